@@ -1,4 +1,5 @@
--- Jobs, their runs, steps, checkpoints, artifacts and logs; workers and leases.
+-- Jobs, their requests, runs, steps, checkpoints, artifacts and logs; their pauses, messages and
+-- attachments.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0003_jobs') AS applied \gset
 \if :applied \echo '0003_jobs is already applied' \quit \endif
@@ -14,17 +15,17 @@ CREATE TYPE draftsman.run_status AS ENUM (
 CREATE TYPE draftsman.on_lost AS ENUM ('retry', 'resume', 'fail', 'new_job');
 CREATE TYPE draftsman.error_class AS ENUM (
     'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT', 'DENIED');
--- In the reverse order in which a job passes them; from `key` on, it does not hold its concurrency key.
+
+-- In the reverse order in which a job passes them; from `key` on, it does not hold its concurrency
+-- key.
 CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'limit', 'key', 'parents');
--- In the order in which a suspect passes them; a lost trial makes it convicted, or waiting again.
-CREATE TYPE draftsman.suspect_status AS ENUM ('noted', 'waiting', 'trial', 'acquitted', 'convicted');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
 -- Gaps of 100 leave room to move a job between two others with a single write.
 CREATE SEQUENCE draftsman.job_positions INCREMENT BY 100 START WITH 100;
 CREATE SEQUENCE draftsman.lease_tokens;
 
--- Jobs ----------------------------------------------------------------------------------------
+-- Jobs --------------------------------------------------------------------------------------------
 
 -- A job is a request, which never changes, and a state. Two narrow rows cost less than a wide row
 -- that each transition writes again. A request and its state are inserted by the same statement.
@@ -109,138 +110,34 @@ CREATE TABLE draftsman.job_states (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
     autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on);
 
--- Whether a held state violates the rule of its hold. PL/pgSQL is not inlined; see transition_kind().
-CREATE FUNCTION draftsman.violates_hold(hold draftsman.job_hold, held_by text,
-    status draftsman.job_status, run_count int, concurrency_key text, limits text[])
-RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-    RETURN CASE hold
-        WHEN 'parents' THEN run_count > 0 OR status NOT IN ('queued', 'scheduled')
-        WHEN 'key' THEN concurrency_key IS NULL OR status NOT IN ('scheduled', 'queued', 'resumed',
-             'waiting_for_input', 'waiting_for_approval')
-        ELSE status NOT IN ('queued', 'resumed') OR CASE hold
-             WHEN 'limit' THEN held_by IS NULL OR coalesce(limits, '{}') = '{}'
-             ELSE concurrency_key IS NOT NULL OR limits <> '{}' END END;
-END $$;
-
--- The name of the rule that a state violates. A CHECK constraint is parsed again for each statement, a
--- third of the fixed cost of a claim; these rules are in plans of triggers, which a session keeps.
-CREATE FUNCTION draftsman.violated_rule(s draftsman.job_states) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
-    WHEN NOT (s.attempts BETWEEN 0 AND s.max_attempts AND s.max_attempts BETWEEN 1 AND 100)
-        THEN 'job_states_attempts'
-    WHEN NOT ((s.cancel_requested_at IS NULL) = (s.cancel_requested_by IS NULL))
-        THEN 'job_states_cancel'
-    WHEN NOT ((s.claimed_from IS NOT NULL) = (s.status = 'claimed'))
-        THEN 'job_states_claimed_from'
-    WHEN NOT (s.claimed_from IN ('queued', 'resumed')) THEN 'job_states_claimed_from_check'
-    WHEN NOT (s.status NOT IN ('failed', 'dead_letter') OR s.last_error IS NOT NULL)
-        THEN 'job_states_error'
-    WHEN NOT ((s.finished_at IS NOT NULL)
-              = (s.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')))
-        THEN 'job_states_finished'
-    WHEN s.held_by IS NOT NULL AND s.hold IS DISTINCT FROM 'limit' THEN 'job_states_held_by'
-    WHEN s.hold IS NOT NULL AND draftsman.violates_hold(
-         s.hold, s.held_by, s.status, s.run_count, s.concurrency_key, s.limits)
-        THEN 'job_states_hold'
-    WHEN NOT ((s.lease_token IS NOT NULL) = (s.status IN ('claimed', 'running')))
-        THEN 'job_states_lease'
-    WHEN NOT (s.queue <> '') THEN 'job_states_queue_check'
-    WHEN NOT ((s.result_token IS NOT NULL) = (s.status = 'completed'))
-        THEN 'job_states_result_token'
-    WHEN NOT (s.retry_count BETWEEN 0 AND s.max_retries AND s.max_retries <= 100)
-        THEN 'job_states_retries'
-    WHEN NOT ((s.next_retry_at IS NOT NULL) = (s.status = 'retrying'))
-        THEN 'job_states_retry_time'
-    WHEN NOT (s.run_count >= 0) THEN 'job_states_run_count_check'
-    WHEN NOT (s.status <> 'scheduled' OR s.run_at IS NOT NULL) THEN 'job_states_run_time'
-    WHEN NOT ((s.worker_id IS NOT NULL) = (s.status IN ('claimed', 'running')))
-        THEN 'job_states_worker'
-END;
-
--- The error of a CHECK constraint. STRICT: a state that violates no rule costs no call.
-CREATE FUNCTION draftsman.refuse_state(job bigint, rule text) RETURNS boolean
-LANGUAGE plpgsql STRICT AS $$
-BEGIN
-    RAISE EXCEPTION 'new row for relation "job_states" violates check constraint "%"', rule
-        USING ERRCODE = 'check_violation', SCHEMA = 'draftsman', TABLE = 'job_states',
-            CONSTRAINT = rule, DETAIL = format('The row is the state of D-%s.', job);
-END $$;
-
-CREATE FUNCTION draftsman.refuse_inconsistency(job bigint, rule text) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'D-%: %', job, rule USING ERRCODE = 'DM003';
-END $$;
-
--- The name of the rule that a request violates; see violated_rule().
-CREATE FUNCTION draftsman.violated_request_rule(r draftsman.job_requests) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
-    WHEN NOT (r.chain_length BETWEEN 0 AND 1000) THEN 'job_requests_chain_length_check'
-    WHEN NOT (r.idempotency_key <> '') THEN 'job_requests_idempotency_key_check'
-    WHEN NOT ((r.template IS NULL) = (r.template_version IS NULL)) THEN 'job_requests_template'
-    WHEN NOT (r.type <> '') THEN 'job_requests_type_check'
-END;
-
--- Whether a request and its state are those of a new job.
-CREATE FUNCTION draftsman.is_new_job(r draftsman.job_requests, s draftsman.job_states)
-RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE RETURN
-    draftsman.violated_request_rule(r) IS NULL AND s.type = r.type AND s.status IN ('scheduled', 'queued') AND s.version = 1 AND s.run_count = 0
-    AND s.attempts = 0 AND s.retry_count = 0 AND s.cancel_requested_at IS NULL
-    AND (NOT starts_with(r.idempotency_key, 'auto:') OR r.idempotency_key = 'auto:' || r.id);
-
-CREATE FUNCTION draftsman.refuse_creation(
-    r draftsman.job_requests, s draftsman.job_states
-) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    rule text := draftsman.violated_request_rule(r);
-BEGIN
-    IF rule IS NOT NULL THEN
-        RAISE EXCEPTION 'new row for relation "job_requests" violates check constraint "%"', rule
-            USING ERRCODE = 'check_violation', SCHEMA = 'draftsman', TABLE = 'job_requests',
-                CONSTRAINT = rule, DETAIL = format('The row is the request of D-%s.', r.number);
-    END IF;
-    RAISE EXCEPTION '%', CASE
-        WHEN s.number IS NULL THEN format('the request %s has no state', r.number)
-        WHEN s.type <> r.type THEN
-            format('D-%s: the state has type %s, not %s', r.number, s.type, r.type)
-        WHEN starts_with(r.idempotency_key, 'auto:')
-             AND r.idempotency_key <> 'auto:' || r.id THEN
-            'a key that begins with auto: must continue with the id of the job, not '
-            || r.idempotency_key
-        WHEN r.retry_of IS NOT NULL AND NOT EXISTS (
-             SELECT FROM draftsman.job_requests WHERE number = r.retry_of) THEN
-            format('D-%s: there is no job D-%s to retry', r.number, r.retry_of)
-        WHEN r.template_version IS NOT NULL AND NOT draftsman.is_template(r.template, r.template_version)
-        THEN format('D-%s: there is no template %s@%s', r.number, r.template, r.template_version)
-        ELSE 'a new job must be queued or scheduled, not started, with version 1; not '
-            || s.status END USING ERRCODE = 'DM001';
-END $$;
-
 -- Each further index costs about 190 B of WAL a job. PostgreSQL prepares the condition of a partial
 -- index again for each statement; IS NULL costs least. The partial indexes hold only the rows that
--- need them: an ordinary job has no due time and no subject, and a generated key is `auto:` and
--- the id of the job, which has an index of its own.
+-- need them: an ordinary job has no due time and no subject, and a generated key is `auto:` and the
+-- id of the job, which has an index of its own.
 --   job_requests_pkey   the request of a job; the newest jobs
 --   job_requests_id     a job by its id, or by a prefix of it
 --   job_requests_key    submission: a single job for a type and a given idempotency key
 --   job_states_pkey     the state of a job
 --   job_states_claim    the claim, in queue order
---   job_states_by_type  the claim, in the order of each type, where many jobs are of types of other workers
---   job_states_held     jobs that are left out of the claim: by reason and concurrency key, in queue order
+--   job_states_by_type  the claim by type, where many jobs are of types of other workers
+--   job_states_held     jobs left out of the claim: by reason and concurrency key, in queue order
 --   job_states_limited  jobs that wait for a place in a bucket of a limit, in queue order
---   job_states_key      a single job that holds a concurrency key, from its claim or before to its end
+--   job_states_key      a single job that holds a concurrency key: from its claim, or before, to
+--                       its end
 --   job_states_status   lists and counts by status
 --   job_states_due      jobs that are due; the earliest due time for the leader's timer
 --   job_states_subject  a single live job for a subject
 CREATE UNIQUE INDEX job_requests_id ON draftsman.job_requests (id) WITH (fillfactor = 50);
-CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotency_key) WITH (fillfactor = 50)
+CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotency_key)
+    WITH (fillfactor = 50)
     WHERE NOT starts_with(idempotency_key, 'auto:');
 CREATE INDEX job_states_claim ON draftsman.job_states (queue, priority DESC, position, number)
     WHERE status IN ('queued', 'resumed') AND hold IS NULL AND NOT by_type;
-CREATE INDEX job_states_by_type ON draftsman.job_states (queue, type, priority DESC, position, number)
+CREATE INDEX job_states_by_type
+    ON draftsman.job_states (queue, type, priority DESC, position, number)
     WHERE by_type AND status IN ('queued', 'resumed') AND hold IS NULL;
-CREATE INDEX job_states_held ON draftsman.job_states (hold, concurrency_key, priority DESC, position, number)
+CREATE INDEX job_states_held
+    ON draftsman.job_states (hold, concurrency_key, priority DESC, position, number)
     WHERE hold IS NOT NULL AND held_by IS NULL;
 CREATE INDEX job_states_limited ON draftsman.job_states (held_by, priority DESC, position, number)
     WHERE held_by IS NOT NULL;
@@ -253,21 +150,62 @@ CREATE UNIQUE INDEX job_states_subject ON draftsman.job_states (subject_key)
     WHERE subject_key IS NOT NULL
       AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired');
 
--- The jobs as they are read: the request of each with its state.
-CREATE VIEW draftsman.jobs AS
-    SELECT number, r.id, r.type, r.idempotency_key, r.request_digest, s.queue, s.priority, s.position,
-           s.subject_key, s.concurrency_key, s.hold, s.limits, s.held_by, s.status, s.claimed_from, r.mode,
-           r.source, r.source_type, r.external_event_id, r.invoker_id, r.invoker_display_name, r.repo_host,
-           r.repo_owner, r.repo_name, r.ticket_url, r.ticket_title, r.ticket_text, r.payload, r.overrides,
-           r.requested_skills, r.tags, r.agent, r.retry_of, r.chain_length, r.template, r.template_version,
-           s.run_at, s.run_count, s.attempts, s.max_attempts, s.retry_count, s.max_retries, s.next_retry_at,
-           s.last_error, s.error_class, s.on_lost, s.worker_id, s.lease_token, s.cancel_requested_at,
-           s.cancel_requested_by, s.cancel_reason, s.pr_url, s.result, s.has_targets, s.version, r.created_at,
-           s.queued_at, s.claimed_at, s.started_at, s.finished_at, s.updated_at
-      FROM draftsman.job_states s
-      JOIN draftsman.job_requests r USING (number);
+-- Requests ----------------------------------------------------------------------------------------
 
--- Runs ----------------------------------------------------------------------------------------
+-- The fields of a request as clients send them: those that all requests of a batch share.
+CREATE TYPE draftsman.request AS (
+    id                    uuid,
+    type                  text,
+    idempotency_key       text,
+    request_digest        text,
+    queue                 text,
+    priority              int,
+    subject_key           text,
+    concurrency_key       text,
+    mode                  draftsman.job_mode,
+    source                draftsman.channel,
+    source_type           draftsman.source_type,
+    external_event_id     text,
+    invoker_id            text,
+    invoker_display_name  text,
+    repo_host             text,
+    repo_owner            text,
+    repo_name             text,
+    ticket_url            text,
+    ticket_title          text,
+    ticket_text           text,
+    payload               jsonb,
+    overrides             jsonb,
+    requested_skills      text[],
+    tags                  text[],
+    agent                 text,
+    retry_of              bigint,
+    chain_length          int,
+    template              text,
+    template_version      int,
+    run_at                timestamptz,
+    delay                 float8,
+    max_attempts          int,
+    max_retries           int,
+    on_lost               draftsman.on_lost,
+    has_targets           boolean,
+    hold                  draftsman.job_hold
+);
+
+-- The key that a request has in common with those that repeat its job, and the job that it
+-- replaced. Only requests that are to be unique have a row. A debounced job starts by
+-- `debounce_until`, which the jobs that replace it inherit, so that a stream of requests cannot
+-- postpone it for ever.
+CREATE TABLE draftsman.unique_keys (
+    job             bigint PRIMARY KEY REFERENCES draftsman.job_requests,
+    key             text NOT NULL CHECK (key <> ''),
+    replaces        bigint UNIQUE CHECK (replaces < job),
+    debounce_until  timestamptz
+);
+--   unique_keys_key  the jobs with a key, newest first
+CREATE INDEX unique_keys_key ON draftsman.unique_keys (key, job);
+
+-- Runs --------------------------------------------------------------------------------------------
 
 -- The columns that change when a run ends are the last: less of the row is logged.
 --
@@ -357,6 +295,25 @@ CREATE TABLE draftsman.run_log_chunks (
     PRIMARY KEY (job, run, seq)
 );
 
+-- The activity of the agent of a run: the newest rows of each job.
+CREATE TABLE draftsman.run_activity (
+    job         bigint NOT NULL,
+    run         int NOT NULL,
+    seq         int NOT NULL,
+    kind        text NOT NULL CHECK (kind IN ('message', 'thought', 'tool', 'file', 'plan', 'usage',
+                                              'note')),
+    state       text CHECK (state IN ('pending', 'running', 'completed', 'failed', 'created',
+                                      'changed', 'deleted')),
+    key         text CHECK (length(key) <= 500),
+    text        text NOT NULL CHECK (length(text) <= 16000),
+    detail      jsonb NOT NULL DEFAULT '{}' CHECK (octet_length(detail::text) <= 131072),
+    continues   boolean NOT NULL DEFAULT false,
+    created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (job, run, seq)
+);
+--   run_activity_plans  the newest plan of a run
+CREATE INDEX run_activity_plans ON draftsman.run_activity (job, run, seq) WHERE kind = 'plan';
+
 -- Usage of the quotas of a job. A row is created with the first use.
 CREATE TABLE draftsman.job_quotas (
     job    bigint NOT NULL REFERENCES draftsman.job_requests,
@@ -367,128 +324,100 @@ CREATE TABLE draftsman.job_quotas (
     PRIMARY KEY (job, quota)
 ) WITH (fillfactor = 70);
 
--- Workers -------------------------------------------------------------------------------------
+-- Pauses, messages and attachments ----------------------------------------------------------------
 
-CREATE TABLE draftsman.workers (
-    id             uuid PRIMARY KEY,
-    lock_id        int GENERATED BY DEFAULT AS IDENTITY UNIQUE,
-    host           text NOT NULL,
-    host_id        text NOT NULL,
-    pid            int NOT NULL,
-    pid_started    double precision NOT NULL,
-    version        text NOT NULL,
-    types          text[] NOT NULL,
-    queues         text[] NOT NULL,
-    targets        text[] NOT NULL DEFAULT '{}',
-    slots          int NOT NULL CHECK (slots > 0),
-    draining       boolean NOT NULL DEFAULT false,
-    started_at     timestamptz NOT NULL DEFAULT draftsman.now(),
-    heartbeat_at   timestamptz NOT NULL DEFAULT draftsman.now(),
-    unlocked_at    timestamptz
-);
-
--- Jobs that were lost together with other jobs of their worker, which any of them may have ended. After the
--- first such loss, which a person or the machine may have caused, a job runs again as usual (`noted`).
--- Jobs that are lost so again run one at a time (`try_suspects`), and spend no attempt unless one ends a
--- worker during its trial.
-CREATE TABLE draftsman.suspects (
+-- A pause of a job, in any state but a final one. As for the pause of a queue, the claim reads this
+-- table, so that a job that is promoted, resumed or released meanwhile needs no check. The worker
+-- of a running job, and of a job that was claimed at the same time, learns of it with its
+-- heartbeat.
+CREATE TABLE draftsman.job_pauses (
     job        bigint PRIMARY KEY REFERENCES draftsman.job_requests,
-    crash      uuid NOT NULL,
-    worker_id  uuid NOT NULL,
-    run        int NOT NULL,
-    seconds    double precision NOT NULL CHECK (seconds > 0),
-    losses     int NOT NULL CHECK (losses > 0),
-    status     draftsman.suspect_status NOT NULL
+    reason     text NOT NULL CHECK (reason <> ''),
+    paused_by  text NOT NULL CHECK (paused_by <> ''),
+    paused_at  timestamptz NOT NULL DEFAULT draftsman.now()
 );
 
--- What the loss of a run means, given the status of its job as a suspect, the number of runs that its
--- worker lost, and of those among them that are on trial or convicted. `charged`: it was alone.
-CREATE FUNCTION draftsman.verdict(suspect draftsman.suspect_status, lost bigint, tried bigint)
-RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
-    WHEN tried = 1 AND suspect IN ('trial', 'convicted') THEN 'convicted'
-    WHEN tried > 0 AND coalesce(suspect IN ('trial', 'convicted'), false) THEN 'waiting'
-    WHEN tried > 0 THEN 'innocent'
-    WHEN lost > 1 AND suspect IS NULL THEN 'noted'
-    WHEN lost > 1 THEN 'waiting'
-    ELSE 'charged' END;
+-- Consequences of a change of a job that its transaction left to a later transaction: because
+-- another transaction holds a lock that they need, because they are too many for a statement, or
+-- because it is the transaction of a caller, which may stay open for any time and must not hold a
+-- lock that workers need. Each row is of one kind:
+--   bucket  the change of the places taken in a bucket; 0 if only waiting jobs ask for places
+--   key     a concurrency key that may be free
+--   ended   a job whose end has yet to release or cancel its children and the jobs of its group, or
+--           that has a reservation which has yet to be ended
+--   jobs    new jobs whose positions have yet to be set
+-- The count of a bucket is its row with these changes: whoever locks the bucket adds them first.
+CREATE TABLE draftsman.postponed_work (
+    id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    bucket  text,
+    change  int,
+    key     text,
+    ended   bigint,
+    jobs    bigint[],
+    txid    xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    due_at  timestamptz NOT NULL DEFAULT draftsman.now(),
+    CONSTRAINT postponed_work_kind CHECK (num_nonnulls(bucket, key, ended, jobs) = 1),
+    CONSTRAINT postponed_work_change CHECK ((bucket IS NULL) = (change IS NULL))
+);
+CREATE INDEX postponed_work_bucket ON draftsman.postponed_work (bucket) WHERE bucket IS NOT NULL;
+CREATE INDEX postponed_work_due ON draftsman.postponed_work (due_at);
 
--- Ends the trials of suspects that survived, releases those whose worker was ended by a convicted job, and
--- begins the next trial of each crash; returns the number of changes. A suspect survives if its run
--- ends in any other way, or lives for longer than the lost run did: at most for five minutes after the
--- first loss, and for twice as long after each further loss. Only `these` jobs (NULL: all), and not
--- those `without`: another job of their crash is tried instead. A suspect changes with the lock of its
--- job; those whose jobs another transaction has locked are left for the next call.
-CREATE FUNCTION draftsman.try_suspects(these bigint[], without bigint[]) RETURNS int
-LANGUAGE plpgsql AS $$
-DECLARE
-    selected bigint[] := ARRAY(
-        SELECT j.number
-          FROM draftsman.suspects s
-          JOIN draftsman.job_states j ON j.number = s.job
-         WHERE ($1 IS NULL OR s.job = ANY ($1)) AND s.job <> ALL ($2)
-         ORDER BY j.number
-           FOR NO KEY UPDATE OF j SKIP LOCKED);
-    ended    int;
-    survived int;
-    freed    bigint[];
-    next     bigint[];
-BEGIN
-    DELETE FROM draftsman.suspects s USING draftsman.job_states j
-     WHERE s.job = ANY (selected) AND j.number = s.job
-       AND (j.finished_at IS NOT NULL
-            OR j.status IN ('waiting_for_input', 'waiting_for_approval', 'scheduled')
-            OR (j.run_count > s.run AND j.status IN ('retrying', 'queued', 'resumed')));
-    GET DIAGNOSTICS ended = ROW_COUNT;
-    UPDATE draftsman.suspects s SET status = 'acquitted'
-      FROM draftsman.job_runs r
-     WHERE s.job = ANY (selected) AND s.status = 'trial'
-       AND r.job = s.job AND r.ordinal > s.run AND r.status = 'running'
-       AND r.started_at < draftsman.now() - make_interval(secs => s.seconds);
-    GET DIAGNOSTICS survived = ROW_COUNT;
-    freed := ARRAY(SELECT s.job FROM draftsman.suspects s
-                    WHERE s.job = ANY (selected) AND s.status = 'waiting' AND EXISTS (
-                          SELECT FROM draftsman.suspects c
-                           WHERE c.crash = s.crash AND c.status = 'convicted'));
-    UPDATE draftsman.suspects SET status = 'acquitted' WHERE job = ANY (freed);
-    next := ARRAY(SELECT min(s.job) FROM draftsman.suspects s
-                   WHERE s.job = ANY (selected) AND s.status = 'waiting' AND NOT EXISTS (
-                         SELECT FROM draftsman.suspects t
-                          WHERE t.crash = s.crash AND t.status = 'trial')
-                   GROUP BY s.crash);
-    UPDATE draftsman.suspects SET status = 'trial' WHERE job = ANY (next);
-    UPDATE draftsman.job_states SET next_retry_at = draftsman.now(), updated_at = draftsman.now()
-     WHERE number = ANY (freed || next) AND status = 'retrying';
-    RETURN ended + survived + cardinality(freed) + cardinality(next);
-END $$;
-
--- Whether a session holds the session lock with this number: its process can reach the database.
--- 1146242644 is "DRFT" in ASCII.
-CREATE FUNCTION draftsman.is_connected(lock_id int) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (
-        SELECT FROM pg_catalog.pg_locks l
-         WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = $1::oid
-           AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d
-                              WHERE d.datname = pg_catalog.current_database()))
-$$;
-
-CREATE TABLE draftsman.leases (
-    name        text PRIMARY KEY,
-    owner       uuid NOT NULL,
-    lock_id     int,
-    term        bigint NOT NULL CHECK (term > 0),
-    expires_at  timestamptz NOT NULL
+-- A message of a person to a job. `run` is the run whose agent was last given it; it is delivered
+-- once that run has stored a checkpoint with it, or ended its job. A message that was given to a
+-- run that died before is given again.
+CREATE TABLE draftsman.job_messages (
+    job                  bigint NOT NULL REFERENCES draftsman.job_requests,
+    ordinal              int NOT NULL CHECK (ordinal BETWEEN 1 AND 200),
+    source               draftsman.channel NOT NULL,
+    source_event_id      text NOT NULL CHECK (source_event_id <> ''),
+    sender_id            text NOT NULL,
+    sender_display_name  text,
+    sender               text NOT NULL,
+    text                 text NOT NULL CHECK (char_length(text) BETWEEN 1 AND 10000),
+    run                  int,
+    created_at           timestamptz NOT NULL DEFAULT draftsman.now(),
+    delivered_at         timestamptz,
+    PRIMARY KEY (job, ordinal),
+    CONSTRAINT job_messages_event UNIQUE (source, source_event_id),
+    CONSTRAINT job_messages_delivered CHECK (delivered_at IS NULL OR run IS NOT NULL)
 );
 
--- A bot may hold the leases of the pollers of Trello and of forges, and no other.
-CREATE FUNCTION draftsman.check_lease() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF draftsman.session_kind() = 'bot' AND (NEW.name NOT IN ('trello', 'forges')
-                                             OR OLD.name NOT IN ('trello', 'forges')) THEN
-        PERFORM draftsman.deny_access(format('a bot cannot hold the lease %s',
-            CASE WHEN NEW.name NOT IN ('trello', 'forges') THEN NEW.name ELSE OLD.name END));
-    END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER leases_session BEFORE INSERT OR UPDATE ON draftsman.leases FOR EACH ROW
-    EXECUTE FUNCTION draftsman.check_lease();
+-- A file that a person sent with a request or a message. The bot of its channel downloads it by
+-- `reference`, which has no secret; until then it is pending. It is stored once, or refused with a
+-- reason. A retry has the attachments of its job.
+CREATE TABLE draftsman.attachments (
+    id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    channel        draftsman.channel NOT NULL CHECK (channel IN ('slack', 'trello')),
+    reference      jsonb NOT NULL CHECK (octet_length(reference::text) <= 8000),
+    name           text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 120
+                                        AND name !~ '[/\\[:cntrl:]]' AND name !~ '^[.]'),
+    media_type     text CHECK (char_length(media_type) <= 200),
+    status         text NOT NULL DEFAULT 'pending'
+                   CHECK (status IN ('pending', 'stored', 'refused')),
+    reason         text CHECK (char_length(reason) BETWEEN 1 AND 500),
+    size           bigint CHECK (size BETWEEN 0 AND 10485760),
+    sha256         text,
+    attempts       int NOT NULL DEFAULT 0,
+    claimed_until  timestamptz,
+    created_at     timestamptz NOT NULL DEFAULT draftsman.now(),
+    ended_at       timestamptz,
+    CONSTRAINT attachments_ended CHECK ((ended_at IS NOT NULL) = (status <> 'pending')),
+    CONSTRAINT attachments_stored CHECK ((status = 'stored') = (size IS NOT NULL)
+        AND (status = 'stored') = (sha256 IS NOT NULL)),
+    CONSTRAINT attachments_refused CHECK ((status = 'refused') = (reason IS NOT NULL))
+);
+CREATE INDEX attachments_pending ON draftsman.attachments (channel, id) WHERE status = 'pending';
+
+CREATE TABLE draftsman.attachment_contents (
+    attachment  bigint PRIMARY KEY REFERENCES draftsman.attachments,
+    data        bytea NOT NULL CHECK (octet_length(data) <= 10485760)
+);
+
+CREATE TABLE draftsman.job_attachments (
+    job         bigint NOT NULL REFERENCES draftsman.job_requests,
+    ordinal     int NOT NULL CHECK (ordinal BETWEEN 1 AND 20),
+    attachment  bigint NOT NULL REFERENCES draftsman.attachments,
+    message     int CHECK (message > 0),
+    PRIMARY KEY (job, ordinal),
+    UNIQUE (attachment, job)
+);

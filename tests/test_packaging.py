@@ -98,7 +98,8 @@ def test_the_installed_package_works_in_any_folder(
 ) -> None:
     script = (
         "from draftsman import resources as r\n"
-        "print(r.__file__, *(name for name, _ in r.migrations()), len(r.config_example()) > 1000)"
+        "names = [name for name, _ in (*r.migrations(), *r.functions())]\n"
+        "print(r.__file__, *names, len(r.config_example()) > 1000)"
     )
     empty, project = tmp_path_factory.mktemp("empty"), tmp_path_factory.mktemp("project")
     for name in ("core", "config", "tui", "bots", "soak", "migrations", "tests"):
@@ -108,7 +109,10 @@ def test_the_installed_package_works_in_any_folder(
     for place in (empty, project):
         file, *names, has_example = _run([environment / "python", "-c", script], place).split()
         assert Path(file).is_relative_to(environment.parent)
-        assert names == sorted(file.stem for file in (ROOT / "migrations").glob("*.sql"))
+        files = (ROOT / "migrations").rglob("*.sql")
+        assert sorted(names) == sorted(
+            str(file.relative_to(ROOT / "migrations").with_suffix("")) for file in files
+        )
         assert has_example == "True"
         assert "0.1.0" in _run([environment / "draftsman", "--version"], place)
         assert "--answer" in _run([environment / "draftsman", "demo", "--help"], place)

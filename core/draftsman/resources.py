@@ -51,9 +51,26 @@ def folder(name: str) -> Traversable:
 
 
 def migrations() -> list[tuple[str, str]]:
-    """Return every migration as (name without `.sql`, text), in order of application."""
+    """Return every numbered file as (name without `.sql`, text), in order of application."""
     sources = [file for file in folder("migrations").iterdir() if file.name.endswith(".sql")]
     return sorted((file.name.removesuffix(".sql"), file.read_text("utf-8")) for file in sources)
+
+
+def functions() -> list[tuple[str, str]]:
+    """Return every file of functions as (`functions/NAME`, text), in order of application.
+
+    `database` is first: SQL that PostgreSQL parses when it is created calls its functions.
+    """
+    sources = folder("migrations").joinpath("functions").iterdir()
+    texts = {
+        file.name.removesuffix(".sql"): file.read_text("utf-8")
+        for file in sources
+        if file.name.endswith(".sql")
+    }
+    return [
+        (f"functions/{name}", texts[name])
+        for name in sorted(texts, key=lambda name: (name != "database", name))
+    ]
 
 
 def config_example() -> str:

@@ -59,11 +59,11 @@ async def test_demo_has_its_own_data(installation: Installation, rt: Runtime) ->
     try:
         shown = await installation.run("--config", config, "jobs", "--limit", "1", **UNSET)
         assert "completed" in shown.stdout
-        edit = "UPDATE draftsman.schema_migrations SET checksum = 'x' WHERE name = '0001_schema'"
+        edit = "UPDATE draftsman.schema_migrations SET checksum = 'x' WHERE name = '0001_database'"
         await installation.run("--config", config, "db", "psql", "--", "-c", edit, **UNSET)
         failed = await installation.run("demo", **_broken(installation))
         assert failed.returncode == 6
-        assert "migration 0001_schema was edited after it was applied" in failed.stderr
+        assert "migration 0001_database was edited after it was applied" in failed.stderr
         cluster = (Path(config).parent / "postgres18").resolve()
         assert f"the demo's database in {cluster} is of another version" in failed.stderr
         deletion = failed.stderr.rpartition("to delete it: ")[2]

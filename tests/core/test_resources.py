@@ -23,9 +23,20 @@ def test_migrations_come_from_the_checkout() -> None:
     assert resources.migrations() == expected
 
 
-def test_every_migration_records_itself() -> None:
+def test_files_of_functions_come_from_the_checkout_those_of_the_database_first() -> None:
+    files = sorted((ROOT / "migrations" / "functions").glob("*.sql"))
+    expected = {f"functions/{file.stem}": file.read_text(encoding="utf-8") for file in files}
+    names = [name for name, _ in resources.functions()]
+    assert dict(resources.functions()) == expected
+    assert names == ["functions/database", *sorted(expected.keys() - {"functions/database"})]
+
+
+def test_every_file_records_itself() -> None:
     for name, text in resources.migrations():
-        assert f"VALUES ('{name}')" in text
+        assert f"INTO draftsman.schema_migrations (name) VALUES ('{name}')" in text
+    for name, text in resources.functions():
+        stem = name.removeprefix("functions/")
+        assert f"INTO draftsman.schema_functions (name) VALUES ('{stem}')" in text
 
 
 def test_the_example_configuration_is_toml() -> None:

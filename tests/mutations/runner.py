@@ -161,8 +161,8 @@ def _apply(mutant: Mutant, server: Server) -> None:
     text = mutant.apply((ROOT / mutant.path).read_text("utf-8"))
     if mutant.path.startswith("migrations/"):
         name = mutant.path.removeprefix("migrations/").removesuffix(".sql")
-        files = [(file, text if file == name else old) for file, old in resources.migrations()]
-        resources.migrations = lambda: files
+        files = [(file, text if file == name else old) for file, old in resources.functions()]
+        resources.functions = lambda: files
         server._template_name += "_mutant"
         server._marker = server.home / f"mutant-{os.getpid()}"
     elif mutant.path.endswith(".sql"):

@@ -22,7 +22,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<sign>\$\$|:=|::|<>|<=|>=|->>?|#>>?|\|\||%%|[-+*/<>=(),;.\[\]&|?@%:{}!~^#\\])"
 )
 _QUERY: Final = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-_OBJECT: Final = re.compile(r"^CREATE (?:FUNCTION|VIEW) draftsman\.(\w+)", re.MULTILINE)
+_OBJECT: Final = re.compile(r"^CREATE OR REPLACE (?:FUNCTION|VIEW) draftsman\.(\w+)", re.MULTILINE)
 _END: Final = {"FUNCTION": re.compile(r"\$\$;\n|^END;\n", re.MULTILINE), "VIEW": re.compile(r";\n")}
 _OPENS: Final = ("WHERE", "ON", "HAVING", "WHEN", "IF", "ELSIF", "AND", "OR")
 """Words before a condition."""

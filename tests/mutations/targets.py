@@ -122,7 +122,7 @@ def mutants() -> list[Mutant]:
     found = []
     for path in QUERIES:
         found += mutants_of_queries(path, _read(path))
-    for file in sorted((ROOT / "migrations").glob("*.sql")):
+    for file in sorted((ROOT / "migrations" / "functions").glob("*.sql")):
         path = str(file.relative_to(ROOT))
         source = _read(path)
         found += [

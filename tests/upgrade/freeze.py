@@ -268,7 +268,15 @@ async def freeze(folder: Path, url: str, *, code: bool) -> None:
     (folder / "data.tar.xz").write_bytes(packed(data))
     if code:
         (folder / "code.tar.xz").write_bytes(packed(checkout()))
-    manifest = {"version": folder.name, "migrations": sums, "sequences": sequences}
+    functions = {
+        name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.functions()
+    }
+    manifest = {
+        "version": folder.name,
+        "migrations": sums,
+        "functions": functions,
+        "sequences": sequences,
+    }
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
 

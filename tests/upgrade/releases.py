@@ -49,7 +49,7 @@ class Release:
         with tarfile.open(self.folder / "data.tar.xz") as tar:
             files = {entry.name: tar.extractfile(entry) for entry in tar}
             rows = {name.partition(".")[0]: file.read() for name, file in files.items() if file}
-        del rows["schema_migrations"]
+        del rows["schema_migrations"], rows["schema_functions"]
         return rows
 
     @cached_property
@@ -62,6 +62,13 @@ class Release:
             files = {entry.name: tar.extractfile(entry) for entry in tar}
             return {name: file.read() for name, file in files.items() if file}
 
+    @property
+    def function_files(self) -> list[str]:
+        """Return the files of functions, in order of application."""
+        first = "migrations/functions/database.sql"
+        names = [name for name in self.files if name.startswith("migrations/functions/")]
+        return sorted(names, key=lambda name: (name != first, name))
+
     def load(self, url: str) -> None:
         """Bring an empty database to the state of this release, with its data."""
         with psycopg.connect(url) as conn:
@@ -70,6 +77,12 @@ class Release:
                 conn.execute(migration.statements.encode())
                 record = "UPDATE draftsman.schema_migrations SET checksum = %s WHERE name = %s"
                 conn.execute(record, (checksum, name))
+            for name in self.function_files:
+                conn.execute(self.files[name])
+            for name, checksum in self.manifest["functions"].items():
+                record = "UPDATE draftsman.schema_functions SET checksum = %s WHERE name = %s"
+                conn.execute(record, (checksum, name.removeprefix("functions/")))
+            conn.execute("SELECT draftsman.grant_roles()")
             conn.execute("SET LOCAL session_replication_role = replica")
             for table, rows in self.tables.items():
                 conn.execute(f"DELETE FROM draftsman.{table}".encode())

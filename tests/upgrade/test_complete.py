@@ -16,6 +16,8 @@ HEADING = re.compile(r"^## (\S+)(?: \((\w[^)]*)\))?$", re.MULTILINE)
 AGAIN = "python -m tests.upgrade.freeze VERSION --code, in a checkout of it"
 CHANGED = """a migration of a released version must not change: add another; where the version is
 not released yet: python -m tests.upgrade.freeze VERSION"""
+UNNUMBERED = """changed functions need a new number: add a file, even one that only records itself;
+where the version is not released yet: python -m tests.upgrade.freeze VERSION"""
 LIMIT = 60_000
 """Maximum size of a release's data in bytes, since every clone contains it."""
 
@@ -56,3 +58,10 @@ def test_the_data_has_every_status_and_every_table_and_is_small(release: Release
     assert {row.split("\t")[at] for row in rows} >= set(Status)
     empty = {name for name, rows in release.tables.items() if rows.count(b"\n") < 2}
     assert empty == UNFILLED
+
+
+def test_changed_functions_come_with_a_new_number(release: Release) -> None:
+    """A program that does not know the number never replaces the functions of a newer one."""
+    now = {name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.functions()}
+    new = {name for name, _ in resources.migrations()} - release.manifest["migrations"].keys()
+    assert new or now == release.manifest["functions"], UNNUMBERED

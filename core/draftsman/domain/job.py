@@ -1,7 +1,7 @@
 """The job and its state machine.
 
 `TRANSITIONS` is the only definition of the life cycle in Python. The trigger in
-`migrations/0006_transitions.sql` enforces the same table; a test generates one from the
+`migrations/functions/jobs.sql` enforces the same table; a test generates one from the
 other and tries every pair of statuses against PostgreSQL.
 """
 

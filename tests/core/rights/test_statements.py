@@ -12,7 +12,10 @@ from draftsman.store import queries
 from draftsman.store.postgres.database import Connection
 from tests.support.queries import FAMILIES, plan
 
-SCHEMA: Final = {"schema.record", "schema.grant_roles", "schema.new_epoch", "people.save"}
+SCHEMA: Final = {
+    *("schema.record", "schema.record_functions", "schema.forget_functions"),
+    *("schema.grant_roles", "schema.new_epoch", "people.save"),
+}
 PEOPLE: Final = {"people.create_link_code", "people.link", "people.unlink"}
 BOARDS: Final = {
     f"trello_boards.{name}"

@@ -52,7 +52,7 @@ def _units() -> Iterator[tuple[str, str]]:
         parts = re.split(r"-- name: (\w+)\n", file.read_text("utf-8"))
         for name, text in zip(parts[1::2], parts[2::2], strict=True):
             yield f"{file.stem}.{name}", text
-    for _, text in resources.migrations():
+    for _, text in resources.functions():
         for function in FUNCTION.finditer(text):
             yield function[1], function[3]
 

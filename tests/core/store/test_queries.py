@@ -30,9 +30,9 @@ OTHER_NAMES = {
     "checkpoints.chunks": "content",
     "workers.list": "all_workers",
     "read_model.in_order": "events",
-    "schema.record": "apply",
     "schema.enums": "_load_enums",
-    "schema.lock_timeout": "apply",
+    "schema.lock_timeout": "limit_lock_waits",
+    "schema.forget_functions": "drop_vanished",
     "schema.set_local": "PoolerConnection",
     "schema.wake": "receives_notifications",
 }

@@ -102,6 +102,13 @@ CALLS: Final[dict[str, Call]] = {
     "workers.resign": Call(lambda conn: workers.resign(conn, "leader", WORKER, 1)),
     "schema.lock": _schema("lock"),
     "schema.applied": Call(schema.applied),
+    "schema.applied_functions": Call(schema.applied_functions),
+    "schema.record_functions": _schema(
+        "record_functions", name="none", checksum="none", objects="{FUNCTION draftsman.now()}"
+    ),
+    "schema.lost_functions": _schema("lost_functions", names="{none}"),
+    "schema.drop_vanished": _schema("drop_vanished", defined="{FUNCTION draftsman.now()}"),
+    "schema.forget_functions": _schema("forget_functions", names="{none}"),
     "schema.record": _schema("record", name="none", checksum="none"),
     "schema.lock_timeout": _schema("lock_timeout", timeout="2000ms"),
     "schema.lock_holders": Call(schema.lock_holders),

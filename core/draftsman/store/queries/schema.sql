@@ -6,8 +6,90 @@ SELECT pg_advisory_lock(1146242645)
 -- name: applied
 SELECT name, checksum, applied_at FROM draftsman.schema_migrations
 
+-- name: applied_functions
+SELECT 'functions/' || name, checksum, applied_at FROM draftsman.schema_functions
+
 -- name: record
 UPDATE draftsman.schema_migrations SET checksum = %(checksum)s WHERE name = %(name)s
+
+-- Each function with its name and the types of its parameters: independently of search_path, the
+-- names of parameters and the spelling of types.
+-- part: functions
+functions AS MATERIALIZED (
+    SELECT p.oid, format('FUNCTION draftsman.%%I(%%s)', p.proname, (
+               SELECT string_agg(format('%%I.%%I', t.typnamespace::regnamespace, t.typname),
+                                 ', ' ORDER BY a.place)
+                 FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS a (type, place)
+                 JOIN pg_type t ON t.oid = a.type)) AS object
+      FROM pg_proc p
+     WHERE p.pronamespace = 'draftsman'::regnamespace
+)
+
+-- The objects that files of functions can define, as they are recorded.
+-- part: existing
+existing AS MATERIALIZED (
+    SELECT object FROM functions
+     UNION ALL
+    SELECT 'VIEW draftsman.' || relname FROM pg_class
+     WHERE relkind = 'v' AND relnamespace = 'draftsman'::regnamespace
+     UNION ALL
+    SELECT format('TRIGGER %%s ON draftsman.%%s', t.tgname, c.relname)
+      FROM pg_trigger t
+      JOIN pg_class c ON c.oid = t.tgrelid
+     WHERE c.relnamespace = 'draftsman'::regnamespace
+     UNION ALL
+    SELECT format('POLICY %%s ON draftsman.%%s', p.polname, c.relname)
+      FROM pg_policy p
+      JOIN pg_class c ON c.oid = p.polrelid
+     WHERE c.relnamespace = 'draftsman'::regnamespace
+)
+
+-- The files of functions with objects that are gone: a numbered file has dropped them.
+-- name: lost_functions
+WITH
+-- include: functions
+,
+-- include: existing
+SELECT f.name FROM draftsman.schema_functions f
+ WHERE EXISTS (SELECT FROM unnest(f.objects) o
+                WHERE o NOT IN (SELECT object FROM existing))
+   AND f.name = ANY (%(names)s)
+
+-- Records the text of a file of functions and the objects that it defines.
+-- name: record_functions
+WITH
+-- include: functions
+UPDATE draftsman.schema_functions
+   SET checksum = %(checksum)s,
+       objects = ARRAY(
+           SELECT coalesce(f.object, o)
+             FROM unnest(%(objects)s::text[]) o
+             LEFT JOIN functions f
+               ON f.oid = to_regprocedure(CASE WHEN o LIKE 'FUNCTION %%' THEN substr(o, 10) END)
+            ORDER BY 1)
+ WHERE name = %(name)s
+
+-- The statements that drop what the recorded files of functions defined and no file defines now.
+-- Dependent objects first; an object that something else depends on stops the migration.
+-- name: drop_vanished
+WITH
+-- include: functions
+,
+-- include: existing
+, defined AS (
+    SELECT coalesce(f.object, o) AS object
+      FROM unnest(%(defined)s::text[]) o
+      LEFT JOIN functions f
+        ON f.oid = to_regprocedure(CASE WHEN o LIKE 'FUNCTION %%' THEN substr(o, 10) END)
+)
+SELECT 'DROP ' || v.object
+  FROM (SELECT unnest(objects) AS object FROM draftsman.schema_functions
+        INTERSECT SELECT object FROM existing
+        EXCEPT SELECT object FROM defined) v
+ ORDER BY array_position('{TRIGGER,POLICY,VIEW,FUNCTION}', split_part(v.object, ' ', 1)), v.object
+
+-- name: forget_functions
+DELETE FROM draftsman.schema_functions WHERE name <> ALL (%(names)s)
 
 -- name: lock_timeout
 SELECT set_config('lock_timeout', %(timeout)s, true)

@@ -22,7 +22,7 @@ from tests.tui.cli.cli_runner import Cli, process
 # The tests share an embedded server, so a single process of the test run must run them.
 pytestmark = pytest.mark.xdist_group("cli_embedded")
 ODD = Path("link", "a b ü %s{}#?", "x" * 120)
-NAMES = [name for name, _ in resources.migrations()]
+NAMES = [name for name, _ in (*resources.migrations(), *resources.functions())]
 
 
 @pytest.fixture

@@ -51,8 +51,7 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
             raise Refused(migrations.ROLES_HINT.format(statements))
         app.out.info("privileges of the group roles granted")
     elif sql:
-        applied = await migrations.applied_migrations(url)
-        _print_sql(app, [migration for migration in applied if migration.applied_at is None])
+        _print_sql(app, await migrations.script(url))
     elif check:
         _print_state(app, await migrations.applied_migrations(url))
         await migrations.check(url)
@@ -82,15 +81,13 @@ async def _import_people(app: App, yes: bool) -> None:
             app.out.info(f"{text}; to import them: draftsman people import")
 
 
-def _print_sql(app: App, missing: list[Migration]) -> None:
+def _print_sql(app: App, missing: list[tuple[str, str]]) -> None:
     if app.json:
-        app.out.document(
-            [{"name": migration.name, "sql": migration.statements} for migration in missing]
-        )
+        app.out.document([{"name": name, "sql": sql} for name, sql in missing])
     elif not missing:
         app.out.info("no missing migrations")
-    for migration in missing if not app.json else ():
-        app.out.write(f"-- {migration.name}\n{migration.statements.rstrip()}\n\n")
+    for name, sql in missing if not app.json else ():
+        app.out.write(f"-- {name}\n{sql.rstrip()}\n\n")
 
 
 def _print_state(app: App, migrations: list[Migration]) -> None:

@@ -1,4 +1,4 @@
--- Digests of questions; their functions are in 0027_digests.sql.
+-- Digests of questions; their functions are in functions/attention.sql.
 
 -- name: choose
 SELECT draftsman.choose_digest(%(person)s::text, %(hours)s::time[], coalesce(

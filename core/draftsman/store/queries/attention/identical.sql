@@ -1,4 +1,4 @@
--- Identical open questions of several jobs; their functions are in 0026_identical_questions.sql.
+-- Identical open questions of several jobs; their functions are in functions/questions.sql.
 
 -- The other identical questions in the order asked; those of the same requester that were asked before
 -- are shown instead.

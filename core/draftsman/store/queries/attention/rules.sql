@@ -1,4 +1,4 @@
--- Permission rules; their functions are in 0025_rules.sql.
+-- Permission rules; their functions are in functions/rules.sql.
 
 -- name: decide
 SELECT rule AS id, pattern

@@ -1,4 +1,4 @@
--- The outbox: targets and deliveries. Triggers of 0007_deliveries.sql insert those of job changes.
+-- The outbox: targets and deliveries. Triggers of functions/deliveries.sql insert those of job changes.
 
 -- Adding a target locks its job first, so that each change of the job is delivered once.
 -- name: lock_jobs

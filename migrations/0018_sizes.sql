@@ -1,15 +1,19 @@
--- Limits of the size of texts and documents, and of times, in tables that people, bots and programs of
--- chats write. The programs refuse larger values with a message (draftsman.domain.sizes); a session with
--- psql meets these constraints. Requests are checked by forged_column(), and tables that a run writes
--- have limits of their own: a constraint is prepared again for each statement.
+-- Limits of the size of texts and documents, and of times, in tables that people, bots and programs
+-- of chats write. The programs refuse larger values with a message (draftsman.domain.sizes); a
+-- session with psql meets these constraints. Requests are checked by forged_column(), and tables
+-- that a run writes have limits of their own: a constraint is prepared again for each statement.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0030_sizes') AS applied \gset
-\if :applied \echo '0030_sizes is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0030_sizes');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0018_sizes') AS applied \gset
+\if :applied \echo '0018_sizes is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0018_sizes');
 
--- Adds the constraint `TABLE_sizes`. A text has at most 4,000 characters, a list at most 1,000 texts of
--- this size, and a document a megabyte and 500 levels, except as `larger` says; a time is in the
--- years 1 to 9999, which programs can read.
+-- Conditions of tables name this function; its text is in functions/database.sql.
+CREATE FUNCTION draftsman.has_long_texts(texts text[], most int, characters int) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN false;
+
+-- Adds the constraint `TABLE_sizes`. A text has at most 4,000 characters, a list at most 1,000
+-- texts of this size, and a document a megabyte and 500 levels, except as `larger` says; a time is
+-- in the years 1 to 9999, which programs can read.
 CREATE FUNCTION draftsman.limit_sizes(target text, larger jsonb DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,0 +1,194 @@
+-- Sessions and the actors that they may act as, the clock, guards of rows that never change, and
+-- the privileges of the group roles.
+
+INSERT INTO draftsman.schema_functions (name) VALUES ('database')
+    ON CONFLICT (name) DO UPDATE SET checksum = NULL, applied_at = clock_timestamp();
+SET LOCAL check_function_bodies = off;
+
+-- Sessions ----------------------------------------------------------------------------------------
+
+-- The kind of a session depends on its login role only, never on a setting. A role that may create
+-- objects in the schema is an owner. SQL-standard bodies are parsed here, once, so that no
+-- search_path of a session can change their meaning.
+CREATE OR REPLACE FUNCTION draftsman.session_kind() RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE WHEN has_schema_privilege(session_user, 'draftsman', 'CREATE') THEN 'owner'
+         WHEN pg_has_role(session_user, to_regrole('draftsman_worker')::oid, 'MEMBER') THEN 'worker'
+         WHEN pg_has_role(session_user, to_regrole('draftsman_bot')::oid, 'MEMBER') THEN 'bot'
+         WHEN pg_has_role(session_user, to_regrole('draftsman_person')::oid, 'MEMBER') THEN 'person'
+         WHEN pg_has_role(session_user, to_regrole('draftsman_reader')::oid, 'MEMBER') THEN 'reader'
+         ELSE 'none' END;
+
+-- Whether this transaction applies a pending decision of this actor.
+CREATE OR REPLACE FUNCTION draftsman.applies_decision(actor text) RETURNS boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM draftsman.pending_decisions p
+                    WHERE p.taken_by = pg_current_xact_id_if_assigned()
+                      AND p.source || ':' || p.actor_id = actor);
+END $$;
+
+-- Whether the session may act as this actor (`channel:id`): the owner as any, a worker as itself,
+-- the system or the person whose decision it applies, a bot as users of its channels, a person as
+-- their own database role.
+CREATE OR REPLACE FUNCTION draftsman.may_act_as(actor text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE draftsman.session_kind()
+         WHEN 'owner' THEN true
+         WHEN 'worker' THEN actor = 'system' OR actor ~ '^(worker|internal|schedule):'
+                            OR draftsman.applies_decision(actor)
+         WHEN 'bot' THEN actor ~ '^(slack|trello|forge|web|pager):'
+         WHEN 'person' THEN actor IN ('cli:' || session_user, 'tui:' || session_user,
+                                      'api:' || session_user)
+         ELSE false END;
+
+-- The actor of the session's writes. NULL: none is set, and the statement has a better default.
+CREATE OR REPLACE FUNCTION draftsman.session_actor() RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE WHEN coalesce(current_setting('draftsman.actor', true), '') = ''
+         THEN CASE WHEN draftsman.session_kind() = 'person' THEN 'cli:' || session_user END
+         WHEN draftsman.may_act_as(current_setting('draftsman.actor', true))
+         THEN current_setting('draftsman.actor', true)
+         WHEN draftsman.session_kind() = 'person' THEN 'cli:' || session_user
+         WHEN draftsman.session_kind() = 'worker' THEN NULL
+         ELSE draftsman.session_kind() || ':' || session_user END;
+
+-- The person of an actor (`slack:U012`) that the session may act as.
+CREATE OR REPLACE FUNCTION draftsman.person_of_actor(actor text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN draftsman.may_act_as(actor) THEN draftsman.person_of(
+           split_part(actor, ':', 1), substr(actor, strpos(actor, ':') + 1)) END
+$$;
+
+CREATE OR REPLACE FUNCTION draftsman.deny_access(what text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%', what USING ERRCODE = 'insufficient_privilege',
+        DETAIL = format('role %s is %s', session_user, draftsman.session_kind());
+END $$;
+
+-- Clock -------------------------------------------------------------------------------------------
+
+-- Test offset of the clock: the owner's session setting, for other roles the setting of the
+-- database, which only its owner can change.
+CREATE OR REPLACE FUNCTION draftsman.clock_offset() RETURNS interval
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE WHEN draftsman.session_kind() = 'owner'
+         THEN current_setting('draftsman.clock_offset', true)
+         ELSE coalesce((SELECT nullif(split_part(c, '=', 2), '')
+                          FROM pg_db_role_setting s
+                         CROSS JOIN LATERAL unnest(s.setconfig) c
+                          JOIN pg_database d ON d.oid = s.setdatabase
+                         WHERE d.datname = current_database() AND s.setrole = 0
+                           AND c LIKE 'draftsman.clock\_offset=%'), '0') END::interval;
+
+-- The clock for leases, expiry and due times.
+CREATE OR REPLACE FUNCTION draftsman.now() RETURNS timestamptz
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE WHEN coalesce(current_setting('draftsman.clock_offset', true), '') = ''
+         THEN pg_catalog.now()
+         ELSE pg_catalog.now() + draftsman.clock_offset() END;
+
+-- Limits of texts ---------------------------------------------------------------------------------
+
+-- Whether a list has more texts, or a longer text, than so many; NULL is a text that it must not
+-- have.
+CREATE OR REPLACE FUNCTION draftsman.has_long_texts(
+    texts text[], most int, characters int
+) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    array_ndims(texts) > 1 OR cardinality(texts) > most OR array_position(texts, NULL) IS NOT NULL
+    OR EXISTS (SELECT FROM unnest(texts) AS t (text) WHERE char_length(text) > characters);
+
+-- Whether a document is an object with at most so many bytes as text, that programs can read: a
+-- parser gives up at a thousand levels.
+CREATE OR REPLACE FUNCTION draftsman.is_document(document jsonb, bytes int) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    jsonb_typeof(document) = 'object' AND octet_length(document::text) <= bytes
+    AND NOT jsonb_path_exists(document, 'strict $.**{500}');
+
+-- Guards ------------------------------------------------------------------------------------------
+
+-- Trigger function for rows that must not change; the argument is the reason.
+CREATE OR REPLACE FUNCTION draftsman.refuse_change() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%: % is not allowed; %', TG_TABLE_NAME, lower(TG_OP), TG_ARGV[0]
+        USING ERRCODE = 'DM002';
+END $$;
+
+-- Tables that a person's session may change only as an operator.
+CREATE OR REPLACE FUNCTION draftsman.require_operator() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() = 'person'
+       AND NOT has_schema_privilege(current_user, 'draftsman', 'CREATE')  -- a trigger's own writes
+       AND NOT draftsman.has_role(
+        draftsman.person_of('cli', session_user::text), 'operator') THEN
+        PERFORM draftsman.deny_access(format('%s is not an operator', session_user));
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- Privileges --------------------------------------------------------------------------------------
+
+-- Grants the privileges of the four group roles, creating missing roles where this session may; the
+-- privileges of a capability are in its own file. Returns the statements that a DBA has to run for
+-- the roles that are still missing, else nothing. Safe to repeat, and to run after a restore.
+CREATE OR REPLACE FUNCTION draftsman.grant_roles() RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    role     text;
+    missing  text := '';
+    readable text;
+BEGIN
+    REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA draftsman FROM PUBLIC;
+    SELECT string_agg(format('draftsman.%I', c.relname), ', ') INTO readable
+      FROM pg_class c
+     WHERE c.relnamespace = 'draftsman'::regnamespace AND c.relkind IN ('r', 'p', 'v')
+       AND c.relname NOT IN ('identity_links', 'web_links', 'web_sessions');
+    FOREACH role IN ARRAY '{worker,bot,person,reader}'::text[] LOOP
+        IF to_regrole('draftsman_' || role) IS NULL THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', 'draftsman_' || role);
+            EXCEPTION
+                WHEN duplicate_object OR unique_violation THEN NULL;  -- from another database
+                WHEN insufficient_privilege THEN NULL;
+            END;
+        END IF;
+        IF to_regrole('draftsman_' || role) IS NULL THEN
+            missing := missing || format('CREATE ROLE %I NOLOGIN; ', 'draftsman_' || role);
+        END IF;
+    END LOOP;
+    PERFORM draftsman.grant_to('worker bot person reader', 'USAGE ON SCHEMA draftsman'),
+            draftsman.grant_to('worker bot person reader', 'SELECT ON ' || readable),
+            draftsman.grant_to('worker bot person', 'USAGE ON ALL SEQUENCES IN SCHEMA draftsman');
+    PERFORM draftsman.grant_database(), draftsman.grant_people(), draftsman.grant_jobs(),
+            draftsman.grant_events(), draftsman.grant_queues(), draftsman.grant_limits(),
+            draftsman.grant_schedules(), draftsman.grant_workflows(), draftsman.grant_questions(),
+            draftsman.grant_workers(), draftsman.grant_deliveries(), draftsman.grant_attention(),
+            draftsman.grant_rules(), draftsman.grant_repos(), draftsman.grant_forges(),
+            draftsman.grant_costs(), draftsman.grant_trello();
+    RETURN missing;
+END $$;
+
+-- Grants a privilege to those of these group roles that exist.
+CREATE OR REPLACE FUNCTION draftsman.grant_to(roles text, privilege text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    role text;
+BEGIN
+    FOREACH role IN ARRAY string_to_array(roles, ' ') LOOP
+        IF to_regrole('draftsman_' || role) IS NOT NULL THEN
+            EXECUTE format('GRANT %s TO %I', privilege, 'draftsman_' || role);
+        END IF;
+    END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION draftsman.grant_database() RETURNS void LANGUAGE sql AS $$
+    SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
+        draftsman.session_kind(), draftsman.applies_decision(text), draftsman.may_act_as(text),
+        draftsman.session_actor(), draftsman.person_of_actor(text), draftsman.deny_access(text),
+        draftsman.clock_offset(), draftsman.now(),
+        draftsman.has_long_texts(text[], int, int)');
+$$;

@@ -1,0 +1,354 @@
+-- The directory of people, their identities and roles, and their sessions in the web inbox.
+
+INSERT INTO draftsman.schema_functions (name) VALUES ('people')
+    ON CONFLICT (name) DO UPDATE SET checksum = NULL, applied_at = clock_timestamp();
+SET LOCAL check_function_bodies = off;
+
+-- Directory ---------------------------------------------------------------------------------------
+
+-- Replaces the whole directory. Only the owner of the schema may write these tables. Processes that
+-- start at the same time save one after another: each would insert the same rows.
+CREATE OR REPLACE FUNCTION draftsman.save_people(directory jsonb) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    LOCK TABLE draftsman.people IN SHARE ROW EXCLUSIVE MODE;
+    DELETE FROM draftsman.people_groups;
+    DELETE FROM draftsman.person_identities;
+    DELETE FROM draftsman.people
+     WHERE name NOT IN (SELECT p ->> 'name' FROM jsonb_array_elements(directory -> 'people') p);
+    INSERT INTO draftsman.people AS old
+           (name, roles, quiet_hours, timezone, working_hours, holidays)
+    SELECT p ->> 'name',
+           ARRAY(SELECT jsonb_array_elements_text(p -> 'roles')), p ->> 'quiet_hours',
+           p ->> 'timezone', p ->> 'working_hours', p ->> 'holidays'
+      FROM jsonb_array_elements(directory -> 'people') p
+        ON CONFLICT (name) DO UPDATE
+           SET roles = excluded.roles, quiet_hours = excluded.quiet_hours,
+               timezone = excluded.timezone, working_hours = excluded.working_hours,
+               holidays = excluded.holidays,
+               updated_at = excluded.updated_at, updated_by = excluded.updated_by
+         WHERE (old.roles, old.quiet_hours, old.timezone, old.working_hours, old.holidays)
+               IS DISTINCT FROM (excluded.roles, excluded.quiet_hours, excluded.timezone,
+                                 excluded.working_hours, excluded.holidays);
+    INSERT INTO draftsman.person_identities (channel, external_id, person)
+    SELECT i.key::draftsman.channel, i.value, p ->> 'name'
+      FROM jsonb_array_elements(directory -> 'people') p
+     CROSS JOIN LATERAL (
+           SELECT key, value FROM jsonb_each_text(p -> 'ids')
+            UNION ALL
+           SELECT 'pager', value FROM jsonb_array_elements_text(coalesce(p -> 'pagers', '[]'))) i;
+    INSERT INTO draftsman.people_groups (name, member)
+    SELECT g.key, m FROM jsonb_each(directory -> 'groups') g
+     CROSS JOIN LATERAL (SELECT DISTINCT jsonb_array_elements_text(g.value) AS m) w;
+    INSERT INTO draftsman.approval_policy (self_approval)
+    VALUES ((directory ->> 'self_approval')::boolean)
+        ON CONFLICT (single) DO UPDATE SET self_approval = excluded.self_approval;
+END $$;
+
+-- Identities and roles ----------------------------------------------------------------------------
+
+-- The person of an identity; NULL when it is unknown. In the web inbox it is the person's name.
+CREATE OR REPLACE FUNCTION draftsman.person_of(channel text, id text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.name
+      FROM (SELECT CASE WHEN person_of.channel IN ('tui', 'api') THEN 'cli'
+                        ELSE person_of.channel END AS channel) c
+     CROSS JOIN LATERAL (
+           SELECT i.person FROM draftsman.person_identities i
+            WHERE i.channel::text = c.channel AND i.external_id = id
+            UNION ALL
+           SELECT l.person FROM draftsman.identity_links l
+            WHERE l.channel::text = c.channel AND l.external_id = id
+              AND c.channel NOT IN ('cli', 'web')
+            UNION ALL
+           SELECT id WHERE c.channel = 'web'
+            LIMIT 1) f
+      JOIN draftsman.people p ON p.name = f.person
+$$;
+
+-- The account of a person in Slack, without its workspace; NULL without any.
+CREATE OR REPLACE FUNCTION draftsman.slack_account(person text) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT split_part(f.id, '@', 1)
+      FROM (SELECT i.external_id AS id FROM draftsman.person_identities i
+             WHERE i.channel = 'slack' AND i.person = slack_account.person
+             UNION ALL
+            SELECT l.external_id FROM draftsman.identity_links l
+             WHERE l.channel = 'slack' AND l.person = slack_account.person) f
+     LIMIT 1
+$$;
+
+CREATE OR REPLACE FUNCTION draftsman.has_role(person text, role text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT role = ANY (p.roles) FROM draftsman.people p WHERE p.name = person),
+                    false)
+$$;
+
+-- Whether a person has a role, and an account in a chat, for which the bots act.
+CREATE OR REPLACE FUNCTION draftsman.acts_in_chat(person text, role text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT draftsman.has_role(person, role) AND EXISTS (
+           SELECT FROM draftsman.person_identities i
+            WHERE i.person = acts_in_chat.person AND i.channel IN ('slack', 'trello')
+            UNION ALL
+           SELECT FROM draftsman.identity_links l
+            WHERE l.person = acts_in_chat.person AND l.channel IN ('slack', 'trello'))
+$$;
+
+-- Whether a list of people and groups includes a person. A group hides a person of the same name.
+CREATE OR REPLACE FUNCTION draftsman.list_includes(person text, names text[]) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM draftsman.people_groups g
+                    WHERE g.name = ANY (names) AND g.member = person)
+        OR (person = ANY (names)
+            AND NOT EXISTS (SELECT FROM draftsman.people_groups g WHERE g.name = person))
+$$;
+
+-- Links of chat accounts --------------------------------------------------------------------------
+
+-- Linking a chat account: the bot issues a code in the chat, the person redeems it in the
+-- terminal.
+CREATE OR REPLACE FUNCTION draftsman.issue_link_code(
+    channel draftsman.channel, external_id text, display_name text, code_hash text, seconds float8
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND NOT (draftsman.session_kind() = 'bot'
+       AND draftsman.may_act_as(channel || ':' || external_id)) THEN
+        PERFORM draftsman.deny_access(
+            format('%s cannot offer a code to %s', session_user, external_id));
+    END IF;
+    INSERT INTO draftsman.identity_links AS l
+           (channel, external_id, display_name, code_hash, code_expires_at)
+    VALUES (issue_link_code.channel, issue_link_code.external_id, issue_link_code.display_name,
+            issue_link_code.code_hash, draftsman.now() + make_interval(secs => seconds))
+        ON CONFLICT ON CONSTRAINT identity_links_pkey
+           DO UPDATE SET display_name = excluded.display_name, code_hash = excluded.code_hash,
+                         code_expires_at = excluded.code_expires_at;
+END $$;
+
+CREATE OR REPLACE FUNCTION draftsman.link_identity(code_hash text, person text, actor text)
+RETURNS TABLE (channel draftsman.channel, external_id text, display_name text, person_name text,
+               linked_by text, linked_at timestamptz)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
+       AND draftsman.person_of('cli', session_user::text) = person
+       AND draftsman.may_act_as(actor)) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access(format('%s cannot link to %s', session_user, person));
+    END IF;
+    RETURN QUERY
+    UPDATE draftsman.identity_links AS l
+       SET person = link_identity.person, linked_by = actor, linked_at = draftsman.now(),
+           code_hash = NULL, code_expires_at = NULL
+     WHERE l.code_hash = link_identity.code_hash AND l.code_expires_at > draftsman.now()
+    RETURNING l.channel, l.external_id, l.display_name, l.person, l.linked_by, l.linked_at;
+END $$;
+
+CREATE OR REPLACE FUNCTION draftsman.unlink_identity(
+    channel draftsman.channel, external_id text
+) RETURNS SETOF text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    whose text := CASE WHEN channel = 'forge' THEN draftsman.person_of('forge', external_id)
+                  ELSE (SELECT l.person FROM draftsman.identity_links l
+                         WHERE l.channel = unlink_identity.channel
+                      AND l.external_id = unlink_identity.external_id) END;
+    me    text := draftsman.person_of('cli', session_user::text);
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
+       AND (me = whose OR draftsman.has_role(me, 'operator'))) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access(format('%s cannot unlink %s', session_user, external_id));
+    END IF;
+    IF channel = 'forge' THEN
+        RETURN QUERY DELETE FROM draftsman.forge_accounts a WHERE a.login = external_id
+                     RETURNING coalesce(whose, a.login);
+        RETURN;
+    END IF;
+    RETURN QUERY
+    UPDATE draftsman.identity_links AS l
+       SET person = NULL, linked_by = NULL, linked_at = NULL, code_hash = NULL,
+           code_expires_at = NULL
+     WHERE l.channel = unlink_identity.channel AND l.external_id = unlink_identity.external_id
+       AND l.person IS NOT NULL
+    RETURNING whose;
+END $$;
+
+-- Binds the login of a person to the account that acts under it, at its first use; returns the id
+-- of the account to which it is bound.
+CREATE OR REPLACE FUNCTION draftsman.bind_account(login text, account_id text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'bot'
+       AND draftsman.person_of('forge', bind_account.login) IS NOT NULL) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access(format('%s cannot bind %s', session_user,
+                                             bind_account.login));
+    END IF;
+    INSERT INTO draftsman.forge_accounts (login, account_id) VALUES (bind_account.login, account_id)
+        ON CONFLICT DO NOTHING;
+    RETURN (SELECT a.account_id FROM draftsman.forge_accounts a WHERE a.login = bind_account.login);
+END $$;
+
+-- Web inbox ---------------------------------------------------------------------------------------
+
+-- People create links for themselves, the owner of the schema for any person, and a bot for the
+-- people of the configuration, in whose name it may open sessions as well.
+CREATE OR REPLACE FUNCTION draftsman.create_web_link(
+    person text, digest text, seconds float8
+) RETURNS timestamptz
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    until timestamptz;
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND (CASE draftsman.session_kind()
+         WHEN 'person' THEN draftsman.person_of('cli', session_user::text) = person
+         WHEN 'bot' THEN EXISTS (SELECT FROM draftsman.people p WHERE p.name = person) END)
+       IS NOT TRUE THEN
+        PERFORM draftsman.deny_access(
+            format('%s cannot create a link for %s', session_user, person));
+    END IF;
+    IF (seconds > 0 AND seconds <= 3600) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access('a link is valid for more than 0 s and at most an hour');
+    END IF;
+    DELETE FROM draftsman.web_links l WHERE l.expires_at <= draftsman.now();
+    INSERT INTO draftsman.web_links AS l (person, digest, expires_at)
+    VALUES (create_web_link.person, create_web_link.digest,
+            draftsman.now() + make_interval(secs => seconds))
+        ON CONFLICT ON CONSTRAINT web_links_pkey
+           DO UPDATE SET digest = excluded.digest, created_at = excluded.created_at,
+                         expires_at = excluded.expires_at
+    RETURNING l.expires_at INTO until;
+    RETURN until;
+END $$;
+
+-- The person of a link that can be used.
+CREATE OR REPLACE FUNCTION draftsman.person_of_web_link(digest text) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.require_web_server();
+    RETURN (SELECT l.person FROM draftsman.web_links l
+             WHERE l.digest = person_of_web_link.digest AND l.expires_at > draftsman.now());
+END $$;
+
+-- Signs a person in: with `link`, the digest of a link, the person of that link, once; else the
+-- person that a proxy or an identity provider named. Returns NULL for a link that cannot be used.
+-- A person has at most 20 sessions; the oldest ends.
+CREATE OR REPLACE FUNCTION draftsman.open_web_session(
+    link text, person text, method text, digest text, user_agent text, seconds float8
+) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name text := person;
+BEGIN
+    PERFORM draftsman.require_web_server();
+    IF (seconds > 0 AND seconds <= 86400 * 90) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access('a session lasts more than 0 s and at most 90 days');
+    END IF;
+    IF link IS NOT NULL THEN
+        DELETE FROM draftsman.web_links l WHERE l.digest = link AND l.expires_at > draftsman.now()
+        RETURNING l.person INTO name;
+        IF name IS NULL THEN
+            RETURN NULL;
+        END IF;
+    ELSIF method = 'link' THEN
+        PERFORM draftsman.deny_access('a session of the method link needs a link');
+    ELSIF draftsman.session_kind() <> 'owner'
+          AND NOT EXISTS (SELECT FROM draftsman.people p WHERE p.name = person) THEN
+        PERFORM draftsman.deny_access(format('there is no person %s', person));
+    END IF;
+    DELETE FROM draftsman.web_sessions s
+     WHERE s.expires_at <= draftsman.now()
+        OR s.id IN (SELECT o.id FROM draftsman.web_sessions o WHERE o.person = name
+                     ORDER BY o.id DESC OFFSET 19);
+    INSERT INTO draftsman.web_sessions (person, method, digest, user_agent, expires_at)
+    VALUES (name, method, digest, user_agent, draftsman.now() + make_interval(secs => seconds));
+    RETURN name;
+END $$;
+
+CREATE OR REPLACE FUNCTION draftsman.find_web_session(digest text) RETURNS TABLE (
+    id bigint, person text, method text, user_agent text, created_at timestamptz,
+    expires_at timestamptz
+)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.require_web_server();
+    RETURN QUERY
+    SELECT s.id, s.person, s.method, s.user_agent, s.created_at, s.expires_at
+      FROM draftsman.web_sessions s
+     WHERE s.digest = find_web_session.digest AND s.expires_at > draftsman.now();
+END $$;
+
+CREATE OR REPLACE FUNCTION draftsman.close_web_session(digest text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.require_web_server();
+    DELETE FROM draftsman.web_sessions s WHERE s.digest = close_web_session.digest;
+    RETURN FOUND;
+END $$;
+
+CREATE OR REPLACE FUNCTION draftsman.list_web_sessions(most int) RETURNS TABLE (
+    id bigint, person text, method text, user_agent text, created_at timestamptz,
+    expires_at timestamptz
+)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT s.id, s.person, s.method, s.user_agent, s.created_at, s.expires_at
+      FROM draftsman.web_sessions s
+     WHERE s.expires_at > draftsman.now() AND draftsman.controls_web_session(s.person)
+     ORDER BY s.person, s.id
+     LIMIT most
+$$;
+
+-- Ends a session, or all sessions of a person; returns how many.
+CREATE OR REPLACE FUNCTION draftsman.end_web_sessions(session bigint, person text) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ended bigint;
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'person') THEN
+        PERFORM draftsman.deny_access(format('%s cannot end sessions', session_user));
+    END IF;
+    DELETE FROM draftsman.web_sessions s
+     WHERE (s.id = session OR s.person = end_web_sessions.person)
+       AND draftsman.controls_web_session(s.person);
+    GET DIAGNOSTICS ended = ROW_COUNT;
+    RETURN ended;
+END $$;
+
+CREATE OR REPLACE FUNCTION draftsman.require_web_server() RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
+        PERFORM draftsman.deny_access(format('%s cannot use sessions of the web', session_user));
+    END IF;
+END $$;
+
+-- Sessions that this database session may see and end: people their own, operators and the owner
+-- of the schema all.
+CREATE OR REPLACE FUNCTION draftsman.controls_web_session(person text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT draftsman.session_kind() = 'owner' OR (draftsman.session_kind() = 'person' AND (
+        draftsman.person_of('cli', session_user::text) = person
+        OR draftsman.has_role(draftsman.person_of('cli', session_user::text), 'operator'))) IS TRUE
+$$;
+
+-- Privileges --------------------------------------------------------------------------------------
+
+CREATE OR REPLACE FUNCTION draftsman.grant_people() RETURNS void LANGUAGE sql AS $$
+    SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
+        draftsman.person_of(text, text), draftsman.has_role(text, text),
+        draftsman.acts_in_chat(text, text)');
+    SELECT draftsman.grant_to('bot', 'EXECUTE ON FUNCTION
+        draftsman.issue_link_code(draftsman.channel, text, text, text, float8),
+        draftsman.person_of_web_link(text),
+        draftsman.open_web_session(text, text, text, text, text, float8),
+        draftsman.find_web_session(text), draftsman.close_web_session(text),
+        draftsman.bind_account(text, text)');
+    SELECT draftsman.grant_to('person', 'EXECUTE ON FUNCTION
+        draftsman.link_identity(text, text, text),
+        draftsman.unlink_identity(draftsman.channel, text), draftsman.list_web_sessions(int),
+        draftsman.end_web_sessions(bigint, text)');
+    SELECT draftsman.grant_to('bot person', 'EXECUTE ON FUNCTION
+        draftsman.create_web_link(text, text, float8)');
+    SELECT draftsman.grant_to('worker bot person reader', 'SELECT (channel, external_id,
+        display_name, person, linked_by, linked_at, created_at) ON draftsman.identity_links');
+$$;
