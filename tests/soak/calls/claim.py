@@ -68,8 +68,8 @@ CALLS: Final[dict[str, Call]] = {
     "claim.exchange: of an empty queue": exchange(10, 0, queues=("none",)),
     "claim.start": Call(lambda conn: claim.start(conn, CLAIMED), 800),
     "claim.release_claims": Call(lambda conn: claim.release_claims(conn, CLAIMED, "{}"), 800),
-    "claim.claimable": Call(
-        lambda conn: claim.claimable(conn, ["default"], ["seed"], [MISSING], 20), 800
+    "claim.claim_candidates": Call(
+        lambda conn: claim.claim_candidates(conn, ["default"], ["seed"], [MISSING], 20), 800
     ),
     "claim.keep_from_claims": Call(lambda conn: claim.keep_from_claims(conn, [MIDDLE, MISSING])),
     "claim.previous_runtime": Call(lambda conn: claim.previous_runtime(conn, RUNNING[0])),

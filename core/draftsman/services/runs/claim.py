@@ -89,7 +89,7 @@ class Claim:
         """
         async with self._db.connection() as conn:
             aside = self._isolation.aside
-            jobs = await store.claimable(conn, self._queues, types, aside, PROBED)
+            jobs = await store.claim_candidates(conn, self._queues, types, aside, PROBED)
         claimed: list[ClaimedJob] = []
 
         async def claim_only(number: int) -> int:

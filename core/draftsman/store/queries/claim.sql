@@ -143,7 +143,7 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
 
 -- The jobs among which a claim for these queues and types chooses, in its order, but without those
 -- `without`; a few more than it takes, as others may claim the first.
--- name: claimable
+-- name: claim_candidates
 SELECT q.number
   FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
  CROSS JOIN LATERAL (
@@ -158,7 +158,6 @@ SELECT q.number
 -- name: keep_from_claims
 SELECT number FROM draftsman.job_states
  WHERE number = ANY (%(jobs)s::bigint[]) AND status IN ('queued', 'resumed') AND hold IS NULL
- ORDER BY number
    FOR NO KEY UPDATE SKIP LOCKED
 
 -- Jobs that were claimed ahead get a slot. Jobs canceled meanwhile are not returned.
