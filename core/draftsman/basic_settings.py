@@ -28,7 +28,7 @@ VARIABLES: Final = {
 """Setting of each variable that is read here."""
 FALLBACK_URL: Final = "DATABASE_URL"
 """Variable of the database if nothing else names it, as in other tools."""
-_OTHER_VARIABLES: Final = {"DRAFTSMAN_CONFIG", "DRAFTSMAN_FORMER_JSON_KEYS"}
+_OTHER_VARIABLES: Final = {"DRAFTSMAN_CONFIG"}
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "database": {"pool_size": 5, "connect_timeout": 10.0, "statement_timeout": 60.0},
     "embedded": {"idle_timeout": 600.0},
@@ -109,7 +109,6 @@ class BasicTable:
 class BasicSettings(BasicTable):
     """The settings and tables that are read here."""
 
-    deprecations: tuple[str, ...] = ()
     uses_fallback_url = False
 
 
