@@ -20,6 +20,8 @@ def claim(make: Factory) -> Claim:
 
 
 async def test_candidates_are_in_the_order_of_claims(make: Factory, conn: Connection) -> None:
+    for kind in ("indexscan", "indexonlyscan", "bitmapscan"):  # whatever the plan
+        await conn.execute(f"SET enable_{kind} = off")
     priorities = [0, 5, 0, 0]
     first, urgent, moved, later = [await make.queued(queue="q", priority=p) for p in priorities]
     other = await make.queued(queue="a", priority=9)
@@ -29,6 +31,7 @@ async def test_candidates_are_in_the_order_of_claims(make: Factory, conn: Connec
         *(urgent, moved, first, later),
         other,
     ]
+    assert await claim_candidates(conn, ["q"], ["noop"], [], 2) == [urgent, moved]
     await run(conn, position, (1, [urgent, first, moved, later]))
     assert await claim_candidates(conn, ["a", "q"], ["noop"], [], 3) == [
         other,
