@@ -23,7 +23,7 @@ FAILURE_OPTIONS: Final = (
     ),
     click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
 )
-"""Options for what happens when a job fails or is lost."""
+"""Options for failed and lost runs."""
 _OPTIONS: Final = (
     click.option("--type", help="Job type; default: run_agent."),
     click.option("--agent", type=params.AGENT, help="Name of a configured agent."),
