@@ -229,28 +229,21 @@ BEGIN
     IF numbers IS NULL THEN
         RETURN;
     END IF;
-    IF NOT draftsman.postpones() THEN
-        BEGIN
-            IF limited THEN
-                IF keys IS NOT NULL THEN  -- before the buckets, as at the end of a job
-                    PERFORM draftsman.lock_keys(keys);
-                END IF;
-                PERFORM draftsman.limit_jobs(numbers);
-            END IF;
-            IF keys IS NOT NULL THEN
-                PERFORM draftsman.assign_keys(keys);
-            END IF;
-            RETURN;
-        EXCEPTION WHEN lock_not_available THEN
-            PERFORM set_config('draftsman.postpone', 'sweep', true);
-        END;
-    END IF;
     IF limited THEN
+        IF keys IS NOT NULL AND NOT draftsman.postpones() THEN  -- before the buckets, as at the end of a job
+            PERFORM draftsman.lock_keys(keys);
+        END IF;
         PERFORM draftsman.limit_jobs(numbers);
     END IF;
     IF keys IS NOT NULL THEN
         PERFORM draftsman.assign_keys(keys);
     END IF;
+EXCEPTION WHEN lock_not_available THEN
+    IF draftsman.postpones() THEN
+        RAISE;
+    END IF;
+    PERFORM set_config('draftsman.postpone', 'sweep', true);
+    PERFORM draftsman.place_jobs(numbers, keys);
 END $$;
 
 -- Does postponed work; false if a lock is not free, and then nothing is done.

@@ -63,9 +63,10 @@ PERSON: Final[Mapping[str, Any]] = {
 }
 """Defaults of a table of `[people]`."""
 _SCHEME: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?[a-z][a-z0-9+.-]*:(?://)?", re.IGNORECASE)
-_POSTGRESQL: Final = re.compile(
+POSTGRESQL: Final = re.compile(
     r"(?:jdbc:)?(?:postgres(?:ql)?(?:\+[a-z0-9_]+)?|postgis|pgsql|psql)://", re.IGNORECASE
 )
+"""The scheme of a URL of PostgreSQL, as draftsman and other programs write it."""
 _OF_ORMS: Final = frozenset(
     {
         "connection_limit",
@@ -196,7 +197,7 @@ def read_url(url: str) -> str:
         if url and "=" not in url:
             raise ValueError("must be a URL: postgresql://user@host/database")
         return url
-    if _POSTGRESQL.fullmatch(scheme[0]) is None:
+    if POSTGRESQL.fullmatch(scheme[0]) is None:
         raise ValueError(f"{scheme[0]} is no PostgreSQL database: use postgresql://user@host/name")
     if scheme[0] not in ("postgresql://", "postgres://"):
         url = f"postgresql://{url[scheme.end() :]}"
