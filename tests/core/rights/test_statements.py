@@ -79,6 +79,13 @@ RULES: Final = {"rules.ratify", "rules.revoke"}
 DIGESTS: Final = {"digests.choose"}
 LOCKING: Final = {
     "claim.keep_from_claims",
+    "ladders.due",
+    "pending_decisions.due",
+    "reminders.due",
+    "sweeps.do_postponed_candidates",
+    "sweeps.escalate_candidates",
+    "sweeps.expire_candidates",
+    "sweeps.rescue_candidates",
     "sweeps.notify_candidates",
     "sweeps.promote_candidates",
 }
