@@ -118,11 +118,11 @@ class ClaimLoop:
         """Return the leases of jobs that were claimed ahead."""
         return [job.lease for job in self._ahead]
 
-    def lose_run(self, token: int) -> None:
-        """End a run that lost its lease, and drop its result."""
-        self._done.pop(token, None)
+    def lose_run(self, token: int) -> bool:
+        """End a run that lost its lease, or drop its result; False if it was ended before."""
         if (execution := self.running.get(token) or self.apart.get(token)) is not None:
-            execution.cancel("lost")
+            return execution.cancel("lost")
+        return self._done.pop(token, None) is not None
 
     def renew_leases(self, tokens: Container[int], end: float) -> None:
         """Extend the leases of these runs until `end`, a time of `clock.now`."""
@@ -139,10 +139,8 @@ class ClaimLoop:
         for token, execution in [*self.running.items(), *self._ended_runs()]:
             if execution.holds_lease and execution.lease_end - margin <= now:
                 self.lost.add(execution.job.lease)
-                if token in self.running:
-                    ended += [execution.name] if execution.cancel("lost") else []
-                elif execution.lease_end <= now:
-                    self.lose_run(token)
+                due = token in self.running or execution.lease_end <= now
+                if due and self.lose_run(token):
                     ended.append(execution.name)
         return ended
 
