@@ -70,7 +70,8 @@ class ClaimLoop:
         self.apart: dict[int, Execution] = {}
         """Runs whose end the database refused: each is settled on its own, without a slot."""
         self.lost: set[Lease] = set()
-        """Leases that ended while their runs were not settled: other workers rescue the jobs."""
+        """Leases that ended while their runs were not settled, until other workers have rescued the
+        jobs."""
         self._asked_at = clock.now()
         """When the last claim was sent: the leases that it gave count from then."""
         self._exchanged_at = clock.now()
