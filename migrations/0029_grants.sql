@@ -154,7 +154,6 @@ BEGIN
                 draftsman.question_status, jsonb, draftsman.job_status, text, text, text, text),
                 draftsman.extend_question(bigint, int, float8, text),
                 draftsman.count_refused(bigint, int, text, text),
-                draftsman.refuse_token(bigint, int, text, text, text, text, int),
                 draftsman.redeliver(bigint[], text),
                 draftsman.request_cancel(bigint, text, text, jsonb),
                 draftsman.cancel_job(bigint, text, text),
@@ -307,6 +306,7 @@ BEGIN
         GRANT INSERT ON draftsman.job_templates, draftsman.schedule_fires TO draftsman_person;
         GRANT INSERT, UPDATE, DELETE ON draftsman.schedules TO draftsman_person;
         GRANT EXECUTE ON FUNCTION draftsman.mint_token(text, bigint, int, text, text, text),
+            draftsman.refuse_token(bigint, int, text, text, text, text, int),
             draftsman.link_identity(text, text, text),
             draftsman.unlink_identity(draftsman.channel, text),
             draftsman.create_web_link(text, text, float8), draftsman.list_web_sessions(int),

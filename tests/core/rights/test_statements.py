@@ -224,10 +224,11 @@ REFUSED: Final = {
     "worker": FILES | {"attachments.add"} | REFUSALS
     | SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING | SHOWING | CARDS
-    | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
+    | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"}
+    | {"approval_tokens.refuse"},
     "bot": SCHEMA | BROWSERS | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
-    | {"people.link", "people.unlink", "approval_tokens.mint"}
+    | {"people.link", "people.unlink", "approval_tokens.mint", "approval_tokens.refuse"}
     | {"rules.propose", "rules.propose_in_term", "checkpoints.event"},
     "anna": FILES | REFUSALS | EVENTS | SCHEMA | SERVING | SHOWING | WORK | FIRING | RECEIVING
     | FOLLOWING | LEASES | SENDING | CARDS | {"people.create_link_code", "follow_ups.lock"},
