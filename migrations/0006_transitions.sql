@@ -313,10 +313,21 @@ END $$;
 CREATE CONSTRAINT TRIGGER postponed_work_commit AFTER INSERT ON draftsman.postponed_work
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION draftsman.do_work_at_commit();
 
+-- Locks postponed work that is due, at most so many rows, and returns it. Work that another transaction
+-- does now, which may stay open, is left. `these` may be NULL.
+CREATE FUNCTION draftsman.lock_due_work(most int, these bigint[], without bigint[])
+RETURNS SETOF bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+    SELECT id FROM draftsman.postponed_work
+     WHERE due_at <= draftsman.now() AND ($2 IS NULL OR id = ANY ($2)) AND id <> ALL ($3)
+     ORDER BY due_at
+     LIMIT $1
+       FOR UPDATE SKIP LOCKED
+$$;
+
 -- Does postponed work that is due, at most so many buckets, keys and jobs, each apart; returns their
--- number. Work whose locks are not free is due again after a second; work that another transaction does
--- now, which may stay open, is left. `these` and `without` are rows of
--- `postponed_work`; `these` may be NULL.
+-- number. Work whose locks are not free is due again after a second. `these` and `without` are rows
+-- of `postponed_work`; `these` may be NULL.
 CREATE FUNCTION draftsman.do_due_work(most int, these bigint[], without bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off SET lock_timeout = '20ms' AS $$
@@ -327,10 +338,7 @@ BEGIN
     FOR due IN
         SELECT array_agg(p) AS work, array_agg(p.id) AS ids
           FROM draftsman.postponed_work p
-         WHERE p.id = ANY (ARRAY(SELECT id FROM draftsman.postponed_work
-                                  WHERE due_at <= draftsman.now()
-                                    AND ($2 IS NULL OR id = ANY ($2)) AND id <> ALL ($3)
-                                  ORDER BY due_at LIMIT most))
+         WHERE p.id = ANY (ARRAY(SELECT draftsman.lock_due_work(most, these, without)))
          GROUP BY p.bucket, p.key, p.ended, p.jobs
          ORDER BY min(p.id)
     LOOP
@@ -338,11 +346,7 @@ BEGIN
         IF NOT draftsman.do_work(due.work) THEN
             UPDATE draftsman.postponed_work p
                SET due_at = draftsman.now() + interval '1 s'
-             WHERE p.id = ANY (ARRAY(
-                   SELECT w.id FROM draftsman.postponed_work w
-                    WHERE w.id = ANY (due.ids)
-                    ORDER BY w.id
-                      FOR NO KEY UPDATE SKIP LOCKED));
+             WHERE p.id = ANY (due.ids);
         END IF;
     END LOOP;
     RETURN done;

@@ -165,12 +165,12 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    changed := jsonb_build_object('question', $2, 'answer', answered.id, 'event', $3) || $6;
+    changed := $6 || jsonb_build_object('question', $2, 'answer', answered.id, 'event', $3);
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT $1, $4, $5, changed
      WHERE NOT EXISTS (SELECT FROM draftsman.job_events e
                         WHERE e.job = $1 AND e.kind = $4
-                          AND e.payload @> (jsonb_build_object('event', $3) || $6));
+                          AND e.payload @> changed);
     RETURN FOUND;
 END $$;
 
@@ -212,19 +212,22 @@ BEGIN
 END $$;
 
 -- Records that a token was refused: always in the count of the question's refusals, and as an event
--- while they are few.
+-- while they are few. The event of a person's session names an approver only if it is a known person.
 CREATE FUNCTION draftsman.refuse_token(
     job bigint, question int, approver text, voter text, reason text, actor text, most int
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'person', 'bot')
+    IF draftsman.session_kind() NOT IN ('owner', 'person')
        OR NOT draftsman.may_act_as($6) THEN
         PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, $6));
     END IF;
     IF draftsman.count_refused($1, $2, $4, $5) <= least($7, 100) THEN
         INSERT INTO draftsman.job_events (job, kind, actor, payload)
-        VALUES ($1, 'token_refused', $6, jsonb_build_object(
-            'question', $2, 'approver', left($3, 1000), 'reason', left($5, 1000)));
+        VALUES ($1, 'token_refused', $6, jsonb_strip_nulls(jsonb_build_object(
+            'question', $2, 'reason', left($5, 1000), 'approver',
+            CASE WHEN draftsman.session_kind() = 'owner' OR EXISTS (
+                      SELECT FROM draftsman.people p WHERE p.name = $3)
+                 THEN left($3, 1000) END)));
     END IF;
 END $$;
 

@@ -249,12 +249,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- The keys whose locks are free now, which this transaction then has.
-CREATE FUNCTION draftsman.lock_free_keys(keys text[]) RETURNS text[] LANGUAGE sql AS $$
-    SELECT ARRAY(SELECT k FROM unnest(keys) k
-                  WHERE pg_try_advisory_xact_lock(1146242645, hashtext(k) & 1023))
-$$;
-
 -- Gives each of these keys that no job holds to the first queued job that waits for it. A job holds
 -- its key from then until it ends, also while it waits for a person unless a limit of the key says
 -- otherwise; it gives it up only to a job that is ahead of it in the queue, and only before its first
@@ -319,10 +313,10 @@ BEGIN
     RETURN assigned;
 END $$;
 
--- The keys that jobs wait for and no job holds, at most so many; the waiting keys are read from the
--- index one by one.
-CREATE FUNCTION draftsman.free_keys(most int) RETURNS text[]
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- The keys that jobs wait for and no job holds, at most so many, locked; those whose locks are not free
+-- are left out. The waiting keys are read from the index one by one.
+CREATE FUNCTION draftsman.lock_free_keys(most int) RETURNS text[]
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
     WITH RECURSIVE waiting AS (
         (SELECT concurrency_key FROM draftsman.job_states
@@ -338,10 +332,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     )
     SELECT ARRAY(
         SELECT w.concurrency_key FROM waiting w
-         WHERE w.concurrency_key IS NOT NULL AND NOT EXISTS (
+         WHERE CASE WHEN w.concurrency_key IS NOT NULL AND NOT EXISTS (
                SELECT FROM draftsman.job_states s
                 WHERE s.concurrency_key = w.concurrency_key AND (s.hold >= 'key') IS NOT TRUE
                   AND s.finished_at IS NULL)
+               THEN pg_try_advisory_xact_lock(1146242645, hashtext(w.concurrency_key) & 1023) END
          LIMIT most)
 $$;
 

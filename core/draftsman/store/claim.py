@@ -101,6 +101,12 @@ async def release_lost_claims(
     return len(await rows(conn, _Q["release_lost_claims"], params))
 
 
+async def held(conn: Connection, worker: UUID, tokens: Sequence[int]) -> set[int]:
+    """Return those of the tokens whose leases the worker still has."""
+    params = {"worker": worker, "tokens": list(tokens)}
+    return {token for (token,) in await rows(conn, _Q["held"], params)}
+
+
 async def claim_in_grace(conn: Connection, worker: UUID, parked: Lease) -> tuple[bool, int | None]:
     """Return whether the job of a parked run waits for its answer.
 

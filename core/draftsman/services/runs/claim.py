@@ -163,6 +163,11 @@ class Claim:
             lambda conn: store.release_lost_claims(conn, self._worker, tokens, in_grace)
         )
 
+    async def held(self, leases: Sequence[Lease]) -> set[int]:
+        """Return the tokens of those leases that this worker still has."""
+        async with self._db.connection() as conn:
+            return await store.held(conn, self._worker, [lease.token for lease in leases])
+
     async def continue_in_grace(
         self, parked: Lease, *, ends: bool
     ) -> tuple[bool, ClaimedJob | None]:

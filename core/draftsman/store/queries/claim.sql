@@ -273,6 +273,12 @@ WITH context AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released
 
+-- Those of the tokens whose leases the worker still has: a lease that is gone never comes back.
+-- name: held
+SELECT lease_token FROM draftsman.job_states
+ WHERE status IN ('claimed', 'running') AND worker_id = %(worker)s
+   AND lease_token = ANY (%(tokens)s::bigint[])
+
 -- Whether the job still waits for the answer in whose grace period this worker keeps the agent of the
 -- parked run, and the token of the claim that the answer made for this worker. A later run of the job
 -- is none of the run's business.
