@@ -39,9 +39,9 @@ SELECT p.*
                   SELECT FROM draftsman.job_dependencies WHERE job = s.number
                      AND met IS NOT TRUE AND met IS NULL) THEN 'children'
                    WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
-                   WHEN s.status = 'retrying' AND EXISTS (
-                  SELECT FROM draftsman.suspects
-                   WHERE job = s.number AND suspects.status = 'waiting') THEN 'trial'
+                   WHEN s.status = 'retrying' AND (
+                  SELECT status = 'waiting' FROM draftsman.suspects
+                   WHERE job = s.number) THEN 'trial'
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
                    WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold, s.held_by,
