@@ -401,6 +401,11 @@ CREATE TABLE draftsman.suspects (
     status     draftsman.suspect_status NOT NULL
 );
 
+-- suspects_crash   the job of a crash that is on trial, for the explanation of one that waits
+-- suspects_worker  the jobs that a lost worker had run, for the verdict on the others
+CREATE INDEX suspects_crash ON draftsman.suspects (crash);
+CREATE INDEX suspects_worker ON draftsman.suspects (worker_id);
+
 -- What the loss of a run means, given the status of its job as a suspect, the number of runs that its
 -- worker lost, and of those among them that are on trial or convicted. `charged`: it was alone.
 CREATE FUNCTION draftsman.verdict(suspect draftsman.suspect_status, lost bigint, tried bigint)

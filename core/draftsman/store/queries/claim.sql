@@ -142,14 +142,26 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
   FROM requested
 
 -- The jobs among which a claim for these queues and types chooses, in its order, but without those
--- `without`; a few more than it takes, as others may claim the first.
+-- `without`; a few more than it takes, as others may claim the first. Jobs that are found by type are
+-- in an index of their own.
 -- name: claim_candidates
 SELECT q.number
   FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
  CROSS JOIN LATERAL (
-       SELECT number, priority, position FROM draftsman.claimable
-        WHERE queue = w.queue AND type = ANY (%(types)s::text[])
-          AND number <> ALL (%(without)s::bigint[])
+       (SELECT number, priority, position FROM draftsman.claimable
+         WHERE queue = w.queue AND NOT by_type AND type = ANY (%(types)s::text[])
+           AND number <> ALL (%(without)s::bigint[])
+         ORDER BY priority DESC, position, number
+         LIMIT %(limit)s)
+        UNION ALL
+       (SELECT f.number, f.priority, f.position
+          FROM unnest(%(types)s::text[]) AS t (type)
+         CROSS JOIN LATERAL (
+               SELECT number, priority, position FROM draftsman.claimable
+                WHERE by_type AND queue = w.queue AND type = t.type
+                  AND number <> ALL (%(without)s::bigint[])
+                ORDER BY priority DESC, position, number
+                LIMIT %(limit)s) f)
         ORDER BY priority DESC, position, number
         LIMIT %(limit)s) q
  ORDER BY w.rank, q.priority DESC, q.position, q.number
