@@ -40,6 +40,11 @@ CREATE TABLE draftsman.suspects (
     status     draftsman.suspect_status NOT NULL
 );
 
+-- suspects_crash   the job of a crash that is on trial, for the explanation of one that waits
+-- suspects_worker  the jobs that a lost worker had run, for the verdict on the others
+CREATE INDEX suspects_crash ON draftsman.suspects (crash);
+CREATE INDEX suspects_worker ON draftsman.suspects (worker_id);
+
 CREATE TABLE draftsman.leases (
     name        text PRIMARY KEY,
     owner       uuid NOT NULL,

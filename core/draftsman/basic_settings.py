@@ -28,7 +28,7 @@ VARIABLES: Final = {
 """Setting of each variable that is read here."""
 FALLBACK_URL: Final = "DATABASE_URL"
 """Variable of the database if nothing else names it, as in other tools."""
-_OTHER_VARIABLES: Final = {"DRAFTSMAN_CONFIG", "DRAFTSMAN_FORMER_JSON_KEYS"}
+_OTHER_VARIABLES: Final = {"DRAFTSMAN_CONFIG"}
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "database": {"pool_size": 5, "connect_timeout": 10.0, "statement_timeout": 60.0},
     "embedded": {"idle_timeout": 600.0},
@@ -63,9 +63,10 @@ PERSON: Final[Mapping[str, Any]] = {
 }
 """Defaults of a table of `[people]`."""
 _SCHEME: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?[a-z][a-z0-9+.-]*:(?://)?", re.IGNORECASE)
-_POSTGRESQL: Final = re.compile(
+POSTGRESQL: Final = re.compile(
     r"(?:jdbc:)?(?:postgres(?:ql)?(?:\+[a-z0-9_]+)?|postgis|pgsql|psql)://", re.IGNORECASE
 )
+"""The scheme of a URL of PostgreSQL, as draftsman and other programs write it."""
 _OF_ORMS: Final = frozenset(
     {
         "connection_limit",
@@ -109,7 +110,6 @@ class BasicTable:
 class BasicSettings(BasicTable):
     """The settings and tables that are read here."""
 
-    deprecations: tuple[str, ...] = ()
     uses_fallback_url = False
 
 
@@ -197,7 +197,7 @@ def read_url(url: str) -> str:
         if url and "=" not in url:
             raise ValueError("must be a URL: postgresql://user@host/database")
         return url
-    if _POSTGRESQL.fullmatch(scheme[0]) is None:
+    if POSTGRESQL.fullmatch(scheme[0]) is None:
         raise ValueError(f"{scheme[0]} is no PostgreSQL database: use postgresql://user@host/name")
     if scheme[0] not in ("postgresql://", "postgres://"):
         url = f"postgresql://{url[scheme.end() :]}"

@@ -820,28 +820,22 @@ BEGIN
     IF numbers IS NULL THEN
         RETURN;
     END IF;
-    IF NOT draftsman.postpones() THEN
-        BEGIN
-            IF limited THEN
-                IF keys IS NOT NULL THEN  -- before the buckets, as at the end of a job
-                    PERFORM draftsman.lock_keys(keys);
-                END IF;
-                PERFORM draftsman.limit_jobs(numbers);
-            END IF;
-            IF keys IS NOT NULL THEN
-                PERFORM draftsman.assign_keys(keys);
-            END IF;
-            RETURN;
-        EXCEPTION WHEN lock_not_available THEN
-            PERFORM set_config('draftsman.postpone', 'sweep', true);
-        END;
-    END IF;
     IF limited THEN
+        -- before the buckets, as at the end of a job
+        IF keys IS NOT NULL AND NOT draftsman.postpones() THEN
+            PERFORM draftsman.lock_keys(keys);
+        END IF;
         PERFORM draftsman.limit_jobs(numbers);
     END IF;
     IF keys IS NOT NULL THEN
         PERFORM draftsman.assign_keys(keys);
     END IF;
+EXCEPTION WHEN lock_not_available THEN
+    IF draftsman.postpones() THEN
+        RAISE;
+    END IF;
+    PERFORM set_config('draftsman.postpone', 'sweep', true);
+    PERFORM draftsman.place_jobs(numbers, keys);
 END $$;
 
 -- Does postponed work; false if a lock is not free, and then nothing is done.
@@ -912,10 +906,23 @@ DROP TRIGGER IF EXISTS postponed_work_commit ON draftsman.postponed_work;
 CREATE CONSTRAINT TRIGGER postponed_work_commit AFTER INSERT ON draftsman.postponed_work
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION draftsman.do_work_at_commit();
 
+-- Locks postponed work that is due, at most so many rows, and returns it. Work that another
+-- transaction does now, which may stay open, is left. `these` may be NULL.
+CREATE OR REPLACE FUNCTION draftsman.lock_due_work(
+    most int, these bigint[], without bigint[]
+) RETURNS SETOF bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET jit = off AS $$
+    SELECT id FROM draftsman.postponed_work
+     WHERE due_at <= draftsman.now() AND (these IS NULL OR id = ANY (these)) AND id <> ALL (without)
+     ORDER BY due_at
+     LIMIT most
+       FOR UPDATE SKIP LOCKED
+$$;
+
 -- Does postponed work that is due, at most so many buckets, keys and jobs, each apart; returns
--- their number. Work whose locks are not free is due again after a second; work that another
--- transaction does now, which may stay open, is left. `these` and `without` are rows of
--- `postponed_work`; `these` may be NULL.
+-- their number. Work whose locks are not free is due again after a second. `these` and `without`
+-- are rows of `postponed_work`; `these` may be NULL.
 CREATE OR REPLACE FUNCTION draftsman.do_due_work(
     most int, these bigint[], without bigint[]
 ) RETURNS int
@@ -928,10 +935,7 @@ BEGIN
     FOR due IN
         SELECT array_agg(p) AS work, array_agg(p.id) AS ids
           FROM draftsman.postponed_work p
-         WHERE p.id = ANY (ARRAY(SELECT id FROM draftsman.postponed_work
-                                  WHERE due_at <= draftsman.now()
-                                    AND (these IS NULL OR id = ANY (these)) AND id <> ALL (without)
-                                  ORDER BY due_at LIMIT most))
+         WHERE p.id = ANY (ARRAY(SELECT draftsman.lock_due_work(most, these, without)))
          GROUP BY p.bucket, p.key, p.ended, p.jobs
          ORDER BY min(p.id)
     LOOP
@@ -939,11 +943,7 @@ BEGIN
         IF NOT draftsman.do_work(due.work) THEN
             UPDATE draftsman.postponed_work p
                SET due_at = draftsman.now() + interval '1 s'
-             WHERE p.id = ANY (ARRAY(
-                   SELECT w.id FROM draftsman.postponed_work w
-                    WHERE w.id = ANY (due.ids)
-                    ORDER BY w.id
-                      FOR NO KEY UPDATE SKIP LOCKED));
+             WHERE p.id = ANY (due.ids);
         END IF;
     END LOOP;
     RETURN done;
@@ -1558,7 +1558,8 @@ CREATE OR REPLACE FUNCTION draftsman.grant_jobs() RETURNS void LANGUAGE sql AS $
         draftsman.unpause_job(bigint, text, text),
         draftsman.send_message(bigint, draftsman.channel, text, text, text, text, text),
         draftsman.inherit_messages(bigint, bigint), draftsman.inherit_attachments(bigint, bigint),
-        draftsman.do_due_work(int, bigint[], bigint[])');
+        draftsman.do_due_work(int, bigint[], bigint[]),
+        draftsman.lock_due_work(int, bigint[], bigint[])');
     SELECT draftsman.grant_to('bot person', 'EXECUTE ON FUNCTION
         draftsman.add_attachments(bigint, text, int, jsonb)');
     SELECT draftsman.grant_to('bot', 'EXECUTE ON FUNCTION

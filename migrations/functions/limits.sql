@@ -682,7 +682,8 @@ $$;
 
 -- Gives places of buckets that are due, or that have both free places and waiting jobs, at most so
 -- many buckets; returns the number of jobs. Removes buckets that count nothing. Buckets that
--- another transaction has locked are left for the next call.
+-- another transaction has locked are left for the next call. They are taken at random: those whose
+-- jobs also wait for a locked bucket keep no others from their turn.
 CREATE OR REPLACE FUNCTION draftsman.give_places(most int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET jit = off SET lock_timeout = '100ms' AS $$
@@ -705,8 +706,7 @@ BEGIN
              UNION
             SELECT w.held_by FROM waited w
               LEFT JOIN draftsman.limit_buckets b ON b.name = w.held_by
-             WHERE w.held_by <> 'pause' AND (b.name IS NULL OR draftsman.free_places(b) > 0)
-             ORDER BY 1 LIMIT most) n;
+             WHERE w.held_by <> 'pause' AND (b.name IS NULL OR draftsman.free_places(b) > 0)) n;
     DELETE FROM draftsman.limit_buckets b
      WHERE b.name = ANY (ARRAY(
            SELECT o.name FROM draftsman.limit_buckets o
@@ -717,10 +717,12 @@ BEGIN
             ORDER BY o.name LIMIT most
               FOR UPDATE SKIP LOCKED));
     tried := ARRAY(SELECT t FROM unnest(tried) t
-                    WHERE NOT EXISTS (SELECT FROM draftsman.limit_buckets b WHERE b.name = t))
+                    WHERE NOT EXISTS (SELECT FROM draftsman.limit_buckets b WHERE b.name = t)
+                    LIMIT most)
           || ARRAY(SELECT b.name FROM draftsman.limit_buckets b
                     WHERE b.name = ANY (tried)
-                    ORDER BY b.name
+                    ORDER BY random()
+                    LIMIT most
                       FOR NO KEY UPDATE SKIP LOCKED);
     IF tried = '{}' THEN
         RETURN 0;

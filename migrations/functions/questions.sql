@@ -206,14 +206,15 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    changed := jsonb_build_object('question', record_answer_change.question, 'answer', answered.id,
-                                  'event', event) || detail;
+    changed := detail
+        || jsonb_build_object('question', record_answer_change.question, 'answer', answered.id,
+                              'event', event);
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT record_answer_change.job, record_answer_change.kind, actor, changed
      WHERE NOT EXISTS (SELECT FROM draftsman.job_events e
                         WHERE e.job = record_answer_change.job
                           AND e.kind = record_answer_change.kind
-                          AND e.payload @> (jsonb_build_object('event', event) || detail));
+                          AND e.payload @> changed);
     RETURN FOUND;
 END $$;
 
@@ -535,20 +536,24 @@ BEGIN
 END $$;
 
 -- Records that a token was refused: always in the count of the question's refusals, and as an event
--- while they are few.
+-- while they are few. The event of a person's session names an approver only if it is a known
+-- person.
 CREATE OR REPLACE FUNCTION draftsman.refuse_token(
     job bigint, question int, approver text, voter text, reason text, actor text, most int
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'person', 'bot')
+    IF draftsman.session_kind() NOT IN ('owner', 'person')
        OR NOT draftsman.may_act_as(actor) THEN
         PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
     END IF;
     IF draftsman.count_refused(job, question, voter, reason) <= least(most, 100) THEN
         INSERT INTO draftsman.job_events (job, kind, actor, payload)
-        VALUES (job, 'token_refused', actor, jsonb_build_object(
-            'question', question, 'approver', left(approver, 1000), 'reason', left(reason, 1000)));
+        VALUES (job, 'token_refused', actor, jsonb_strip_nulls(jsonb_build_object(
+            'question', question, 'reason', left(reason, 1000), 'approver',
+            CASE WHEN draftsman.session_kind() = 'owner' OR EXISTS (
+                      SELECT FROM draftsman.people p WHERE p.name = approver)
+                 THEN left(approver, 1000) END)));
     END IF;
 END $$;
 
@@ -904,14 +909,14 @@ CREATE OR REPLACE FUNCTION draftsman.grant_questions() RETURNS void LANGUAGE sql
             bigint, int, draftsman.question_status, jsonb, draftsman.job_status,
             text, text, text, text),
         draftsman.count_refused(bigint, int, text, text), draftsman.use_token(text, text),
-        draftsman.refuse_token(bigint, int, text, text, text, text, int),
         draftsman.take_decision(bigint, boolean), draftsman.finish_decision(bigint)');
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.next_reminder(timestamptz, timestamptz), draftsman.label_of(jsonb, text),
         draftsman.identical_to(bigint, int),
         draftsman.shown_instead(bigint, draftsman.delivery_channel, text, text)');
     SELECT draftsman.grant_to('person', 'EXECUTE ON FUNCTION
-        draftsman.mint_token(text, bigint, int, text, text, text)');
+        draftsman.mint_token(text, bigint, int, text, text, text),
+        draftsman.refuse_token(bigint, int, text, text, text, text, int)');
     SELECT draftsman.grant_to('bot', 'EXECUTE ON FUNCTION
         draftsman.record_answer_change(bigint, int, text, text, text, jsonb)');
     SELECT draftsman.grant_to('bot person', 'EXECUTE ON FUNCTION

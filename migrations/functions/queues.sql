@@ -458,17 +458,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- The keys whose locks are free now, which this transaction then has.
-CREATE OR REPLACE FUNCTION draftsman.lock_free_keys(keys text[]) RETURNS text[]
-LANGUAGE sql AS $$
-    SELECT ARRAY(SELECT k FROM unnest(keys) k
-                  WHERE pg_try_advisory_xact_lock(1146242645, hashtext(k) & 1023))
-$$;
-
--- The keys that jobs wait for and no job holds, at most so many; the waiting keys are read from the
--- index one by one.
-CREATE OR REPLACE FUNCTION draftsman.free_keys(most int) RETURNS text[]
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- The keys that jobs wait for and no job holds, at most so many, locked; those whose locks are not
+-- free are left out. The waiting keys are read from the index one by one.
+CREATE OR REPLACE FUNCTION draftsman.lock_free_keys(most int) RETURNS text[]
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET jit = off AS $$
     WITH RECURSIVE waiting AS (
         (SELECT concurrency_key FROM draftsman.job_states
@@ -484,10 +477,11 @@ SET enable_seqscan = off SET jit = off AS $$
     )
     SELECT ARRAY(
         SELECT w.concurrency_key FROM waiting w
-         WHERE w.concurrency_key IS NOT NULL AND NOT EXISTS (
+         WHERE CASE WHEN w.concurrency_key IS NOT NULL AND NOT EXISTS (
                SELECT FROM draftsman.job_states s
                 WHERE s.concurrency_key = w.concurrency_key AND (s.hold >= 'key') IS NOT TRUE
                   AND s.finished_at IS NULL)
+               THEN pg_try_advisory_xact_lock(1146242645, hashtext(w.concurrency_key) & 1023) END
          LIMIT most)
 $$;
 
@@ -810,7 +804,7 @@ CREATE OR REPLACE FUNCTION draftsman.grant_queues() RETURNS void LANGUAGE sql AS
     SELECT draftsman.grant_to('worker bot person', 'EXECUTE ON FUNCTION
         draftsman.pause_queue(text, text, text, text), draftsman.resume_queue(text, text, text),
         draftsman.hold_paused_types(int), draftsman.release_resumed_types(int),
-        draftsman.assign_keys(text[]), draftsman.free_keys(int), draftsman.lock_free_keys(text[]),
+        draftsman.assign_keys(text[]), draftsman.lock_free_keys(int),
         draftsman.move_job(bigint, text, bigint, text), draftsman.prioritize_job(bigint, int, text),
         draftsman.reserve_queue(bigint, float8, text), draftsman.release_queue(text, text),
         draftsman.delete_expired_reservations()');

@@ -99,7 +99,6 @@ def assert_same(basic: BasicSettings, models: Settings) -> None:
         fields = {field: getattr(basic.people[name], field) for field in basic_settings.PERSON}
         assert fields | {"roles": tuple(fields["roles"])} == person.model_dump()
     assert {name: tuple(group) for name, group in basic.groups.items()} == models.groups
-    assert basic.deprecations == models.deprecations
     assert basic.uses_fallback_url == models.uses_fallback_url
 
 

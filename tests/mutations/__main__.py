@@ -16,7 +16,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -195,19 +195,17 @@ async def _judge(
                         coverage.seconds[test],
                     ),
                 )
-                limit = 60 + 5 * sum(coverage.seconds[test] for test in tests)
-                result = await runner.order(tests=tests, mutant=asdict(mutant), limit=limit)
-                by = result["failed"] if tests else None
-                if by:
-                    kills[mutant.unit, by] += 1
-                    coverage.killers[mutant.name] = by
-                verdict = Verdict(
-                    mutant,
-                    "killed" if by else "survived",
-                    by or "",
-                    result["seconds"],
-                    result.get("error", ""),
-                )
+                verdict = Verdict(mutant, "survived")
+                if tests:
+                    limit = 60 + 5 * sum(coverage.seconds[test] for test in tests)
+                    result = await runner.order(tests=tests, mutant=asdict(mutant), limit=limit)
+                    verdict.seconds = result["seconds"]
+                    if by := result["failed"]:
+                        kills[mutant.unit, by] += 1
+                        coverage.killers[mutant.name] = by
+                        verdict = replace(
+                            verdict, outcome="killed", by=by, error=result.get("error", "")
+                        )
                 verdicts[mutant.name] = verdict
                 _progress(len(verdicts), total, verdict)
 

@@ -7,6 +7,7 @@ the fork is created. It reads orders from stdin and writes results to stdout, a 
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import select
@@ -32,7 +33,8 @@ ARGUMENTS: Final = ("-q", "--no-header", "-p", "no:cacheprovider", "--timeout=60
 MISSING: Final = 10.0
 """Seconds after which a condition counts as missing in a mutant, instead of 30."""
 HANGING: Final = 25.0
-"""Seconds after which a test of a mutant counts as hanging, instead of 60."""
+"""Seconds after which a test of a mutant counts as hanging, instead of 60; its fork ends after
+twice as many if the test cannot be interrupted."""
 
 
 @dataclass
@@ -134,6 +136,8 @@ def _in_fork(session: pytest.Session, server: Server, order: Order, writer: int)
             reach.install(current.add)
         for item, following in zip(chosen, [*chosen[1:], None], strict=True):
             current.clear()
+            if order.mutant is not None:
+                faulthandler.dump_traceback_later(2 * HANGING, exit=True, file=sink)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if reports.failed is not None and reports.seconds[item.nodeid] < HANGING:
                 # again: it may have been too slow

@@ -45,6 +45,7 @@ FUNCTIONS: Final = (
 QUERY_TESTS: Final = (
     "tests/core/services/runs/test_exchange.py",
     "tests/core/services/runs/test_claim.py",
+    "tests/core/services/runs/test_claim_apart.py",
     "tests/core/services/runs/test_settlement.py",
     "tests/core/services/runs/test_rescue.py",
     "tests/core/services/runs/test_worker_registry.py",
@@ -104,6 +105,7 @@ PYTHON_TESTS: Final = (
     "tests/core/loops/test_heartbeat.py",
     "tests/core/loops/test_outages.py",
     "tests/core/loops/test_database_errors.py",
+    "tests/core/loops/test_refused_claims.py",
     "tests/core/loops/test_refused_ends.py",
     "tests/core/loops/test_caught_pauses.py",
     "tests/core/loops/test_questions_at_once.py",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -51,8 +50,6 @@ class Draftsman:
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Client]:
         settings = configuration.load(self._config, database_url=self._url)
-        for warning in settings.deprecations:
-            warnings.warn(warning, DeprecationWarning, stacklevel=2)
         async with open_runtime(settings) as runtime:
             yield Client(runtime)
 

@@ -134,6 +134,11 @@ class Question:
         return question_name(self.job, self.ordinal)
 
     @property
+    def verb(self) -> str:
+        """The command that answers it: `answer`, or `approve` for an approval."""
+        return "approve" if self.kind is QuestionKind.APPROVAL else "answer"
+
+    @property
     def approved_action(self) -> dict[str, Any] | None:
         """The action that an approval would allow; None for a question."""
         return self.action if self.kind is QuestionKind.APPROVAL else None

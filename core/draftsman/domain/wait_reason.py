@@ -120,6 +120,11 @@ class WaitReason:
     """Whether the job itself is paused; else its queue may be."""
 
     @property
+    def lacks_worker(self) -> bool:
+        """Whether no live worker serves its queue, or none of them handles its type."""
+        return self.reason in ("no_worker", "unknown_type")
+
+    @property
     def shown_as_paused(self) -> bool:
         """Whether the job is shown as paused: a run that was not parked yet is running."""
         return self.paused and self.status not in LEASED
@@ -212,7 +217,9 @@ def _canceled(facts: JobFacts) -> str:
     return f"canceled{by}{f': {facts.cancel_reason}' if facts.cancel_reason else ''}"
 
 
-def _waiting_for_answers(questions: Sequence[Question]) -> tuple[str, str, NextStep]:
+def _waiting_for_answers(
+    questions: Sequence[Question],
+) -> tuple[str, str, tuple[str | CommandHint, ...]]:
     """Return the need of each question, in the order asked; of alternatives, the first counts."""
     ordered = sorted(questions, key=lambda item: item.ordinal)
     needs = []
@@ -241,7 +248,7 @@ def _waiting_for_answer(question: Question) -> tuple[str, tuple[str | CommandHin
     verb = "approve or deny" if approval else "answer"
     needs = f"{'approval' if approval else 'an answer'}{people}"
     text = f"{question.name} needs {needs}: {question.text}"
-    command = _command("approve" if approval else "answer", question.name)
+    command = _command(question.verb, question.name)
     return text, (f"to {verb}: ", command, until)
 
 
@@ -252,8 +259,7 @@ def _job_paused(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, st
     resume = ("to resume it: ", _command("resume", job_name(facts.number)))
     if not questions:
         return "paused", text, resume
-    _, needs, then = _waiting_for_answers(questions)
-    steps = (then,) if isinstance(then, str) else then
+    _, needs, steps = _waiting_for_answers(questions)
     return "paused", f"{text}; {needs}", (*resume, "; ", *steps)
 
 

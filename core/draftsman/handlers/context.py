@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from draftsman.domain import reserved_names
 from draftsman.domain.ids import new_id
@@ -59,21 +58,6 @@ class RunContext:
         self._prints: PrintCapture | None = None
         self._continue_in_grace: ContinueInGrace | None = None
         self._interrupt: Callable[[], None] | None = None
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Return a member that is deprecated here."""
-            if name not in _DEPRECATED:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            warnings.warn(
-                f"ctx.{name} is deprecated; use {_DEPRECATED[name]}",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            if name == "cancelled":
-                return self.canceled
-            return getattr(self._run, name)
 
     @property
     def job(self) -> ClaimedJob:
@@ -360,17 +344,6 @@ class RunContext:
     def log(self, text: str) -> None:
         """Append a line to the run's log; `draftsman logs -f` shows it within about a second."""
         self._run.log.write(text)
-
-
-_DEPRECATED: Final = {
-    name: f"worker_run(ctx).{name}"
-    for name in (
-        *("answers", "deadline", "finish_step", "has_patch", "limits", "log_stream", "note_step"),
-        *("on_heartbeat", "patch", "repos", "saved_work", "schemas", "settings", "steps"),
-        "stopping",
-    )
-} | {"cancelled": "ctx.canceled"}
-"""Members that RunContext has until the next release, and their replacements."""
 
 
 def worker_run(ctx: RunContext) -> WorkerRun:

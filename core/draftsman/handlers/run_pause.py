@@ -7,7 +7,7 @@ tasks are stored in one transaction that ends the run, and the handler is interr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -124,12 +124,8 @@ class RunPause:
     def add(self, wait: Wait | QuestionWait) -> None:
         """Store this with the next pause; raises UsageError for a key that is used twice."""
         if isinstance(wait, QuestionWait):
-            for other in self._waits:
-                if isinstance(other, QuestionWait) and _conflict(wait.item, other.item):
-                    raise UsageError(
-                        f"question {wait.item.key!r} is asked twice at once, with another text or"
-                        " other choices; give each question a key of its own"
-                    )
+            others = [other.item for other in self._waits if isinstance(other, QuestionWait)]
+            check_keys(wait.item, others)
         self._waits.append(wait)
         self._consider()
 
@@ -267,8 +263,13 @@ def _start(ask: Coroutine[Any, Any, T], branch: _Branch) -> asyncio.Task[T]:
         _branch.reset(token)
 
 
-def _conflict(one: QuestionSpec, other: QuestionSpec) -> bool:
-    return one.key == other.key and one.digest != other.digest
+def check_keys(item: QuestionSpec, others: Iterable[QuestionSpec]) -> None:
+    """Raise UsageError if one of the others, asked at once, is another question with its key."""
+    if any(item.key == other.key and item.digest != other.digest for other in others):
+        raise UsageError(
+            f"question {item.key!r} is asked twice at once, with another text or other choices;"
+            " give each question a key of its own"
+        )
 
 
 def _asked(waits: Sequence[QuestionWait]) -> list[AskedQuestion]:

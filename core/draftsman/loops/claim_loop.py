@@ -70,7 +70,8 @@ class ClaimLoop:
         self.apart: dict[int, Execution] = {}
         """Runs whose end the database refused: each is settled on its own, without a slot."""
         self.lost: set[Lease] = set()
-        """Leases that ended while their runs were not settled: other workers rescue the jobs."""
+        """Leases that ended while their runs were not settled, until other workers have rescued the
+        jobs."""
         self._asked_at = clock.now()
         """When the last claim was sent: the leases that it gave count from then."""
         self._exchanged_at = clock.now()
@@ -118,11 +119,11 @@ class ClaimLoop:
         """Return the leases of jobs that were claimed ahead."""
         return [job.lease for job in self._ahead]
 
-    def lose_run(self, token: int) -> None:
-        """End a run that lost its lease, and drop its result."""
-        self._done.pop(token, None)
+    def lose_run(self, token: int) -> bool:
+        """End a run that lost its lease, or drop its result; False if it was ended before."""
         if (execution := self.running.get(token) or self.apart.get(token)) is not None:
-            execution.cancel("lost")
+            return execution.cancel("lost")
+        return self._done.pop(token, None) is not None
 
     def renew_leases(self, tokens: Container[int], end: float) -> None:
         """Extend the leases of these runs until `end`, a time of `clock.now`."""
@@ -139,10 +140,8 @@ class ClaimLoop:
         for token, execution in [*self.running.items(), *self._ended_runs()]:
             if execution.holds_lease and execution.lease_end - margin <= now:
                 self.lost.add(execution.job.lease)
-                if token in self.running:
-                    ended += [execution.name] if execution.cancel("lost") else []
-                elif execution.lease_end <= now:
-                    self.lose_run(token)
+                due = token in self.running or execution.lease_end <= now
+                if due and self.lose_run(token):
                     ended.append(execution.name)
         return ended
 

@@ -160,6 +160,8 @@ class Execution:
         if self.refused:
             if self.task is None or reason not in ("lost", "shutdown"):
                 return False
+            if reason == self._stop_reason:
+                return False
             self._stop_reason = reason
             self.task.cancel()
             return True

@@ -16,6 +16,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from draftsman.domain.ids import worker_name
+from draftsman.domain.metrics import NO_LABELS, gauge
 from draftsman.errors import ConfigError, DraftsmanError
 from draftsman.loops.worker_process import WorkerProcess
 
@@ -64,39 +65,34 @@ class WorkerHealth:
             body["exchange_age"] = round(worker.silence, 1)
         return body
 
-    def _refused(self) -> dict[str, int]:
-        leader = None if self.process is None else self.process.leader
-        return {} if leader is None else leader.refused
-
     async def metrics(self) -> str | None:
         """Return the body of `/metrics`; None while the database is unavailable."""
         if self.process is None or not self.read_metrics:
             return None
         worker = self.process.worker
-        lines = (
-            "# HELP draftsman_worker_exchange_age_seconds Age of the last successful exchange.",
-            "# TYPE draftsman_worker_exchange_age_seconds gauge",
-            f"draftsman_worker_exchange_age_seconds {worker.silence:.1f}",
-            "# HELP draftsman_worker_unsettled Ended runs whose end the database refuses.",
-            "# TYPE draftsman_worker_unsettled gauge",
-            f"draftsman_worker_unsettled {worker.unsettled}",
-            "# HELP draftsman_worker_slots Maximum number of concurrent runs of this worker.",
-            "# TYPE draftsman_worker_slots gauge",
-            f"draftsman_worker_slots {worker.slots}",
-            "# HELP draftsman_worker_runs Runs of this worker.",
-            "# TYPE draftsman_worker_runs gauge",
-            f"draftsman_worker_runs {len(worker.running)}",
-            "# HELP draftsman_sweep_refused Rows that the database refuses to the sweeps.",
-            "# TYPE draftsman_sweep_refused gauge",
-            *(
-                f'draftsman_sweep_refused{{sweep="{sweep}"}} {count}'
-                for sweep, count in self._refused().items()
+        figures = (
+            (
+                "worker_exchange_age_seconds",
+                "Age of the last successful exchange.",
+                round(worker.silence, 1),
             ),
+            ("worker_unsettled", "Ended runs whose end the database refuses.", worker.unsettled),
+            ("worker_slots", "Maximum number of concurrent runs of this worker.", worker.slots),
+            ("worker_runs", "Runs of this worker.", len(worker.running)),
+        )
+        own = [gauge(name, about, [(NO_LABELS, value)]) for name, about, value in figures]
+        refused = {} if self.process.leader is None else self.process.leader.refused
+        own.append(
+            gauge(
+                "sweep_refused",
+                "Rows that the database refuses to the sweeps.",
+                [({"sweep": sweep}, count) for sweep, count in refused.items()],
+            )
         )
         try:
             async with asyncio.timeout(READ_TIMEOUT):
                 read = [await metrics() for metrics in self.read_metrics]
-                return "".join([*(f"{line}\n" for line in lines), *read])
+                return "".join([*own, *read])
         except (TimeoutError, DraftsmanError) as error:
             _log.debug("no metrics: %s", str(error) or "timeout")
             return None

@@ -162,6 +162,7 @@ class Worker:
         """Release lost claims; only an outage keeps the worker from its other work."""
         try:
             count = await self.claim.release_lost_claims(leases, in_grace)
+            await self._forget_rescued()
         except DraftsmanError as error:
             if error.is_outage:
                 raise
@@ -172,3 +173,10 @@ class Worker:
         self._release_failed = False
         if count:
             _log.warning("released %s claims whose reply was lost", count)
+
+    async def _forget_rescued(self) -> None:
+        """Forget the lost leases of jobs that were rescued."""
+        for claim_loop in self._claim_loops:
+            if lost := [*claim_loop.lost]:
+                held = await self.claim.held(lost)
+                claim_loop.lost -= {lease for lease in lost if lease.token not in held}

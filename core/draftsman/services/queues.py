@@ -278,26 +278,30 @@ class Queues:
                 return
             await asyncio.sleep(DRAIN_INTERVAL)
 
-    async def hold(self, term: LeaderTerm | None = None) -> int:
+    async def hold(self) -> int:
         """Hold the jobs of paused types that the claim would pass; return their number."""
-        return await self._in_batches(store.hold, term or LeaderTerm())
+        return await self._in_batches(store.hold)
 
-    async def release(self, term: LeaderTerm | None = None) -> int:
+    async def release(self) -> int:
         """Release held jobs whose type is no longer paused; return their number."""
-        return await self._in_batches(store.release, term or LeaderTerm())
+        return await self._in_batches(store.release)
 
     async def sweep(self, term: LeaderTerm) -> int:
-        """Hold jobs of paused types; release jobs of an interrupted resume and of free keys.
+        """Hold some jobs of paused types; release some of an interrupted resume and of free keys.
 
-        Reservations that have expired are deleted, which wakes the workers.
+        Reservations that have expired are deleted, which wakes the workers. Return the number of
+        changes, 0 when nothing is left to do.
         """
         freed = await self._db.run_transaction(lambda conn: store.assign(conn, term, BATCH))
         freed += await self._db.run_transaction(lambda conn: reservations.expire(conn, term, BATCH))
-        return freed + await self.release(term) + await self.hold(term)
+        freed += await self._db.run_transaction(lambda conn: store.release(conn, term, BATCH))
+        return freed + await self._db.run_transaction(lambda conn: store.hold(conn, term, BATCH))
 
-    async def _in_batches(self, change: _Change, term: LeaderTerm) -> int:
+    async def _in_batches(self, change: _Change) -> int:
         total = 0
-        while some := await self._db.run_transaction(lambda conn: change(conn, term, BATCH)):
+        while some := await self._db.run_transaction(
+            lambda conn: change(conn, LeaderTerm(), BATCH)
+        ):
             total += some
         return total
 

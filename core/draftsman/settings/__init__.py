@@ -40,7 +40,7 @@ from draftsman.basic_settings import (
     read_url,
 )
 from draftsman.errors import ConfigError, OptionHint
-from draftsman.settings import env_variables, former_names
+from draftsman.settings import env_variables
 from draftsman.settings.agents import AgentSettings
 from draftsman.settings.attention import (
     HolidaySettings,
@@ -217,13 +217,7 @@ class Settings(BaseSettings):
     pagers: dict[str, PagerSettings] = {}
     people: dict[str, PersonSettings] = {}
     groups: dict[str, tuple[str, ...]] = {}
-    _deprecations: tuple[str, ...] = PrivateAttr(())
     _uses_fallback_url: bool = PrivateAttr(False)
-
-    @property
-    def deprecations(self) -> tuple[str, ...]:
-        """A warning for each former key in the file or the variables."""
-        return self._deprecations
 
     @property
     def uses_fallback_url(self) -> bool:
@@ -330,7 +324,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Let the environment override the file, whose values `load` passes as arguments."""
-        return (former_names.CurrentNames(env_settings), init_settings)
+        return (env_settings, init_settings)
 
 
 def load(config: Path | None = None, *, database_url: str | None = None) -> Settings:
@@ -339,22 +333,16 @@ def load(config: Path | None = None, *, database_url: str | None = None) -> Sett
     Raises ConfigError with the file or variable, the key, the value and the allowed values.
     """
     path = config_path(config)
-    former_keys: list[former_names.FormerKey] = []
-    context = former_names.used_keys.set(former_keys)
     try:
-        data = former_names.replace_keys(_read(path), path) if path else {}
-        settings = Settings(**data)
+        settings = Settings(**(_read(path) if path else {}))
     except ValidationError as error:
-        raise ConfigError(explain(error, path, Settings, former_keys)) from None
+        raise ConfigError(explain(error, path, Settings)) from None
     except SettingsError as error:
         raise ConfigError(unparsable(error)) from None
-    finally:
-        former_names.used_keys.reset(context)
     if database_url is not None:
         settings = _with_url(settings, database_url)
     elif settings.database_url is None:
         settings = _with_fallback(settings)
-    settings._deprecations = tuple(key.warning for key in former_keys)
     env_variables.refuse(unread_variables(settings), os.environ)
     return settings
 

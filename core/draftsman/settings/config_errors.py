@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,6 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
 
 from draftsman.field_errors import describe_error
-from draftsman.settings.former_names import FormerKey, Location, variable_of
 
 _SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_SECONDS)})")
@@ -24,21 +22,15 @@ SECRET: Final = ("url", "secret", "token", "key")
 """Suffixes of keys whose invalid value may be a secret."""
 
 
-def explain(
-    error: ValidationError,
-    path: Path | None,
-    model: type[BaseModel],
-    former_keys: Sequence[FormerKey] = (),
-) -> str:
+def explain(error: ValidationError, path: Path | None, model: type[BaseModel]) -> str:
     """Return the file or variable, the key, the value and the allowed values.
 
-    `path` is the file, `model` the model of the configuration. The key is named as it is given,
-    also if it is one of the `former_keys`.
+    `path` is the file, `model` the model of the configuration.
     """
     first = error.errors()[0]
-    location = _given_location(tuple(str(part) for part in first["loc"]), former_keys)
+    location = tuple(str(part) for part in first["loc"])
     key = ".".join(part for part in location if part != KEY) or "configuration"
-    origin = variable_of(location) or (str(path) if path else "configuration")
+    origin = _variable_of(location) or (str(path) if path else "configuration")
     if first["type"] == "extra_forbidden":
         allowed = ", ".join(_allowed(first["loc"], model))
         return f"{origin}: unknown key {key!r}; allowed here: {allowed}"
@@ -47,12 +39,12 @@ def explain(
     return f"{origin}: {key}{_shown(first)}: {problem}"
 
 
-def _given_location(location: Location, former_keys: Sequence[FormerKey]) -> Location:
-    """Return the location of a value in the file or the variables."""
-    for key in former_keys:
-        if location[: len(key.current)] == key.current:
-            return key.former + location[len(key.current) :]
-    return location
+def _variable_of(location: tuple[str, ...]) -> str | None:
+    """Return the set variable that contains the key, or None."""
+    names = {name.upper(): name for name in os.environ}
+    lengths = range(len(location), 0, -1)
+    prefixes = ("DRAFTSMAN_" + "__".join(location[:length]).upper() for length in lengths)
+    return next((names[name] for name in prefixes if name in names), None)
 
 
 def _shown(error: ErrorDetails) -> str:

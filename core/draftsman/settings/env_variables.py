@@ -58,7 +58,7 @@ def unread(
 
     `named` are variables that the configuration uses for secrets or agents.
     """
-    known = {"CONFIG", "FORMER_JSON_KEYS", *_names(model)}
+    known = {"CONFIG", *_names(model)}
     tables = {name.upper() for name, field in model.model_fields.items() if _is_table(field)}
     unknown = []
     for name in sorted(name for name, value in environment.items() if value):

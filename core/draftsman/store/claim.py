@@ -53,7 +53,7 @@ async def exchange(
     return [ClaimedJob(row) for row in ordered]
 
 
-async def claimable(
+async def claim_candidates(
     conn: Connection,
     queues: Sequence[str],
     types: Sequence[str],
@@ -62,7 +62,7 @@ async def claimable(
 ) -> list[int]:
     """Return the jobs among which a claim chooses, in its order: `limit` of each queue."""
     params = {"queues": list(queues), "types": list(types), "without": list(without)}
-    return [row[0] for row in await rows(conn, _Q["claimable"], params | {"limit": limit})]
+    return [row[0] for row in await rows(conn, _Q["claim_candidates"], params | {"limit": limit})]
 
 
 async def keep_from_claims(conn: Connection, jobs: Sequence[int]) -> None:
@@ -99,6 +99,12 @@ async def release_lost_claims(
         "grace_runs": [lease.run for lease in in_grace],
     }
     return len(await rows(conn, _Q["release_lost_claims"], params))
+
+
+async def held(conn: Connection, worker: UUID, tokens: Sequence[int]) -> set[int]:
+    """Return those of the tokens whose leases the worker still has."""
+    params = {"worker": worker, "tokens": list(tokens)}
+    return {token for (token,) in await rows(conn, _Q["held"], params)}
 
 
 async def claim_in_grace(conn: Connection, worker: UUID, parked: Lease) -> tuple[bool, int | None]:

@@ -53,7 +53,7 @@ class Run:
     def cancel(self, reason: str) -> bool:
         """Note the reason."""
         self.stopped.append(reason)
-        return self.stops
+        return self.stops and len(self.stopped) == 1
 
     def settle_apart(self, on_end: object) -> None:
         """Note that it is settled apart from the others."""
@@ -165,10 +165,13 @@ def test_runs_are_stopped_before_their_leases_end_and_results_dropped_at_the_end
         Run(4, NOW, stops=False),
     )
     ended, ending, refused = Run(5, NOW), Run(6, NOW + 1), Run(7, NOW)
-    loop = make(running=[due, later, parked, stopped], done=[ended, ending], apart=[refused])
-    assert loop.end_leases(NOW, 2) == ["run 1", "run 5", "run 7"]
+    apart = [refused, Run(8, NOW, stops=False), Run(9, NOW + 1)]
+    loop = make(running=[due, later, parked, stopped], done=[ended, ending], apart=apart)
+    assert loop.end_leases(NOW, 2) == ["run 1", "run 5", "run 7"], "each is named once"
     assert [run.token for run in (due, later, parked, stopped, refused) if run.stopped] == [1, 4, 7]
     assert list(loop._done) == [6]
+    assert not loop.end_leases(NOW, 2), "each is named once"
+    assert loop.end_leases(NOW + 1, 2) == ["run 2", "run 6"]
 
 
 def test_a_handler_that_goes_on_after_the_end_of_its_lease_is_named() -> None:

@@ -339,7 +339,10 @@ def test_a_refused_end_is_given_up_when_it_is_lost_or_at_a_shutdown(
     assert run.cancel(reason) is stopped
     assert (run._stop_reason, cancellations(run)) == ((reason, 1) if stopped else (None, 0))
     if stopped:
-        assert run.cancel("shutdown"), "the lease may end before the shutdown"
+        assert not run.cancel(reason), "once"
+        other = "shutdown" if reason == "lost" else "lost"
+        assert run.cancel(other), "the lease may end before or after the shutdown"
+        assert cancellations(run) == 2
 
 
 def test_only_a_stopped_handler_that_goes_on_ignores_its_stop() -> None:

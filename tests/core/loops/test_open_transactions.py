@@ -205,6 +205,27 @@ async def test_a_submission_in_an_open_transaction_delays_no_worker(
 
 
 @pytest.mark.parametrize(
+    "lock",
+    [
+        "SELECT FROM draftsman.limit_buckets WHERE name = 'type:two' FOR UPDATE",
+        "SELECT draftsman.lock_keys('{k}')",
+    ],
+    ids=["bucket", "key"],
+)
+async def test_a_submission_that_needs_a_lock_of_an_open_transaction_leaves_that_to_the_leader(
+    story: Story, lock: str
+) -> None:
+    first = await story.running(type="two")
+    async with story.callers.transaction():
+        await run(story.callers, lock)
+        second = await story.make.queued(type="two", queue="q", concurrency_key="k")
+        await story.settle()
+    for number in (first, second):
+        assert (await wait_for_end(story.rt, number)).status is Status.COMPLETED
+    await story.check()
+
+
+@pytest.mark.parametrize(
     ("lock", "releases_child"),
     [
         ("SELECT FROM draftsman.limit_buckets WHERE name = 'type:one' FOR UPDATE", True),

@@ -13,6 +13,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
 from draftsman.loops import notification_listener
+from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.core.loops.cuttable_proxy import open_proxied
@@ -175,6 +176,11 @@ async def test_the_result_of_a_run_that_was_lost_in_an_outage_never_becomes_that
     assert not any((await rt.read_model.invariants()).values())
 
 
+async def forgotten(process: WorkerProcess) -> bool:
+    """Return whether the worker remembers no lost lease."""
+    return not any(claim_loop.lost for claim_loop in process.worker._claim_loops)
+
+
 @pytest.mark.parametrize("ends", [False, True])
 async def test_a_run_that_was_lost_in_an_outage_is_left_to_the_rescue(
     rt: Runtime, make: Factory, database_url: str, ends: bool
@@ -200,7 +206,12 @@ async def test_a_run_that_was_lost_in_an_outage_is_left_to_the_rescue(
             other = await make.queued(queue="default")
             assert (await wait_for_end(rt, other)).status is S.COMPLETED
             assert (await rt.read_model.job(number)).status is S.RUNNING
+            (claim_loop,) = process.worker._claim_loops
+            assert [lease.job for lease in claim_loop.lost] == [number]
             assert await rt.sweeps.rescue(LeaderTerm(), [process.id]) == 1
+            claim_loop.may_have_lost_claims = True
+            process.worker.wake()
+            await until(lambda: forgotten(process), "the next release of lost claims")
     job = await rt.read_model.job(number)
     assert (job.status, job.run_count) == (S.FAILED, 1)
 

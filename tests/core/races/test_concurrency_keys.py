@@ -7,13 +7,16 @@ import asyncio
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import queues
 from tests.core.services.test_concurrency_keys import KEY, holders
 from tests.core.services.test_queues import claim
 from tests.factories import Factory
 from tests.support.races import FirstSession
+from tests.support.statements import run
 
 REQUEST = invocation(type="noop", **KEY)
 URGENT = invocation(type="noop", **KEY, priority=5)
@@ -113,3 +116,16 @@ async def test_many_submissions_and_ends_at_once_leave_a_single_holder(
             await rt.settlement.outcome(work, Done())
             done += 1
     assert done == 24
+
+
+async def test_keys_in_an_open_transaction_keep_no_other_waiting(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    numbers = [await make.queued(concurrency_key=key) for key in ("a", "b")]
+    await run(conn, "UPDATE draftsman.job_states SET hold = 'key'")
+    await conn.execute("BEGIN")
+    await conn.execute("SELECT draftsman.lock_keys('{a}')")
+    assert await rt.db.run_transaction(lambda other: queues.assign(other, LeaderTerm(), 1)) == 1
+    assert await holders(conn) == [numbers[1]]
+    await conn.execute("COMMIT")
+    assert await rt.sweeps.names["holds"](LeaderTerm()) == 1

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from draftsman.domain.activity.stream import Activity, ActivityKind
+from draftsman.domain.deliveries.target import parse as parse_target
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Cancel, Done, Snooze
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.run import ClaimedJob, LeaderTerm, Lease, LeaseState
 from draftsman.errors import Failure, LeaseLost
 from draftsman.runtime import Runtime
+from draftsman.services.runs.activity import ActivityStream
+from draftsman.services.runs.checkpoints import Checkpoints
+from draftsman.services.runs.model_calls import ModelCalls
+from draftsman.services.runs.settlement import Settlement
 from draftsman.store.postgres.database import Connection
 from tests.factories import QUESTION, Factory
+from tests.support.races import FirstSession
 from tests.support.statements import rows
 
 Write = Callable[[Runtime, ClaimedJob], Awaitable[object]]
@@ -33,6 +40,10 @@ FENCED: dict[str, Write] = {
     "transcript": lambda rt, work: rt.checkpoints.activity.append_transcript(
         work.lease, 0, b"stale", size=5, sha256="stale", most=9
     ),
+    "params": lambda rt, work: rt.checkpoints.describe(work.lease, {"stale": True}, 9),
+    "pull_request": lambda rt, work: rt.checkpoints.pull_request(work.lease, "stale"),
+    "agent": lambda rt, work: rt.checkpoints.assign_agent(work.lease, "stale"),
+    "target": lambda rt, work: rt.checkpoints.add_target(work.lease, parse_target("log")),
     "usage": lambda rt, work: rt.model_calls.record(work.lease, {"stale": 1}),
     "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, QuotaLimit(9)),
     "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
@@ -50,6 +61,21 @@ FENCED: dict[str, Write] = {
     "heartbeat": lambda rt, work: rt.claim(work.id, ()).heartbeat([work.lease], draining=False),
 }
 """Every write of a run, as tried by a run that no longer owns its job."""
+ELSEWHERE = {"log_parked", "raise_budget", "reserve", "result"}
+"""Methods that take a lease and have tests of their own: of parked runs, budgets and results."""
+
+
+@pytest.mark.parametrize("service", [Checkpoints, ActivityStream, ModelCalls, Settlement])
+def test_every_method_that_takes_a_lease_is_tried(service: type) -> None:
+    tried = {name for write in FENCED.values() for name in write.__code__.co_names} | ELSEWHERE
+    fenced = {
+        name
+        for name, method in inspect.getmembers(service, inspect.iscoroutinefunction)
+        if not name.startswith("_")
+        and {"Lease", "ClaimedJob"} & set(method.__annotations__.values())
+    }
+    assert fenced
+    assert fenced <= tried
 
 
 @pytest.mark.parametrize("write", FENCED)
@@ -87,6 +113,28 @@ async def test_the_owner_of_the_lease_can_write(
     before = await _all_rows(conn)
     await FENCED[write](rt, work)
     assert await _all_rows(conn) != before
+
+
+async def test_a_claim_that_has_not_started_writes_nothing(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    work = await make.claimed()
+    before = await _all_rows(conn)
+    for name in ("params", "pull_request", "agent"):
+        with pytest.raises(LeaseLost):
+            await FENCED[name](rt, work)
+    assert await _all_rows(conn) == before
+
+
+async def test_the_parameters_of_a_run_are_its_own_and_wait_for_its_lock(
+    make: Factory, rt: Runtime, conn: Connection, first: FirstSession
+) -> None:
+    work, other = await make.running(), await make.running()
+    async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
+        await first.then(rt.checkpoints.describe(work.lease, {"own": 1}, 3), conn)
+    ((run,), (untouched,)) = [await rt.read_model.runs(job.number) for job in (work, other)]
+    assert (run.params_snapshot["own"], run.exit_code) == (1, 3)
+    assert (untouched.params_snapshot, untouched.exit_code) == ({}, None)
 
 
 @pytest.mark.parametrize("canceled", [False, True])
@@ -136,6 +184,7 @@ TABLES = [
     "run_log_chunks",
     "run_activity",
     "job_quotas",
+    "job_targets",
 ]
 
 

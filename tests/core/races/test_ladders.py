@@ -19,6 +19,7 @@ from draftsman.store.postgres.database import Connection, Database
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession, hold_commits
+from tests.support.statements import run
 
 ASK = QUESTION.model_copy(update={"expires_in": 100_000.0})
 STEPS: list[dict[str, Any]] = [
@@ -79,6 +80,23 @@ async def test_two_leaders_take_a_step_once(
     assert taken.result()
     await asyncio.gather(*(_sweep(rt) for _ in range(5)))
     assert [await _steps(rt, work.number) for work in works] == [[(1, "ben")]] * 3
+
+
+async def test_steps_in_an_open_transaction_keep_no_other_waiting(
+    make: Factory, rt: Runtime, clock: Clock, conn: Connection
+) -> None:
+    works = [await make.asked(ASK) for _ in range(2)]
+    await clock.forward(61)
+    await conn.execute("BEGIN")
+    await run(
+        conn,
+        "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE",
+        (works[0].number,),
+    )
+    async with rt.db.connection() as other:
+        due = await ladders.due(other, LeaderTerm(), 1)
+    assert [step.job for step in due] == [works[1].number]
+    await conn.execute("COMMIT")
 
 
 async def test_an_answer_waits_for_a_step_and_stops_the_next(

@@ -181,6 +181,19 @@ async def test_a_leader_leaves_the_places_that_another_gives(
     assert await placed(conn) == numbers[:2]
 
 
+async def test_buckets_in_an_open_transaction_keep_no_other_waiting(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"*": {"rate": "1/1s"}})
+    numbers = [await make.queued(queue=queue) for queue in "aabb"]
+    await conn.execute("UPDATE draftsman.limit_buckets SET starts = '{}', start_counts = '{}'")
+    await conn.execute("BEGIN")
+    await conn.execute("SELECT FROM draftsman.limit_buckets WHERE name = 'queue:a' FOR UPDATE")
+    assert await rt.db.run_transaction(lambda other: limits.give(other, LeaderTerm(), 1)) == 1
+    await conn.execute("COMMIT")
+    assert await placed(conn) == [numbers[0], *numbers[2:]]
+
+
 async def _end(
     runtime: Runtime, make: Factory, *works: ClaimedJob, queues: Sequence[str] = ("q",)
 ) -> list[int]:

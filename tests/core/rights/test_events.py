@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import pytest
 
 from draftsman.domain.deliveries.delivery import ChannelName
+from draftsman.domain.job import Source
 from draftsman.domain.reserved_names import EVENT_KINDS
+from draftsman.domain.response import Response
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.core.rights.conftest import As
 from tests.factories import QUESTION, Factory
+from tests.support.people import People
 from tests.support.roles import Roles
-from tests.support.statements import outcome, value
+from tests.support.statements import FORBIDDEN, outcome, refused, run, value
 
 INSERT: Final = (
     "INSERT INTO draftsman.job_events (job, kind, actor, payload)"
@@ -78,3 +82,45 @@ async def test_an_event_of_a_delivery_names_one_that_is_being_sent(
 
 
 _DELIVERY: Final = "SELECT min(seq) FROM draftsman.deliveries WHERE job = %(job)s"
+
+
+async def test_a_bot_adds_keys_to_the_event_of_a_changed_answer_and_replaces_none(
+    make: Factory, people: People, session: Callable[[str], Awaitable[Connection]]
+) -> None:
+    job = (await make.asked(QUESTION)).number
+    answer = Response(source_event_id="e", text="red")
+    assert (await make.rt.questions.answer(job, 1, answer, people.on(Source.SLACK, "ben"))).accepted
+    forged = {"question": 9, "answer": "00000000-0000-0000-0000-000000000000", "event": "other"}
+    change = (
+        "SELECT draftsman.record_answer_change("
+        "%s, 1, 'e', 'answer_edited', 'slack:U-BEN', %s::jsonb)"
+    )
+    bot = await session("bot")
+    assert await value(bot, change, (job, json.dumps({**forged, "text": "blue"})))
+    assert not await value(bot, change, (job, json.dumps({"text": "blue"}))), "it is recorded"
+    (event,) = [e for e in await make.rt.read_model.job_events(job) if e.kind == "answer_edited"]
+    answered = await value(bot, "SELECT id FROM draftsman.job_answers WHERE job = %s", (job,))
+    assert event.payload == {"question": 1, "answer": answered, "event": "e", "text": "blue"}
+
+
+REFUSE_TOKEN: Final = "SELECT draftsman.refuse_token(%s, 1, %s, 'anna', 'no', %s, 20)"
+
+
+async def test_a_bot_records_no_refusal_of_a_token(
+    make: Factory, session: Callable[[str], Awaitable[Connection]]
+) -> None:
+    """No bot creates tokens."""
+    job = (await make.asked(QUESTION)).number
+    async with refused(FORBIDDEN, "refuse_token"):
+        await run(await session("bot"), REFUSE_TOKEN, (job, "carol", "slack:U-ANNA"))
+
+
+async def test_the_refusal_of_a_token_names_no_invented_approver(
+    make: Factory, roles: Roles, session: Callable[[str], Awaitable[Connection]]
+) -> None:
+    job = (await make.asked(QUESTION)).number
+    conn = await session("anna")
+    for name in ("carol", "nobody"):
+        await run(conn, REFUSE_TOKEN, (job, name, f"cli:{roles.name('anna')}"))
+    events = [e for e in await make.rt.read_model.job_events(job) if e.kind == "token_refused"]
+    assert [event.payload.get("approver") for event in events] == ["carol", None]

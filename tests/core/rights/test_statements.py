@@ -82,6 +82,13 @@ RULES: Final = {"rules.ratify", "rules.revoke"}
 DIGESTS: Final = {"digests.choose"}
 LOCKING: Final = {
     "claim.keep_from_claims",
+    "ladders.due",
+    "pending_decisions.due",
+    "reminders.due",
+    "sweeps.do_postponed_candidates",
+    "sweeps.escalate_candidates",
+    "sweeps.expire_candidates",
+    "sweeps.rescue_candidates",
     "sweeps.notify_candidates",
     "sweeps.promote_candidates",
 }
@@ -220,10 +227,11 @@ REFUSED: Final = {
     "worker": FILES | {"attachments.add"} | REFUSALS
     | SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING | SHOWING | CARDS
-    | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
+    | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"}
+    | {"approval_tokens.refuse"},
     "bot": SCHEMA | BROWSERS | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
-    | {"people.link", "people.unlink", "approval_tokens.mint"}
+    | {"people.link", "people.unlink", "approval_tokens.mint", "approval_tokens.refuse"}
     | {"rules.propose", "rules.propose_in_term", "checkpoints.event"},
     "anna": FILES | REFUSALS | EVENTS | SCHEMA | SERVING | SHOWING | WORK | FIRING | RECEIVING
     | FOLLOWING | LEASES | SENDING | CARDS | {"people.create_link_code", "follow_ups.lock"},

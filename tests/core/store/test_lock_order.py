@@ -36,6 +36,7 @@ EXCEPTIONS: Final[dict[str, str]] = {
     "cancel_batch": LOCKED_JOBS,
     "skip_members": LOCKED_JOBS,
     "release_keys": LOCKED_JOBS,
+    "do_due_work": "`lock_due_work` has locked these rows",
     "close_others": "questions change only with the lock of their job, which the caller holds",
     "follow_transitions": "this transaction has changed these jobs",
     "try_places": "the jobs arrive in this transaction, and `lock_buckets` locks in one order",

@@ -54,6 +54,41 @@ async def test_the_function_knows_the_kind_of_every_pair(conn: Connection) -> No
         assert result == TRANSITIONS.get((before, after)), (before, after)
 
 
+async def test_the_guard_allows_exactly_the_transitions_of_the_table(conn: Connection) -> None:
+    """Every call of the guard; other rules may refuse a change of a job as well."""
+    await conn.execute(_ASK)
+    query = """
+        SELECT b, a, growth, origin, runs, keeps,
+               pg_temp.allows(b, a, growth, origin, runs, keeps)
+          FROM unnest(enum_range(NULL::draftsman.job_status)) b,
+               unnest(enum_range(NULL::draftsman.job_status)) a,
+               generate_series(0, 3) growth,
+               unnest('{queued,resumed}'::draftsman.job_status[]) origin,
+               generate_series(0, 1) runs, unnest('{f,t}'::boolean[]) keeps"""
+    checked = 0
+    async for before, after, growth, origin, ran, keeps, allowed in conn.cursor().stream(query):
+        expected = steps(before, after) == growth > 0 and _past_allows(
+            before, after, origin, bool(ran)
+        )
+        if (before, after) == (S.CLAIMED, S.RUNNING):
+            expected = expected and keeps
+        assert allowed == expected, (before, after, growth, origin, ran, keeps)
+        checked += 1
+    assert checked == len(S) ** 2 * 4 * 2 * 2 * 2
+
+
+_ASK = """
+CREATE FUNCTION pg_temp.allows(
+    before draftsman.job_status, after draftsman.job_status, growth int,
+    origin draftsman.job_status, runs int, keeps boolean
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN draftsman.check_transition(1, before, after, 5, 5 + growth, origin, runs, keeps);
+EXCEPTION WHEN SQLSTATE 'DM001' THEN
+    RETURN false;
+END $$"""
+
+
 @pytest.mark.parametrize("situation", SITUATIONS)
 async def test_the_database_allows_exactly_the_transitions_of_the_table(
     make: Factory, conn: Connection, situation: str

@@ -68,8 +68,8 @@ CALLS: Final[dict[str, Call]] = {
     "claim.exchange: of an empty queue": exchange(10, 0, queues=("none",)),
     "claim.start": Call(lambda conn: claim.start(conn, CLAIMED), 800),
     "claim.release_claims": Call(lambda conn: claim.release_claims(conn, CLAIMED, "{}"), 800),
-    "claim.claimable": Call(
-        lambda conn: claim.claimable(conn, ["default"], ["seed"], [MISSING], 20), 800
+    "claim.claim_candidates": Call(
+        lambda conn: claim.claim_candidates(conn, ["default"], ["seed"], [MISSING], 20), 800
     ),
     "claim.keep_from_claims": Call(lambda conn: claim.keep_from_claims(conn, [MIDDLE, MISSING])),
     "claim.previous_runtime": Call(lambda conn: claim.previous_runtime(conn, RUNNING[0])),
@@ -79,6 +79,7 @@ CALLS: Final[dict[str, Call]] = {
     "claim.release_lost_claims: eight jobs": Call(
         lambda conn: claim.release_lost_claims(conn, WORKER, [], []), 2000, HANDS
     ),
+    "claim.held": Call(lambda conn: claim.held(conn, WORKER, [lease.token for lease in RUNNING])),
     "claim.claim_in_grace": Call(lambda conn: claim.claim_in_grace(conn, WORKER, RUNNING[0])),
     "claim.end_grace": Call(lambda conn: claim.end_grace(conn, WORKER, RUNNING[0])),
     "claim.open_runs: running": Call(

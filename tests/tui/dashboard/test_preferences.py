@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from draftsman.errors import ConfigError, NotFound, Refused, UsageError
-from draftsman.settings import former_names
 from draftsman_tui.dashboard import saved_views
 from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
-from draftsman_tui.dashboard.views import VIEWS
 from tests.support.cases import cases
 from tests.support.fork_server import ROOT
 
@@ -89,14 +87,6 @@ def test_unwritable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises((Refused, ConfigError), match=r"file/dashboard.json"):
         Preferences(tmp_path / "file" / "dashboard.json").save("bad", VIEW)
-
-
-@pytest.mark.parametrize("table", former_names.COLUMNS)
-def test_a_former_column_of_a_saved_view_is_replaced(table: str) -> None:
-    for former, current in former_names.COLUMNS[table].items():
-        first = VIEWS[table].columns[0].head
-        view = saved_views.read({"table": table, "sort": former, "columns": [first, former]})
-        assert (view.sort, view.columns) == (current, (first, current))
 
 
 @cases(

@@ -54,8 +54,6 @@ class App:
             self._digest = basic_settings.digest(self.config)
             self._settings = settings.load(self.config)
             self.uses_fallback_url = self._settings.uses_fallback_url
-            for warning in self._settings.deprecations:
-                _warn(warning)
         return self._settings
 
     def complete(self, kind: Completed) -> Sequence[tuple[str, str]]:
@@ -90,9 +88,9 @@ class App:
         return self.settings if settings is None else cast("Settings", settings)
 
     def _remember_validation(self) -> None:
-        """Skip the validation of this configuration in later commands, unless it has warnings."""
+        """Skip the validation of this configuration in later commands."""
         digest, self._digest = self._digest, None
-        if digest is not None and not self.settings.deprecations:
+        if digest is not None:
             from draftsman import basic_settings
 
             basic_settings.remember(digest, self.config)
@@ -159,45 +157,6 @@ class ListGroup(Group):
         return super().parse_args(ctx, args)
 
 
-class _Command(click.Command):
-    """A command that accepts former names of its options with a warning."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; an unknown option that was renamed is replaced."""
-        try:
-            return super().parse_args(ctx, list(args))
-        except click.NoSuchOption as error:
-            from draftsman.settings.former_names import OPTIONS, deprecation
-
-            former = error.option_name
-            command = ctx.command_path.removeprefix("draftsman ")
-            current = OPTIONS.get(command, {}).get(former)
-            if current is None or ctx.resilient_parsing:
-                raise
-            warning = deprecation(former, current)
-            if current in {arg.partition("=")[0] for arg in args}:
-                raise click.UsageError(f"{warning}, which is also given", ctx) from None
-        _warn(warning)
-        replaced = [
-            current + arg[len(former) :] if arg.partition("=")[0] == former else arg for arg in args
-        ]
-        return self.parse_args(ctx, replaced)
-
-
-def current_value(option: str, value: str) -> str:
-    """Return the current name of an option's value, with a warning if it was renamed."""
-    from draftsman.settings.former_names import VALUES, deprecation
-
-    if (current := VALUES[option].get(value)) is None:
-        return value
-    _warn(deprecation(f"{option.split()[-1]} {value}", current))
-    return current
-
-
-def _warn(text: str) -> None:
-    CommandOutput().info(f"draftsman: {text}")
-
-
 def command(
     name: str, *, examples: tuple[str, ...] = (), long_running: bool = False
 ) -> Callable[[Function], click.Command]:
@@ -219,7 +178,7 @@ def command(
 
                 asyncio.run(result)
 
-        command = click.command(name, cls=_Command, epilog=example_lines(examples))(run)
+        command = click.command(name, epilog=example_lines(examples))(run)
         command.params += shared_options(hidden=True)
         command.params.append(_option("--json", "json", "Output JSON."))
         return command

@@ -131,10 +131,7 @@ class CommandOutput:
 
     def document(self, value: object) -> None:
         """Print the JSON document of a command."""
-        data = as_data(value)
-        if os.environ.get("DRAFTSMAN_FORMER_JSON_KEYS"):
-            self._add_former_keys(data)
-        self.write(self._json(data, indent=2) + "\n")
+        self.write(self._json(value, indent=2) + "\n")
 
     @contextmanager
     def array(self) -> Iterator[Callable[[Sequence[object]], None]]:
@@ -143,10 +140,7 @@ class CommandOutput:
 
         def add(values: Sequence[object]) -> None:
             nonlocal separator
-            data = as_data(values)
-            if os.environ.get("DRAFTSMAN_FORMER_JSON_KEYS"):
-                self._add_former_keys(data)
-            for value in data:
+            for value in values:
                 self.write(f"{separator}\n  {self._json(value)}")
                 separator = ","
 
@@ -212,15 +206,6 @@ class CommandOutput:
         """Write to stdout; raises StdoutError with short text that was lost, and BrokenStdout."""
         lost = one_line(text)
         stdio.write(text, lost if len(lost) <= MAX_ERROR_TEXT else "")
-
-    def _add_former_keys(self, data: Any) -> None:
-        import click
-
-        from draftsman.settings import former_names
-
-        command = click.get_current_context().command_path.removeprefix("draftsman ")
-        for warning in former_names.add_former_keys(data, command):
-            self.info(f"draftsman: {warning}")
 
     def _json(self, value: object, indent: int | None = None) -> str:
         """Serialize to JSON; on a terminal, escape characters that control or reorder text."""

@@ -76,7 +76,6 @@ class Dashboard(App[str]):
         shared = COMMANDS, server, read_only, started, options.keys
         self.session = Session(self.refresher, undo, *shared)
         self.main = MainScreen(self.session, options.view)
-        self._warnings = options.warnings
         self._connect = connect
         self._polling: Worker[None] | None = None
         self._error: Exception | None = None
@@ -101,7 +100,7 @@ class Dashboard(App[str]):
     async def on_mount(self) -> None:
         await self.push_screen(self.main)
         self.main.call_after_refresh(self._start_polling)
-        for problem in (*self._warnings, *self.session.preferences.problems()):
+        for problem in self.session.preferences.problems():
             self.notify(one_line(problem), severity="warning", timeout=20, markup=False)
 
     def get_line_filters(self) -> Sequence[LineFilter]:

@@ -35,15 +35,12 @@ class LaunchOptions:
     """Kinds of terminal alerts about questions for the user."""
     undo: float = 5.0
     """Seconds in which an answer, a decision or a cancel can be undone; 0: not at all."""
-    warnings: tuple[str, ...] = ()
-    """Deprecations in the configuration to show to the user."""
 
 
 def resolve_options(
     settings: DashboardSettings,
     view: str | None = None,
     theme: str | None = None,
-    warnings: tuple[str, ...] = (),
 ) -> LaunchOptions:
     """Resolve the options; raises ConfigError or UsageError."""
     preferences = Preferences()
@@ -60,7 +57,6 @@ def resolve_options(
         keys=keys,
         alerts=settings.alerts,
         undo=settings.undo,
-        warnings=warnings,
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from draftsman.errors import UsageError
-from draftsman.settings import former_names
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.views import VIEWS
 
@@ -71,9 +70,7 @@ def read(data: Any) -> View:
         raise UsageError(f"unknown table {table!r}")
     if not isinstance(columns, list) or not isinstance(data.get("filter") or "", str):
         raise UsageError("filter must be a string, and columns a list")
-    former = former_names.COLUMNS.get(table, {})
-    sort = former.get(str(sort), sort)
-    columns = [former.get(str(column), str(column)) for column in columns]
+    columns = [str(column) for column in columns]
     heads = {column.head for column in VIEWS[table].columns}
     if unknown := [
         column for column in (sort, *columns) if column is not None and column not in heads

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.deliveries.spans import ActorRef
 from draftsman.domain.ids import parse_job, parse_question
-from draftsman.domain.question import QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import humanize
 from draftsman.errors import UsageError
@@ -182,11 +181,7 @@ async def _question(ctx: BotContext, command: TextCommand) -> tuple[int, int]:
     questions = await ctx.rt.questions.open(job)
     if not questions:
         raise UsageError(f"D-{job} has no open question")
-    listed = "; ".join(
-        f"{'approve' if item.kind is QuestionKind.APPROVAL else 'answer'} {item.name}:"
-        f" {item.text[:200]}"
-        for item in questions
-    )
+    listed = "; ".join(f"{item.verb} {item.name}: {item.text[:200]}" for item in questions)
     raise UsageError(f"a question is required: {listed}")
 
 

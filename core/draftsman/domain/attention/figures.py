@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
 
+from draftsman.domain.metrics import NO_LABELS, gauge
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.people.quiet_hours import InterruptibleHours, next_allowed
 from draftsman.domain.question import QuestionKind
-
-_HEAD: Final = "draftsman_attention_"
 
 
 class FigureGroup(StrEnum):
@@ -97,48 +95,35 @@ def with_quiet_pings(
 def metrics_text(figures: Iterable[AttentionFigures]) -> str:
     """Return the figures without people in the text format of Prometheus, as gauges."""
     rows = [row for row in figures if row.by in {FigureGroup.CHANNEL, FigureGroup.KIND}]
-    total = [row for row in figures if row.by is FigureGroup.ALL]
-    lines: list[str] = []
-    for row in total:
-        lines += _gauge("questions", "Questions that were asked.", [("", row.questions)])
-        lines += _gauge("jobs", "Jobs that asked questions.", [("", row.jobs)])
-        lines += _gauge("answers", "Accepted answers and votes.", [("", row.answers)])
-        lines += _gauge("pings", "Questions and reminders that were sent.", [("", row.pings)])
-        lines += _gauge(
-            "questions_per_job", "Questions of a job that asked.", [("", row.questions_per_job)]
+    parts = [
+        _gauge(name, about, [(NO_LABELS, value)])
+        for row in figures
+        if row.by is FigureGroup.ALL
+        for name, about, value in (
+            ("questions", "Questions that were asked.", row.questions),
+            ("jobs", "Jobs that asked questions.", row.jobs),
+            ("answers", "Accepted answers and votes.", row.answers),
+            ("pings", "Questions and reminders that were sent.", row.pings),
+            ("questions_per_job", "Questions of a job that asked.", row.questions_per_job),
+            ("pings_per_answer", "Pings for each answer.", row.pings_per_answer),
+            ("quiet_pings", "Interruptions in quiet hours.", row.quiet_pings),
         )
-        lines += _gauge("pings_per_answer", "Pings for each answer.", [("", row.pings_per_answer)])
-        lines += _gauge("quiet_pings", "Interruptions in quiet hours.", [("", row.quiet_pings)])
-    lines += _gauge(
-        "seen_seconds",
-        "Time until a question was first opened or answered.",
-        [
-            (_labels(row, quantile), value)
-            for row in rows
-            for quantile, value in (("0.5", row.seen_p50), ("0.95", row.seen_p95))
-        ],
-    )
-    lines += _gauge(
-        "answer_seconds",
-        "Time from a question to its answer.",
-        [
-            (_labels(row, quantile), value)
-            for row in rows
-            for quantile, value in (("0.5", row.answer_p50), ("0.95", row.answer_p95))
-        ],
-    )
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _labels(row: AttentionFigures, quantile: str) -> str:
-    return f'{{{row.by}="{row.value}",quantile="{quantile}"}}'
-
-
-def _gauge(name: str, text: str, samples: Sequence[tuple[str, float | None]]) -> list[str]:
-    values = [
-        f"{_HEAD}{name}{labels} {value:.10g}" for labels, value in samples if value is not None
     ]
-    if not values:
-        return []
-    about = f"{text} Of questions of the last day."
-    return [f"# HELP {_HEAD}{name} {about}", f"# TYPE {_HEAD}{name} gauge", *values]
+    seen = [(row, row.seen_p50, row.seen_p95) for row in rows]
+    answered = [(row, row.answer_p50, row.answer_p95) for row in rows]
+    for name, about, times in (
+        ("seen_seconds", "Time until a question was first opened or answered.", seen),
+        ("answer_seconds", "Time from a question to its answer.", answered),
+    ):
+        samples = [
+            ({str(row.by): str(row.value), "quantile": quantile}, value)
+            for row, p50, p95 in times
+            for quantile, value in (("0.5", p50), ("0.95", p95))
+        ]
+        parts.append(_gauge(name, about, samples))
+    return "".join(parts)
+
+
+def _gauge(name: str, text: str, samples: Sequence[tuple[Mapping[str, str], float | None]]) -> str:
+    known = [(labels, value) for labels, value in samples if value is not None]
+    return gauge(f"attention_{name}", f"{text} Of questions of the last day.", known)

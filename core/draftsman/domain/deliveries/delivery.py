@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from uuid import UUID
 
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
+from draftsman.domain.metrics import gauge
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question
 from draftsman.domain.retries.error_classes import ErrorClass, classify
@@ -22,9 +22,9 @@ from draftsman.errors import Failure
 COPY_GONE: Final = "copy_gone"
 """Failure code: the copy to edit was deleted."""
 TARGET_GONE: Final = "target_gone"
+"""Failure code: the target no longer accepts messages."""
 NOT_SERVED: Final = "not_served"
 """Failure code: this process cannot send to the target, and another may."""
-"""Failure code: the target no longer accepts messages."""
 
 
 class ChannelName(StrEnum):
@@ -241,15 +241,11 @@ class UnservedTarget:
 
 def metrics_text(unserved: Iterable[UnservedTarget]) -> str:
     """Return the deliveries without a process in the text format of Prometheus."""
-    name = "draftsman_unserved_deliveries"
-    lines = [
-        f"# HELP {name} Due deliveries to targets that no running process sends to.",
-        f"# TYPE {name} gauge",
-    ]
-    for item in unserved:
-        target = json.dumps(item.target)
-        lines.append(f'{name}{{channel="{item.channel}",target={target}}} {item.count}')
-    return "".join(f"{line}\n" for line in lines)
+    return gauge(
+        "unserved_deliveries",
+        "Due deliveries to targets that no running process sends to.",
+        [({"channel": item.channel, "target": item.target}, item.count) for item in unserved],
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.domain.ids import pause_name
 from draftsman.domain.job import Status
+from draftsman.domain.metrics import gauge
 
 if TYPE_CHECKING:
     from draftsman.domain.queues.reservation import QueueReservation
@@ -72,15 +72,11 @@ class UnhandledType:
 
 def metrics_text(unhandled: Sequence[UnhandledType]) -> str:
     """Return the jobs of types without a worker in the text format of Prometheus."""
-    name = "draftsman_unhandled_jobs"
-    lines = [
-        f"# HELP {name} Queued jobs whose type no live worker of their queue handles.",
-        f"# TYPE {name} gauge",
-    ]
-    for item in unhandled:
-        queue, type = json.dumps(item.queue), json.dumps(item.type)
-        lines.append(f"{name}{{queue={queue},type={type}}} {item.jobs}")
-    return "".join(f"{line}\n" for line in lines)
+    return gauge(
+        "unhandled_jobs",
+        "Queued jobs whose type no live worker of their queue handles.",
+        [({"queue": item.queue, "type": item.type}, item.jobs) for item in unhandled],
+    )
 
 
 def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from draftsman.basic_settings import POSTGRESQL
 from draftsman.errors import Failure
 from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.network_proxy.access import ProxyAccess
@@ -21,11 +22,6 @@ from draftsman.settings import AgentSettings
 
 ALLOWED: Final = re.compile(r"(PATH|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|USER|LOGNAME)\Z")
 FORBIDDEN: Final = re.compile(r"DRAFTSMAN_|PG[A-Z]|.*DATABASE_URL", re.IGNORECASE)
-DATABASE_URL: Final = re.compile(
-    r"(jdbc:)?(postgres(ql)?(\+\w+)?|postgis|pgsql|psql)://", re.IGNORECASE
-)
-
-
 ADAPTERS: Final = {
     "acp": "draftsman.agents.acp",
     "claude": "draftsman.agents.claude",
@@ -83,7 +79,7 @@ def agent_environment(
     """
     passed = {name: inherited[name] for name in agent.pass_env if name in inherited}
     for name, value in (passed | agent.env).items():
-        if FORBIDDEN.match(name) or DATABASE_URL.match(value):
+        if FORBIDDEN.match(name) or POSTGRESQL.match(value):
             raise _forbidden(name)
     allowed = {name: value for name, value in inherited.items() if ALLOWED.match(name)}
     python_path = {}

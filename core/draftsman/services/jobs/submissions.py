@@ -206,10 +206,11 @@ class Submissions:
         now = time.monotonic()
         if now > self._known_until:
             self._known_warnings, self._known_until = {}, now + WARNINGS_AGE
-        if missing := [type for type in types if type not in self._known_warnings]:
+        known = self._known_warnings  # another submission may replace them meanwhile
+        if missing := [type for type in types if type not in known]:
             found = await self._type_warnings(missing)
-            self._known_warnings |= {type: found.get(type) for type in missing}
-        return {type: text for type in types if (text := self._known_warnings[type]) is not None}
+            known |= {type: found.get(type) for type in missing}
+        return {type: text for type in types if (text := known[type]) is not None}
 
     def _authorize(
         self, requests: Sequence[tuple[Invocation, Actor]]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from draftsman.domain.run import LeaderTerm
+from draftsman.services.maintenance.repetition import repeat
 from draftsman.store.postgres.database import Database
 from draftsman.store.scheduling import limits as store
 
@@ -33,9 +34,11 @@ class LimitSweep:
         """Apply changed limits, and give places that are due; return the number of jobs."""
         if term.term is not None and self._written != term:
             await self._configure(term)
-        while await self._db.run_transaction(lambda conn: store.check(conn, term, JOBS)):
-            pass
+        await repeat(self._check, 1, term)
         return await self._db.run_transaction(lambda conn: store.give(conn, term, BUCKETS))
+
+    async def _check(self, term: LeaderTerm) -> int:
+        return await self._db.run_transaction(lambda conn: store.check(conn, term, JOBS))
 
     async def _configure(self, term: LeaderTerm) -> None:
         rules = self._rules

@@ -38,33 +38,26 @@ class TypeSweep:
         self.isolation: Final = Isolation(db, "types")
 
     async def sweep(self, term: LeaderTerm) -> int:
-        """Return the number of jobs that were changed."""
-        changed = 0
-        while some := await self._db.run_transaction(
+        """Change some of the jobs; return their number, 0 when nothing is left to do."""
+        changed = await self._db.run_transaction(
             lambda conn: store.set_by_type(conn, term, self._lease, JOBS)
-        ):
-            changed += some
-        while some := await self._db.run_transaction(
+        )
+        changed += await self._db.run_transaction(
             lambda conn: store.set_unhandled_types(conn, term, self._lease, self._failing, JOBS)
-        ):
-            changed += some
+        )
         return changed + (await self._fail(term) if self._failing else 0)
 
     async def _fail(self, term: LeaderTerm) -> int:
-        """Fail the jobs of `failing` types that no live worker handles; return their number."""
+        """Fail jobs of `failing` types that no live worker handles; return their number."""
+        async with self._db.connection() as conn:
+            if not await store.leads(conn, term):
+                return 0
+            waiting = await store.waiting_for_types(conn, self._lease, JOBS)
         failed = 0
-        while True:
-            async with self._db.connection() as conn:
-                if not await store.leads(conn, term):
-                    return failed
-                waiting = await store.waiting_for_types(conn, self._lease, JOBS)
-            some = 0
-            for unhandled in waiting:
-                if unhandled.type in self._failing:
-                    some += await self._fail_type(unhandled)
-            if not some:
-                return failed
-            failed += some
+        for unhandled in waiting:
+            if unhandled.type in self._failing:
+                failed += await self._fail_type(unhandled)
+        return failed
 
     async def _fail_type(self, unhandled: UnhandledType) -> int:
         """Fail jobs that may be claimed; paused and held jobs wait until then."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from draftsman.domain.run import ClaimedJob, Lease, LeaseState
 from draftsman.services.isolation import Isolation, is_refusal
 from draftsman.store import claim as store
 from draftsman.store import run_state
-from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.postgres.database import Database
 from draftsman.store.postgres.database_connection import retry_conflicts
 
 CLAIMED: Final = (Status.CLAIMED, Status.RUNNING)
@@ -74,10 +75,10 @@ class Claim:
         """
         aside = self._isolation.aside
         if not aside:
-            return await self._exchange(done, types=types, free=free, ahead=ahead)
+            return await self._exchange(done, types, free, ahead)
         async with self._db.transaction() as conn:
             await store.keep_from_claims(conn, aside)
-            return await self._exchange(done, types=types, free=free, ahead=ahead)
+            return await self._exchange(done, types, free, ahead)
 
     async def claim_apart(
         self, types: Sequence[str], free: int, ahead: int, error: Exception
@@ -89,16 +90,14 @@ class Claim:
         """
         async with self._db.connection() as conn:
             aside = self._isolation.aside
-            jobs = await store.claimable(conn, self._queues, types, aside, PROBED)
+            jobs = await store.claim_candidates(conn, self._queues, types, aside, PROBED)
         claimed: list[ClaimedJob] = []
 
         async def claim_only(number: int) -> int:
             others = [other for other in jobs if other != number]
             async with self._db.transaction() as conn:
                 await store.keep_from_claims(conn, [*self._isolation.aside, *others])
-                claimed.extend(
-                    await self._exchange([], types=types, free=min(1, free), ahead=0 if free else 1)
-                )
+                claimed.extend(await self._exchange([], types, min(1, free), 0 if free else 1))
             return 0
 
         for number in jobs:
@@ -118,30 +117,19 @@ class Claim:
     async def _exchange(
         self,
         done: Sequence[tuple[Lease, dict[str, Any]]],
-        *,
         types: Sequence[str],
         free: int,
         ahead: int,
     ) -> list[ClaimedJob]:
-        async def step(
-            conn: Connection, done: Sequence[tuple[Lease, dict[str, Any]]], free: int, ahead: int
-        ) -> list[ClaimedJob]:
-            return await store.exchange(
-                conn,
-                done,
-                worker=self._worker,
-                queues=self._queues,
-                types=types,
-                free=free,
-                ahead=ahead,
-            )
+        step = partial(store.exchange, worker=self._worker, queues=self._queues, types=types)
 
         async def work() -> list[ClaimedJob]:
             async with self._session.connection(CONNECT_TIMEOUT) as conn:
                 if not (self._in_two_steps and done and free):
-                    return await step(conn, done, free, ahead)
+                    return await step(conn, done, free=free, ahead=ahead)
                 async with conn.transaction():
-                    return [*await step(conn, done, 0, 0), *await step(conn, [], free, ahead)]
+                    settled = await step(conn, done, free=0, ahead=0)
+                    return [*settled, *await step(conn, [], free=free, ahead=ahead)]
 
         jobs = await retry_conflicts(work)
         if self._limited and done:
@@ -174,6 +162,11 @@ class Claim:
         return await self._db.run_transaction(
             lambda conn: store.release_lost_claims(conn, self._worker, tokens, in_grace)
         )
+
+    async def held(self, leases: Sequence[Lease]) -> set[int]:
+        """Return the tokens of those leases that this worker still has."""
+        async with self._db.connection() as conn:
+            return await store.held(conn, self._worker, [lease.token for lease in leases])
 
     async def continue_in_grace(
         self, parked: Lease, *, ends: bool
@@ -216,9 +209,5 @@ class Claim:
         self, leases: Sequence[Lease], *, draining: bool
     ) -> tuple[bool, list[LeaseState]]:
         """Send the heartbeat of the worker and its runs, in one statement."""
-
-        async def work() -> tuple[bool, list[LeaseState]]:
-            async with self.heartbeat_session.connection(CONNECT_TIMEOUT) as conn:
-                return await run_state.heartbeat(conn, self._worker, leases, draining=draining)
-
-        return await retry_conflicts(work)
+        async with self.heartbeat_session.connection(CONNECT_TIMEOUT) as conn:
+            return await run_state.heartbeat(conn, self._worker, leases, draining=draining)

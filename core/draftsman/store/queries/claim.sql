@@ -142,14 +142,26 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
   FROM requested
 
 -- The jobs among which a claim for these queues and types chooses, in its order, but without those
--- `without`; a few more than it takes, as others may claim the first.
--- name: claimable
+-- `without`; a few more than it takes, as others may claim the first. Jobs that are found by type are
+-- in an index of their own.
+-- name: claim_candidates
 SELECT q.number
   FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
  CROSS JOIN LATERAL (
-       SELECT number, priority, position FROM draftsman.claimable
-        WHERE queue = w.queue AND type = ANY (%(types)s::text[])
-          AND number <> ALL (%(without)s::bigint[])
+       (SELECT number, priority, position FROM draftsman.claimable
+         WHERE queue = w.queue AND NOT by_type AND type = ANY (%(types)s::text[])
+           AND number <> ALL (%(without)s::bigint[])
+         ORDER BY priority DESC, position, number
+         LIMIT %(limit)s)
+        UNION ALL
+       (SELECT f.number, f.priority, f.position
+          FROM unnest(%(types)s::text[]) AS t (type)
+         CROSS JOIN LATERAL (
+               SELECT number, priority, position FROM draftsman.claimable
+                WHERE by_type AND queue = w.queue AND type = t.type
+                  AND number <> ALL (%(without)s::bigint[])
+                ORDER BY priority DESC, position, number
+                LIMIT %(limit)s) f)
         ORDER BY priority DESC, position, number
         LIMIT %(limit)s) q
  ORDER BY w.rank, q.priority DESC, q.position, q.number
@@ -158,7 +170,6 @@ SELECT q.number
 -- name: keep_from_claims
 SELECT number FROM draftsman.job_states
  WHERE number = ANY (%(jobs)s::bigint[]) AND status IN ('queued', 'resumed') AND hold IS NULL
- ORDER BY number
    FOR NO KEY UPDATE SKIP LOCKED
 
 -- Jobs that were claimed ahead get a slot. Jobs canceled meanwhile are not returned.
@@ -273,6 +284,12 @@ WITH context AS MATERIALIZED (
     RETURNING j.number, j.queue
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released
+
+-- Those of the tokens whose leases the worker still has: a lease that is gone never comes back.
+-- name: held
+SELECT lease_token FROM draftsman.job_states
+ WHERE status IN ('claimed', 'running') AND worker_id = %(worker)s
+   AND lease_token = ANY (%(tokens)s::bigint[])
 
 -- Whether the job still waits for the answer in whose grace period this worker keeps the agent of the
 -- parked run, and the token of the claim that the answer made for this worker. A later run of the job

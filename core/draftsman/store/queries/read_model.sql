@@ -39,9 +39,9 @@ SELECT p.*
                   SELECT FROM draftsman.job_dependencies WHERE job = s.number
                      AND met IS NOT TRUE AND met IS NULL) THEN 'children'
                    WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
-                   WHEN s.status = 'retrying' AND EXISTS (
-                  SELECT FROM draftsman.suspects
-                   WHERE job = s.number AND suspects.status = 'waiting') THEN 'trial'
+                   WHEN s.status = 'retrying' AND (
+                  SELECT status = 'waiting' FROM draftsman.suspects
+                   WHERE job = s.number) THEN 'trial'
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
                    WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold, s.held_by,
@@ -115,12 +115,17 @@ SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_
 
 -- The runs of all jobs, newest job first: the key gives this order, so a page costs its rows.
 -- name: latest_runs
-SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
-       finished_at, exit_code, error, error_class::text, usage, result,
-       (SELECT coalesce(ticket_title, type) FROM draftsman.job_requests WHERE number = job) AS title,
-       (SELECT coalesce(repo_name, '') FROM draftsman.job_requests WHERE number = job) AS repo
-  FROM draftsman.job_runs WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int)
- ORDER BY job DESC, ordinal DESC LIMIT %(limit)s
+SELECT u.job, u.ordinal, u.worker_id, u.lease_token, u.params_snapshot, u.status, u.heartbeat_at,
+       u.started_at, u.finished_at, u.exit_code, u.error, u.error_class::text, u.usage, u.result,
+       r.title, r.repo
+  FROM (SELECT * FROM draftsman.job_runs WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int)
+         ORDER BY job DESC, ordinal DESC LIMIT %(limit)s) u
+ CROSS JOIN LATERAL (
+       SELECT coalesce(ticket_title, type) AS title, coalesce(repo_name, '') AS repo
+         FROM draftsman.job_requests
+        WHERE number = u.job
+        LIMIT 1) r
+ ORDER BY u.job DESC, u.ordinal DESC
 
 -- The events of a job: its row lock orders the ids. A row may have two events: limits of rows and of
 -- events keep the reads short.

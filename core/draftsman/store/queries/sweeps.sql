@@ -1,11 +1,14 @@
 -- Maintenance. Each statement proves the leader's lease (a NULL term: run by hand), is bounded, and
--- is safe when two leaders run it: candidates are read unlocked, jobs locked, conditions repeated.
+-- is safe when two leaders run it. The rows of a batch are locked as they are read, and those that
+-- another transaction has locked are left out: it may stay open, and other rows must not wait for it.
 -- Where the database refuses a batch, its candidates are read, and changed in parts (`only`), and
 -- those that are refused alone are left out for a while (`without`).
 
 -- part: escalating
-SELECT q.job FROM draftsman.job_questions q
+SELECT j.number FROM draftsman.job_questions q
   JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal
+  JOIN draftsman.job_states j ON j.number = q.job
+   AND j.status IN ('waiting_for_input', 'waiting_for_approval')
  WHERE q.status = 'open' AND q.expires_at <= draftsman.now() AND q.on_expire = 'escalate'
    AND t.escalated_at IS NULL
    AND (%(only)s::bigint[] IS NULL OR q.job = ANY (%(only)s::bigint[]))
@@ -15,6 +18,7 @@ SELECT q.job FROM draftsman.job_questions q
           AND term = %(term)s AND expires_at > draftsman.now()))
  ORDER BY q.expires_at
  LIMIT %(limit)s
+   FOR NO KEY UPDATE OF j SKIP LOCKED
 
 -- name: escalate_candidates
 -- include: escalating
@@ -22,14 +26,8 @@ SELECT q.job FROM draftsman.job_questions q
 -- An expired question with an escalation goes to more people, once: it stays open for the same time
 -- again, and every target is asked again, unless its first copy is still waiting.
 -- name: escalate
-WITH candidates AS (
+WITH locked AS MATERIALIZED (
 -- include: escalating
-), locked AS MATERIALIZED (
-    SELECT j.number FROM draftsman.job_states j
-      JOIN candidates c ON c.job = j.number
-     WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
-     ORDER BY j.number
-       FOR NO KEY UPDATE OF j SKIP LOCKED
 ), escalated AS (
     UPDATE draftsman.job_questions q
        SET expires_at = draftsman.now()
@@ -69,7 +67,9 @@ WITH candidates AS (
 SELECT job FROM escalated
 
 -- part: expiring
-SELECT q.job FROM draftsman.job_questions q
+SELECT j.number FROM draftsman.job_questions q
+  JOIN draftsman.job_states j ON j.number = q.job
+   AND j.status IN ('waiting_for_input', 'waiting_for_approval')
  WHERE q.status = 'open' AND q.expires_at <= draftsman.now()
    AND (q.on_expire <> 'escalate'
         OR (SELECT t.escalated_at FROM draftsman.question_times t
@@ -84,6 +84,7 @@ SELECT q.job FROM draftsman.job_questions q
           AND term = %(term)s AND expires_at > draftsman.now()))
  ORDER BY q.expires_at
  LIMIT %(limit)s
+   FOR NO KEY UPDATE OF j SKIP LOCKED
 
 -- name: expire_candidates
 -- include: expiring
@@ -93,17 +94,10 @@ SELECT q.job FROM draftsman.job_questions q
 -- other open questions waits for these. They are locked to read them as they are now: an answer may
 -- have closed one after this statement began and before it locked the job.
 -- name: expire
-WITH candidates AS (
+WITH locked AS MATERIALIZED (
 -- include: expiring
 ), context AS MATERIALIZED (
     SELECT set_config('draftsman.actor', 'system', true)
-), locked AS MATERIALIZED (
-    SELECT j.number FROM draftsman.job_states j
-      JOIN candidates c ON c.job = j.number
-     CROSS JOIN context
-     WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
-     ORDER BY j.number
-       FOR NO KEY UPDATE OF j SKIP LOCKED
 ), closed AS (
     UPDATE draftsman.job_questions q
        SET status = CASE WHEN q.on_expire = 'default' THEN 'answered' ELSE 'expired'
@@ -115,6 +109,7 @@ WITH candidates AS (
                WHEN 'continue' THEN jsonb_build_object('outcome', 'expired', 'via', 'policy')
                ELSE jsonb_build_object('outcome', 'expired', 'via', 'system') END
       FROM locked l
+     CROSS JOIN context
      WHERE q.job = l.number AND q.status = 'open' AND q.expires_at <= draftsman.now()
        AND (q.on_expire <> 'escalate'
             OR (SELECT t.escalated_at FROM draftsman.question_times t
@@ -181,10 +176,7 @@ SELECT draftsman.do_due_work(%(limit)s, %(only)s::bigint[], %(without)s::bigint[
           AND term = %(term)s AND expires_at > draftsman.now())
 
 -- name: do_postponed_candidates
-SELECT id FROM draftsman.postponed_work
- WHERE due_at <= draftsman.now() AND id <> ALL (%(without)s::bigint[])
- ORDER BY due_at
- LIMIT %(limit)s
+SELECT draftsman.lock_due_work(%(limit)s, NULL, %(without)s::bigint[])
 
 -- Jobs that were canceled with a large tree or group.
 -- name: do_cancels
@@ -304,7 +296,8 @@ WITH dead AS MATERIALIZED (
      WHERE NOT EXISTS (SELECT FROM draftsman.workers w
                         WHERE w.id = d.id AND draftsman.is_connected(w.lock_id))
 ), lost AS MATERIALIZED (
-    SELECT b.job AS number FROM draftsman.heartbeats b
+    SELECT j.number FROM draftsman.heartbeats b
+      JOIN draftsman.job_states j ON j.number = b.job
      WHERE (b.worker_id = ANY ((SELECT ids FROM dead)::uuid[])
             OR b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
        AND (%(only)s::bigint[] IS NULL OR b.job = ANY (%(only)s::bigint[]))
@@ -314,6 +307,7 @@ WITH dead AS MATERIALIZED (
               AND term = %(term)s AND expires_at > draftsman.now()))
      ORDER BY b.updated_at
      LIMIT %(limit)s
+       FOR NO KEY UPDATE OF j SKIP LOCKED
 )
 
 -- name: rescue_candidates

@@ -157,6 +157,22 @@ async def test_two_programs_that_wait_get_both_answers(
     assert job.run_count == 2
 
 
+async def test_of_two_programs_with_a_key_for_two_questions_the_second_is_refused(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    code = f"{PROGRAM}{BOTH}heard = sorted(both('--wait', '5m', '--key', 'same'))\n{END}"
+    async with agent_worker(rt, repo.parent / "data", code, ask_grace=60):
+        await wait_for_question(rt, number)
+        await make.answer(number, "yes")
+        job = await wait_for_end(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    (code_0, answer, _), (code_1, _, error) = (job.result or {})["data"]["heard"]
+    assert (code_0, answer) == (0, "yes\n")
+    assert code_1 not in (0, 5)
+    assert "question 'same' is asked twice at once, with another text" in error
+
+
 async def test_an_approval_has_an_exit_code_for_each_decision(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:

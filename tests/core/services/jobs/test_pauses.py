@@ -7,7 +7,6 @@ from typing import Any, Final
 import pytest
 
 from draftsman.domain.job import Source, Status
-from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.store.outbox import deliveries
@@ -138,7 +137,7 @@ async def test_a_paused_job_can_be_canceled_and_leaves_no_pause(
     await rt.job_control.pause(number, make.owner, "wait")
     result = await rt.job_control.cancel(number, make.owner)
     assert result.status is S.CANCELED
-    await rt.queues.hold(LeaderTerm())
+    await rt.queues.hold()
     assert await rows(conn, "SELECT job FROM draftsman.job_pauses") == []
 
 

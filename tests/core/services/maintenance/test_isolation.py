@@ -1,4 +1,5 @@
-"""A row that the database refuses: other rows of its sweep are changed, and it is tried again."""
+"""A row that the database refuses, or that an open transaction has locked: other rows of its sweep
+are changed, and it is tried again."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError
 from draftsman.runtime import Runtime
 from draftsman.services import isolation
+from draftsman.services.maintenance import sweeps
 from draftsman.store.postgres.database import Connection
 from tests.core.loops.workers import runtime_with
 from tests.core.services.schedules.test_schedules import spec
@@ -186,6 +188,8 @@ class Refusal:
     change: str
     key: str
     done: str
+    locked: str = "draftsman.job_states WHERE number"
+    """What a transaction locks that works on the rows."""
 
     def __str__(self) -> str:
         return self.rows.__name__
@@ -232,6 +236,7 @@ CASES: Final = [
         "ended",
         "SELECT number FROM draftsman.job_states"
         " WHERE number NOT IN (SELECT ended FROM draftsman.postponed_work)",
+        locked="draftsman.postponed_work WHERE ended",
     ),
     Refusal(
         "postponed",
@@ -249,6 +254,7 @@ CASES: Final = [
         "UPDATE ON draftsman.digest_questions",
         "job",
         "SELECT job FROM draftsman.digest_questions WHERE sent_at IS NOT NULL",
+        locked="draftsman.digest_questions WHERE job",
     ),
     Refusal(
         "schedules",
@@ -256,6 +262,7 @@ CASES: Final = [
         "UPDATE ON draftsman.schedules",
         "id",
         "SELECT id FROM draftsman.schedules WHERE last_job IS NOT NULL",
+        locked="draftsman.schedules WHERE id",
     ),
 ]
 
@@ -284,6 +291,22 @@ async def test_a_refused_row_is_left_and_named_and_the_others_are_changed(
     if case.rows is not suspects:  # another job of its crash is on trial
         assert bad in [number for (number,) in await rows(world.conn, case.done)]
     assert world.rt.sweeps.refused == {}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_rows_in_an_open_transaction_keep_no_other_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch, case: Refusal
+) -> None:
+    """The transaction has locked as many rows as a batch of the sweep has."""
+    monkeypatch.setattr(sweeps, "POSTPONED", 2)
+    monkeypatch.setattr(sweeps, "CANCELED", 2)
+    small = runtime_with(world.rt, sweeps={"limit": 2})
+    *locked, last = await case.rows(world)
+    await world.conn.execute("BEGIN")
+    await run(world.conn, f"SELECT FROM {case.locked} = ANY (%s) FOR UPDATE", (locked,))
+    await small.sweeps.names[case.sweep](LeaderTerm())
+    assert [number for (number,) in await rows(world.conn, case.done)] == [last]
+    await world.conn.execute("COMMIT")
 
 
 @pytest.mark.parametrize("state", ["40001", "55P03", "25006", "57014", "DM001"])

@@ -55,6 +55,17 @@ async def test_each_change_of_a_job_has_its_time(
     assert (await rt.read_model.job(work.number)).updated_at > before
 
 
+async def test_the_pull_request_of_a_job_is_a_change_with_its_time(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    work = await make.running()
+    before = await value(conn, NOW)
+    await rt.checkpoints.pull_request(work.lease, "https://forge.example/pull/7")
+    job = await rt.read_model.job(work.number)
+    assert job.pr_url == "https://forge.example/pull/7"
+    assert job.updated_at > before
+
+
 @pytest.mark.parametrize("step", [LOSE, HAND_BACK], ids=["lose", "hand back"])
 async def test_a_run_that_goes_back_is_queued_anew(
     rt: Runtime, make: Factory, conn: Connection, step: Step

@@ -63,17 +63,7 @@ async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: R
     ]
 
 
-@pytest.mark.parametrize(
-    ("former", "status"), [("dead", "dead_letter"), ("unknown", "unconfirmed")]
-)
-async def test_a_former_name_of_a_status_is_accepted_with_a_warning(
-    cli: Cli, make: Factory, rt: Runtime, former: str, status: str
-) -> None:
-    (seq,) = await _dead(make, rt)
-    done = await cli("deliveries", "--status", former, "--json")
-    assert done.code == 0
-    assert [row["seq"] for row in done.json] == ([seq] if former == "dead" else [])
-    assert done.err == f"draftsman: --status {former} is deprecated; use {status}\n"
+async def test_an_unknown_status_is_refused_with_those_there_are(cli: Cli) -> None:
     (await cli("deliveries", "--status", "gone")).refused(2, "'dead_letter'")
 
 

@@ -44,15 +44,6 @@ async def test_an_invalid_dashboard_setting_is_one_line_there_and_in_doctor(cli:
     (await cli("dashboard")).refused(2, "[dashboard] view: unknown table or saved view")
 
 
-async def test_doctor_warns_of_an_old_name_of_a_command(cli: Cli) -> None:
-    with cli.config.open("a", encoding="utf-8") as config:
-        config.write('\n[dashboard.keys]\njob-chain = "f5"\n')
-    checks = json.loads((await cli("doctor", "--json")).out)["checks"]
-    (finding,) = (check for check in checks if "job-chain" in check["text"])
-    assert (finding["name"], finding["status"]) == ("configuration", "warn")
-    assert "dashboard.keys.job-related" in finding["text"]
-
-
 async def test_the_first_frame_comes_before_the_imports_and_leaves_with_an_error(
     terminal: Terminals,
 ) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
 from draftsman.errors import ConfigError
-from draftsman.runtime import Runtime
 from draftsman.settings import DashboardSettings
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.launch_options import keymap, resolve_options
 from tests.support.cases import cases
-from tests.tui.dashboard.pilot import open_dashboard
 
 HIDES = {"redeliver", "next-match", "previous-match"}
 """On the job screen, they replace other commands: in the deliveries tab, and during a search."""
@@ -62,15 +59,6 @@ def test_invalid_key_is_rejected_in_one_line(keys: dict[str, str], message: str)
 def test_two_commands_change_their_keys() -> None:
     swapped = keymap(DashboardSettings(keys={"answer": "c", "cancel": "a"}))
     assert swapped == {"answer": "c", "cancel": "a"}
-
-
-async def test_a_former_key_of_the_configuration_is_reported_when_the_dashboard_opens(
-    rt: Runtime, owner: Actor
-) -> None:
-    text = "draftsman.toml: dashboard.keys.next-part is deprecated"
-    options = resolve_options(DashboardSettings(), warnings=(text,))
-    async with open_dashboard(rt, owner, warnings=options.warnings) as seen:
-        await seen.wait_for_toast("next-part is deprecated")
 
 
 def test_default_keys_do_not_conflict() -> None:

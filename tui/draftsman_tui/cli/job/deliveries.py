@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,29 +11,15 @@ from draftsman.domain.ids import job_name
 from draftsman.domain.text import humanize
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, command, current_value, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params
 from draftsman_tui.common.text.delivery_text import delivery_cells
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
 
-    Choice = click.Choice[str]
-else:
-    Choice = click.Choice  # click 8.1 is not generic
-
 _CONFIRM_FROM = 5
 """Number of deliveries from which a retry asks for confirmation."""
-
-
-class _DeliveryStatusParam(Choice):
-    """A delivery status; a former name is accepted with a warning."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the current name of the status."""
-        if value not in self.choices:
-            value = current_value("deliveries --status", value)
-        return super().convert(value, param, ctx)
 
 
 @command(
@@ -47,7 +33,7 @@ class _DeliveryStatusParam(Choice):
 @click.option("--job", type=params.JOB, help="Filter by job.")
 @click.option(
     "--status",
-    type=_DeliveryStatusParam([str(value) for value in DeliveryStatus]),
+    type=click.Choice([str(value) for value in DeliveryStatus]),
     multiple=True,
     help="Filter by status; repeatable.",
 )

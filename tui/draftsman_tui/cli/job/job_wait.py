@@ -18,7 +18,6 @@ from draftsman_tui.common import params, times
 from draftsman_tui.common.output import as_data, line, one_line, styled
 from draftsman_tui.common.text.event_text import event_text
 from draftsman_tui.common.text.job_text import pause_text, result_lines, status_text
-from draftsman_tui.common.text.question_text import answer_verb
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -87,7 +86,7 @@ def left_by_interrupt(app: App, number: int) -> Iterator[None]:
 async def print_missing_worker(app: App, rt: Runtime, number: int) -> None:
     """Print on stderr that no live worker can claim the job, and how to start one."""
     why = await rt.read_model.why(number)
-    if why.reason in ("no_worker", "unknown_type"):
+    if why.lacks_worker:
         app.out.info(f"{why.text}; {why.next_step}")
 
 
@@ -186,7 +185,7 @@ async def _wait_error(rt: Runtime, job: Job, timeout: float | None) -> Draftsman
         questions = await rt.questions.open(job.number)
         names = ", ".join(question.name for question in questions) or job.name
         verb = "are" if len(questions) > 1 else "is"
-        commands = ", ".join(f"draftsman {answer_verb(item)} {item.name}" for item in questions)
+        commands = ", ".join(f"draftsman {item.verb} {item.name}" for item in questions)
         commands = commands or f"draftsman why {job.name}"
         return AnswerTimeout(f"{names} {verb} still open{after}; run: {commands}")
     if job.status is Status.EXPIRED:

@@ -22,7 +22,6 @@ from draftsman_tui.common import params, times
 from draftsman_tui.common.output import line, one_line, styled
 from draftsman_tui.common.text.attention_text import attention_lines
 from draftsman_tui.common.text.job_text import reason_data, status_text
-from draftsman_tui.common.text.question_text import answer_verb
 from draftsman_tui.common.text.queue_text import hold_text, worker_text
 
 if TYPE_CHECKING:
@@ -292,7 +291,7 @@ def _next(job: JobSummary, asked: Sequence[Question], serving: list[ServingWorke
 def _answer(question: Question) -> str:
     until = question.expires_at
     left = f" {times.left(until)}" if until else ""
-    return f"{answer_verb(question)} {question.name}{left}"
+    return f"{question.verb} {question.name}{left}"
 
 
 def _older(number: int, options: Mapping[str, Any]) -> str:

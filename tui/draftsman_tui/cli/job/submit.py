@@ -139,7 +139,7 @@ async def print_submitted(
     print_warning(app, job)
     if app.out.on_screen and job.warning is None:
         reason = await rt.read_model.why(job.number)
-        if reason.reason in ("no_worker", "unknown_type"):
+        if reason.lacks_worker:
             app.out.info(f"{reason.text}; {reason.next_step}")
         else:
             app.out.info(f"to follow the job: draftsman events -f {job.name}")

@@ -12,6 +12,7 @@ from draftsman.domain.requests.unique_work import UniqueBy, UniqueStates
 from draftsman.domain.workflows.groups import OnFailure
 from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import AGENT_TYPE
+from draftsman_tui.cli.schedule.request_options import FAILURE_OPTIONS
 from draftsman_tui.common import params
 
 Function = Callable[..., Any]
@@ -105,18 +106,8 @@ _OPTIONS: Final = (
         help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD, "
         "forge:ISSUE or none; repeatable.",
     ),
-    click.option(
-        "--max-attempts",
-        type=int,
-        help="Runs that may be lost, or fail by the infrastructure or any exception.",
-    ),
-    click.option(
-        "--max-retries",
-        type=int,
-        help="Retries after the job's own errors, any exception included.",
-    ),
+    *FAILURE_OPTIONS,
     click.option("--run-timeout", type=params.DURATION, help="Total run time limit, e.g. 10m."),
-    click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
 )
 
 

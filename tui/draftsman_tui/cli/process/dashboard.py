@@ -151,7 +151,7 @@ def create_dashboard(
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.launch_options import resolve_options
 
-    options = resolve_options(app.settings.dashboard, view, theme, app.settings.deprecations)
+    options = resolve_options(app.settings.dashboard, view, theme)
     server = server_name(app.settings)
     return Dashboard(connect, options, server=server, read_only=read_only, started=started)
 

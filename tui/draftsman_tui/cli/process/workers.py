@@ -10,7 +10,7 @@ import click
 from draftsman.domain.ids import worker_name
 from draftsman.domain.job import Status
 from draftsman.errors import UsageError
-from draftsman_tui.cli.app import App, command, current_value
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import as_data, line, styled
 from draftsman_tui.common.text.job_text import status_text
@@ -67,7 +67,6 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
     (proposals of permission rules), partitions (partitions for coming months) or prune (archive
     and drop old events and logs, as configured in [retention]).
     """
-    name = current_value("sweep", name)
     if dry_run and name != "prune":
         raise UsageError(f"--dry-run requires the sweep prune, not {name!r}")
     async with app.runtime(read_only=dry_run) as rt:

@@ -34,7 +34,7 @@ async def ask_team(
     async with app.runtime() as rt:
         job = await submit_question(app, rt, payload, key=key, notify=notify)
         why = await rt.read_model.why(job.number)
-        if why.reason in ("no_worker", "unknown_type"):
+        if why.lacks_worker:
             app.out.info(f"{job.name}: {why.text}; {why.next_step}")
         return await _wait_for_answer(app, rt, job.number, wait)
 
@@ -83,7 +83,7 @@ async def _wait_for_answer(
 async def why_unanswered(rt: Runtime, number: int, waited: float) -> str:
     """Return why there is no answer: without a worker the question was not asked."""
     why = await rt.read_model.why(number)
-    if why.reason in ("no_worker", "unknown_type"):
+    if why.lacks_worker:
         return f"the question was not asked: {why.text}; {why.next_step}"
     return f"no answer within {times.span(waited)}"
 

@@ -10,6 +10,20 @@ import click
 from draftsman_tui.common import params
 
 Function = Callable[..., Any]
+FAILURE_OPTIONS: Final = (
+    click.option(
+        "--max-attempts",
+        type=int,
+        help="Runs that may be lost, or fail by the infrastructure or any exception.",
+    ),
+    click.option(
+        "--max-retries",
+        type=int,
+        help="Retries after the job's own errors, any exception included.",
+    ),
+    click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
+)
+"""Options for failed and lost runs."""
 _OPTIONS: Final = (
     click.option("--type", help="Job type; default: run_agent."),
     click.option("--agent", type=params.AGENT, help="Name of a configured agent."),
@@ -36,17 +50,7 @@ _OPTIONS: Final = (
         help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD, forge:ISSUE or "
         "none.",
     ),
-    click.option(
-        "--max-attempts",
-        type=int,
-        help="Runs that may be lost, or fail by the infrastructure or any exception.",
-    ),
-    click.option(
-        "--max-retries",
-        type=int,
-        help="Retries after the job's own errors, any exception included.",
-    ),
-    click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
+    *FAILURE_OPTIONS,
 )
 
 

@@ -373,7 +373,6 @@ CHECKS: Final = (
 
 
 LOCAL_CHECKS: Final = (
-    doctor_checks.deprecations,
     doctor_checks.variables,
     doctor_checks.handlers,
     doctor_checks.programs,

@@ -69,12 +69,6 @@ def variables(settings: Settings) -> Iterator[Finding]:
         yield Finding("environment", "warn", text, unknown.hint)
 
 
-def deprecations(settings: Settings) -> Iterator[Finding]:
-    """Warn about former names of configuration keys."""
-    for warning in settings.deprecations:
-        yield Finding("configuration", "warn", warning)
-
-
 def git() -> Finding:
     """Check that git is installed and recent enough."""
     path = shutil.which("git")

@@ -142,11 +142,6 @@ def choice_lines(question: Question) -> Iterator[Text]:
         )
 
 
-def answer_verb(question: Question) -> str:
-    """Return the command for a question: `answer`, or `approve` for an approval."""
-    return "approve" if question.kind is QuestionKind.APPROVAL else "answer"
-
-
 def answer_command(question: Question) -> Text:
     """Return the command that answers or decides a question."""
     if question.kind is QuestionKind.APPROVAL:

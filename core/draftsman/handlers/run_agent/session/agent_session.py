@@ -47,6 +47,7 @@ from draftsman.handlers.run_agent.session.person_messages import PersonMessages
 from draftsman.handlers.run_agent.session.quota_tracker import QuotaTracker, size_of, watch_disk
 from draftsman.handlers.run_agent.session.saved_work import SavedWork
 from draftsman.handlers.run_agent.session.usage_meter import UsageMeter
+from draftsman.handlers.run_pause import check_keys
 from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.handlers.worker_run import WorkerRun
@@ -236,7 +237,11 @@ class AgentSession:
     async def _join_period(
         self, process: AgentProcess, item: QuestionSpec, seconds: float, id: str
     ) -> ToAgent:
-        """Ask in the grace period that is about to begin, together with other programs."""
+        """Ask in the grace period that is about to begin, together with other programs.
+
+        Raises UsageError for a key with which another program asks another question.
+        """
+        check_keys(item, self._waiting.values())
         self._waiting.setdefault(item.key, item)
         if self._period is None:
             self._period = asyncio.create_task(self._ask_together(process, seconds))

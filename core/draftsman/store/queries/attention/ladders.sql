@@ -12,6 +12,7 @@ SELECT p.ladders
  ORDER BY r.id
  LIMIT 1
 
+-- The steps that are due. Those of jobs that another transaction has locked are left out.
 -- name: due
 SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.owners, q.kind, q.key,
        q.text, t.critical, q.approvers, j.invoker_id AS invoker, q.asked_at, q.expires_at,
@@ -24,6 +25,7 @@ SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.o
   JOIN draftsman.job_questions q ON q.job = l.job AND q.ordinal = l.question
   JOIN draftsman.question_times t ON t.job = l.job AND t.question = l.question
   JOIN draftsman.job_requests j ON j.number = l.job
+  JOIN draftsman.job_states w ON w.number = l.job
  CROSS JOIN LATERAL (
        SELECT coalesce(array_agg(z.person), '{}') AS snoozed,
               coalesce(array_agg(z.expires_at), '{}') AS snoozed_until
@@ -36,6 +38,7 @@ SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.o
           AND term = %(term)s AND expires_at > draftsman.now()))
  ORDER BY l.due_at
  LIMIT %(limit)s
+   FOR NO KEY UPDATE OF w SKIP LOCKED
 
 -- name: take
 SELECT draftsman.take_ladder_step(%(job)s::bigint, %(question)s::int, %(step)s::int,

@@ -15,6 +15,7 @@ SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invo
   FROM draftsman.question_times t
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
   JOIN draftsman.job_requests j ON j.number = t.job
+  JOIN draftsman.job_states w ON w.number = t.job
  CROSS JOIN LATERAL (
        SELECT coalesce(array_agg(z.person), '{}') AS snoozed,
               coalesce(array_agg(z.expires_at), '{}') AS snoozed_until
@@ -36,6 +37,7 @@ SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invo
           AND term = %(term)s AND expires_at > draftsman.now()))
  ORDER BY t.remind_at
  LIMIT %(limit)s
+   FOR NO KEY UPDATE OF w SKIP LOCKED
 
 -- Each reminder is sent, postponed until the respondents' quiet hours end, or dropped where the
 -- question expires before that or has no recipients. A concurrent leader has changed `remind_at`.

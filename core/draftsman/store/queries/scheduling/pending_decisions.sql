@@ -17,15 +17,18 @@ SELECT draftsman.finish_decision(%(id)s::bigint)
 -- name: undo
 SELECT draftsman.undo_decision(%(id)s::bigint)
 
--- Decisions that are due, for the leader.
+-- Decisions that are due, for the leader. Those of jobs that another transaction has locked are left
+-- out: it may stay open, and the leader would wait for it.
 -- name: due
-SELECT id, job, question, source, source_event_id, actor_id, actor_display_name, voter, is_owner,
-       decision, applies_at
-  FROM draftsman.pending_decisions
- WHERE applies_at <= draftsman.now()
-   AND id <> ALL (%(without)s::bigint[])
+SELECT p.id, p.job, p.question, p.source, p.source_event_id, p.actor_id, p.actor_display_name, p.voter,
+       p.is_owner, p.decision, p.applies_at
+  FROM draftsman.pending_decisions p
+  JOIN draftsman.job_states j ON j.number = p.job
+ WHERE p.applies_at <= draftsman.now()
+   AND p.id <> ALL (%(without)s::bigint[])
    AND (%(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now()))
- ORDER BY applies_at
+ ORDER BY p.applies_at
  LIMIT %(limit)s
+   FOR NO KEY UPDATE OF j SKIP LOCKED

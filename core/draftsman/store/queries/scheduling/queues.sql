@@ -206,7 +206,7 @@ SELECT queue, type, jobs, extract(epoch FROM draftsman.now() - since)::float8 AS
 
 -- Gives free concurrency keys to waiting jobs.
 -- name: assign
-SELECT draftsman.assign_keys(draftsman.lock_free_keys(draftsman.free_keys(%(limit)s)))
+SELECT draftsman.assign_keys(draftsman.lock_free_keys(%(limit)s))
  WHERE %(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
