@@ -104,8 +104,8 @@ async def test_the_system_is_the_actor_of_a_cancellation_that_it_requested(
     work = await make.running()
     await run(
         conn,
-        "UPDATE draftsman.job_states SET cancel_requested_at = now(), cancel_requested_by = 'system'"
-        " WHERE number = %s",
+        "UPDATE draftsman.job_states"
+        " SET cancel_requested_at = now(), cancel_requested_by = 'system' WHERE number = %s",
         (work.number,),
     )
     assert await rt.settlement.canceled(work) is S.CANCELED
