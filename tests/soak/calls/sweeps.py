@@ -75,6 +75,7 @@ CALLS: Final[dict[str, Call]] = {
         for name in ("escalate", "expire", "promote", "notify", "do_postponed", "do_cancels")
     },
     "sweeps.rescue_candidates": _candidates("rescue", dead=[WORKER], lease=300),
+    "sweeps.deregister_candidates": _candidates("deregister", dead=[WORKER], after=86_400),
     "sweeps.suspects_candidates": _candidates("suspects"),
     "sweeps.do_postponed": Call(lambda conn: sweeps.do_postponed(conn, LEADER, 20)),
     "sweeps.do_cancels": Call(lambda conn: sweeps.do_cancels(conn, LEADER, 20)),
