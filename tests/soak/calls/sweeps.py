@@ -90,6 +90,7 @@ CALLS: Final[dict[str, Call]] = {
         for name in ("escalate", "expire", "promote", "notify", "do_postponed", "do_cancels")
     },
     "sweeps.rescue_candidates": _candidates("rescue", dead=[WORKER], lease=ALIVE),
+    "sweeps.deregister_candidates": _candidates("deregister", dead=[WORKER], after=86_400),
     "sweeps.suspects_candidates": replace(
         _candidates("suspects"), why=SUSPECTS, whole=("suspects",)
     ),
