@@ -14,7 +14,7 @@ Kind = Literal["prose", "messages", "docs"]
 KINDS: Final[dict[Kind, str]] = {
     "prose": "docstrings and comments",
     "messages": "errors, help, logs and chat",
-    "docs": "README, docs/, CHANGELOG, CONTRIBUTING and the comments of config/",
+    "docs": "README, docs/, CHANGELOG, changes/, CONTRIBUTING and the comments of config/",
 }
 PRODUCT: Final = ("core", "bots", "tui", "soak")
 CODE: Final = (*PRODUCT, "bench", "tests", "migrations")
@@ -59,7 +59,11 @@ def read_texts(root: Path = ROOT) -> Iterator[Text]:
             yield from read_python(path, path.relative_to(root), messages=messages)
         for path in sorted((root / folder).rglob("*.sql")):
             yield from _comments(path, path.relative_to(root), "--")
-    pages = [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]
+    pages = [
+        path
+        for name in ("*.md", "changes/*.md", "docs/**/*.md")
+        for path in sorted(root.glob(name))
+    ]
     for path in pages:
         content = _blank(_MARKDOWN_CODE, path.read_text(encoding="utf-8"))
         for line, paragraph in _paragraphs(content):
