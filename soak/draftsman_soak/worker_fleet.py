@@ -1,9 +1,9 @@
 """Worker processes: the first under `draftsman up`, the others started directly.
 
 The second reaches the database through a network that can be silent, and sends its short statements
-through a pooler. The last alone handles the
-rare type, and sees a clock of the host that is stepped; agents are confined less strictly there,
-since bubblewrap mounts no /proc where a part of /proc is hidden.
+through a pooler. The last alone handles the rare type, and sees a clock of the host that is
+stepped; agents are confined less strictly there, since bubblewrap mounts no /proc where a part of
+/proc is hidden.
 """
 
 from __future__ import annotations

@@ -119,10 +119,13 @@ class Coverage:
         unit = mutant.unit
         while unit not in self.tests and "." in unit:
             unit = unit.rpartition(".")[0]
+        reached = {*self.tests.get(unit, [])}
+        if mutant.unit in targets.OBJECTS:
+            reached |= {test for test in self.chosen if test.startswith(targets.RULE_TESTS)}
         return [
             test
-            for test in self.tests.get(unit, [])
-            if test in self.chosen and targets.is_test_of(mutant, test)
+            for test in self.seconds
+            if test in reached & self.chosen and targets.is_test_of(mutant, test)
         ]
 
 

@@ -7,11 +7,11 @@ the fork is created. It reads orders from stdin and writes results to stdout, a 
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import os
 import select
 import signal
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -136,13 +136,16 @@ def _in_fork(session: pytest.Session, server: Server, order: Order, writer: int)
             reach.install(current.add)
         for item, following in zip(chosen, [*chosen[1:], None], strict=True):
             current.clear()
+            watch = threading.Timer(2 * HANGING, os._exit, (1,))
+            watch.daemon = True
             if order.mutant is not None:
-                faulthandler.dump_traceback_later(2 * HANGING, exit=True, file=sink)
+                watch.start()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if reports.failed is not None and reports.seconds[item.nodeid] < HANGING:
                 # again: it may have been too slow
                 reports.failed = None
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            watch.cancel()
             reached[item.nodeid] = sorted(current)
             if reports.failed is not None:
                 break

@@ -67,6 +67,14 @@ QUERY_TESTS: Final = (
     "tests/core/stateful/test_late_results.py",
 )
 """Tests of a change of a query: those of its service, and of two sessions."""
+RULE_TESTS: Final = (
+    "tests/core/store/test_transitions.py",
+    "tests/core/store/test_guards.py",
+    "tests/core/store/test_events.py",
+    "tests/core/store/test_state_rules.py",
+    "tests/core/rights/test_events.py",
+)
+"""Tests that change rows without a query of the claim path, and reach the rules of the database."""
 OBJECT_TESTS: Final = (
     "tests/core/services/runs/test_exchange.py",
     "tests/core/services/runs/test_claim.py",
@@ -82,10 +90,7 @@ OBJECT_TESTS: Final = (
     "tests/core/races/test_concurrency_keys.py",
     "tests/core/races/test_limits.py",
     "tests/core/races/test_reservations.py",
-    "tests/core/store/test_transitions.py",
-    "tests/core/store/test_guards.py",
-    "tests/core/store/test_events.py",
-    "tests/core/store/test_state_rules.py",
+    *RULE_TESTS,
 )
 """Tests of a change of a view or a function of the database."""
 PYTHON_TESTS: Final = (

@@ -31,7 +31,11 @@ DAYS = 180
 """Age of the first job."""
 ARCHIVED = date(2020, 1, 1)
 """A month archived long ago, with events of the first jobs."""
-WORKER = UUID(hashlib.md5(b"worker0", usedforsecurity=False).hexdigest())
+WORKER_IDS = [
+    UUID(hashlib.md5(f"worker{n}".encode(), usedforsecurity=False).hexdigest())
+    for n in range(WORKERS)
+]
+WORKER = WORKER_IDS[0]
 """A worker that is the leader and has no process."""
 _TEXT = Path(__file__).with_name("history.sql").read_text()
 _PARTS = re.split(
@@ -51,6 +55,8 @@ TABLES = (
         "archived",
         "workers",
         "known",
+        "postponed",
+        "suspects",
     ),
 )
 
@@ -83,6 +89,7 @@ def groups() -> list[tuple[str, int]]:
 
 def _run(conn: psycopg.Connection[Any], name: str, **params: object) -> None:
     known: dict[str, object] = {"all": ALL, "waiting": FINISHED, "workers": WORKERS}
+    known |= {"queued": FINISHED + WAITING + LIVE["scheduled"] + LIVE["retrying"]}
     known |= {"days": DAYS, "month": ARCHIVED, "batch": BATCH}
     conn.execute(SQL[name], known | params)
 

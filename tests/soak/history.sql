@@ -288,6 +288,29 @@ SELECT s.id, timestamptz '2001-01-01' + n * interval '1 day',
   FROM draftsman.schedules s
  CROSS JOIN generate_series(1, 20) n
 
+-- Consequences that transactions left to the leader, all due: of ended jobs, of keys without jobs and of
+-- queued jobs; and jobs that wait for people, which were canceled with a large tree.
+-- name: postponed
+INSERT INTO draftsman.postponed_work (ended, key, jobs, due_at)
+SELECT CASE n %% 3 WHEN 0 THEN n END, CASE n %% 3 WHEN 1 THEN 'key' || n END,
+       CASE n %% 3 WHEN 2 THEN ARRAY[%(queued)s + n] END, now() - n * interval '1 second'
+  FROM generate_series(1, 3000) n;
+INSERT INTO draftsman.pending_cancels (job, actor, reason, due_at)
+SELECT %(waiting)s + 20000 + n, 'cli:seed', 'no longer needed', now() - n * interval '1 second'
+  FROM generate_series(1, 3000) n
+
+-- A thousand jobs that retry in some hours. Of those lost with a worker, one is on trial or, of every
+-- tenth worker, convicted, and the others wait.
+-- name: suspects
+INSERT INTO draftsman.suspects (job, crash, worker_id, run, seconds, losses, status)
+SELECT number, md5('worker' || number %% 100)::uuid, md5('worker' || number %% 100)::uuid, run_count, 60, 2,
+       CASE WHEN row_number() OVER lost > 1 THEN 'waiting'
+            WHEN number %% 10 = 0 THEN 'convicted'
+            ELSE 'trial' END::draftsman.suspect_status
+  FROM draftsman.job_states
+ WHERE status = 'retrying' AND number %% 300 >= 230
+WINDOW lost AS (PARTITION BY number %% 100 ORDER BY number)
+
 -- name: end
 INSERT INTO draftsman.leases (name, owner, term, expires_at)
 VALUES ('leader', md5('worker0')::uuid, 1, now() + interval '1 day');

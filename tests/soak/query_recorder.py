@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from psycopg import AsyncCursor, sql
+from psycopg.pq import ExecStatus
 
 from draftsman.store.postgres.database import Connection
 from draftsman.store.postgres.pinned_connection import PinnedConnection, Statement
@@ -76,10 +77,13 @@ class Recorder(AsyncCursor[Any]):
             yield lines
 
 
-async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]]) -> QueryStats:
+async def watch(
+    conn: Connection, call: Callable[[Connection], Awaitable[object]], given: str = ""
+) -> QueryStats:
     """Make the call and roll it back; then run its statements again with EXPLAIN.
 
-    The session prepares every statement at once, and `plan_cache_mode` selects the kind of plan.
+    Both begin after the statements `given`. The session prepares every statement at once, and
+    `plan_cache_mode` selects the kind of plan.
     """
     executed: list[tuple[str, Any]] = []
     stats, large = QueryStats(), await _large(conn)
@@ -88,7 +92,7 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
     if isinstance(conn, PinnedConnection):
         conn.fetch = partial(_fetch, conn.fetch, executed)  # type: ignore[method-assign]
     try:
-        with _rolled_back(conn):
+        with _rolled_back(conn, given):
             before = await _counters(conn)
             await call(conn)
             after = await _counters(conn)
@@ -102,10 +106,12 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
         stats.read[name] = rows
         stats.whole |= {name} if scans else set()
     stats.asked = {NAMES[query] for query, _ in executed}
-    with _rolled_back(conn):
+    with _rolled_back(conn, given):
         for query, params in executed:
             if not query.startswith(NO_PLAN):
-                stats.plans.append(await _plan(conn, query, params or {}))
+                statement = await _prepared(conn, query, params or {})
+                stats.plans.append(await _plan(conn, NAMES[query], statement))
+                stats.read -= await _read_by_planner(conn, statement)
     for plan in stats.plans:
         stats.whole |= plan.whole() & large
         stats.read |= Counter({name: n for name, n in plan.read().items() if name in large})
@@ -124,10 +130,11 @@ async def _fetch(
 
 
 @contextmanager
-def _rolled_back(conn: Connection) -> Iterator[None]:
+def _rolled_back(conn: Connection, given: str) -> Iterator[None]:
     """Roll back without the driver, which would discard its prepared statements."""
-    conn.pgconn.exec_(b"BEGIN")
+    result = conn.pgconn.exec_(f"BEGIN; {given}".encode())
     try:
+        assert result.status == ExecStatus.COMMAND_OK, result.error_message.decode()
         yield
     finally:
         conn.pgconn.exec_(b"ROLLBACK")
@@ -151,23 +158,54 @@ async def _large(conn: Connection) -> set[str]:
     return {name for (name,) in await cursor.fetchall()}
 
 
-async def _plan(conn: Connection, query: str, params: dict[str, Any]) -> Plan:
-    """Run the prepared statement of the session again with EXPLAIN."""
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prepared statement of the session, and the list of its values."""
+
+    name: str
+    text: str
+    types: list[str]
+    values: sql.Composable
+
+    def executed(self, name: str = "") -> sql.Composed:
+        """Return the EXECUTE of it, or of a copy with another name."""
+        return sql.SQL("EXECUTE {}{}").format(sql.Identifier(name or self.name), self.values)
+
+
+async def _prepared(conn: Connection, query: str, params: dict[str, Any]) -> Prepared:
     text, names = _numbered(query)
     cursor = await conn.execute(
-        "SELECT name FROM pg_prepared_statements WHERE statement = %s"
+        "SELECT name, parameter_types::text[] FROM pg_prepared_statements WHERE statement = %s"
         " ORDER BY prepare_time DESC LIMIT 1",
         (text,),
     )
-    ((name,),) = await cursor.fetchall()
-    explain = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) EXECUTE {}")
-    statement = explain.format(sql.Identifier(name))
-    if names:
-        values = sql.SQL(", ").join(sql.Literal(params[item]) for item in names)
-        statement += sql.SQL("({})").format(values)
-    ((output,),) = await (await conn.execute(statement, prepare=False)).fetchall()
+    ((name, types),) = await cursor.fetchall()
+    values = sql.SQL(", ").join(sql.Literal(params[item]) for item in names)
+    return Prepared(name, text, types, sql.SQL("({})").format(values) if names else sql.SQL(""))
+
+
+async def _plan(conn: Connection, name: str, statement: Prepared) -> Plan:
+    """Run the statement again with EXPLAIN."""
+    explain = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ")
+    cursor = await conn.execute(explain + statement.executed(), prepare=False)
+    ((output,),) = await cursor.fetchall()
     took = output[0]["Planning Time"] + output[0]["Execution Time"]
-    return Plan(NAMES[query], output[0]["Plan"], took)
+    return Plan(name, output[0]["Plan"], took)
+
+
+async def _read_by_planner(conn: Connection, statement: Prepared) -> Counter[str]:
+    """Plan the statement anew; return the rows that this reads, which the counters include.
+
+    The planner looks up the ends of some indexes. It reads these rows only where a page has changed
+    since the last vacuum, so their number depends on the earlier calls, which were rolled back.
+    """
+    before = await _counters(conn)
+    types = f"({', '.join(statement.types)})" if statement.types else ""
+    await conn.execute(f"PREPARE planned{types} AS {statement.text}", prepare=False)
+    await conn.execute(sql.SQL("EXPLAIN ") + statement.executed("planned"), prepare=False)
+    await conn.execute("DEALLOCATE planned", prepare=False)
+    after = await _counters(conn)
+    return Counter({name: rows - before[name][1] for name, (_, rows) in after.items()})
 
 
 def _numbered(query: str) -> tuple[str, list[str]]:

@@ -10,16 +10,13 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from draftsman_soak.pooler import find_pgbouncer
 from tests.support.server import open_folder
 from tests.support.waits import DEADLINE
-
-PROGRAM: Final = "/usr/sbin/pgbouncer"
-"""Where Debian and Red Hat install it, outside of an ordinary user's path."""
 
 
 @contextmanager
@@ -28,8 +25,7 @@ def pooled(url: str, *settings: str) -> Iterator[str]:
 
     A single session with the server shows a setting of any client to all others.
     """
-    program = shutil.which("pgbouncer") or (PROGRAM if os.access(PROGRAM, os.X_OK) else None)
-    if program is None:
+    if (program := find_pgbouncer()) is None:
         pytest.skip("no pgbouncer")
     parameters = conninfo_to_dict(url)
     passfile = parameters.get("passfile")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import tomllib
 from pathlib import Path
 
 from draftsman import resources
 from draftsman.domain.job import Status
+from tests.docs.changelog import CHANGELOG, VERSION
 from tests.upgrade.releases import UNFILLED, Release, releases
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADING = re.compile(r"^## (\S+)(?: \((\w[^)]*)\))?$", re.MULTILINE)
 AGAIN = "python -m tests.upgrade.freeze VERSION --code, in a checkout of it"
 CHANGED = """a migration of a released version must not change: add another; where the version is
 not released yet: python -m tests.upgrade.freeze VERSION"""
@@ -23,7 +22,7 @@ LIMIT = 60_000
 
 
 def _headings() -> list[tuple[str, str]]:
-    return HEADING.findall((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    return VERSION.findall(CHANGELOG.read_text(encoding="utf-8"))
 
 
 def test_every_released_version_of_the_changelog_is_frozen() -> None:

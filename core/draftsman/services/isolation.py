@@ -40,6 +40,24 @@ def is_refusal(error: Exception) -> bool:
     return not (error.is_outage or error.is_temporary or isinstance(error, Conflict))
 
 
+async def run_all(*steps: Callable[[], Awaitable[int | None]]) -> int:
+    """Run the steps of a sweep, each although an earlier one failed; return the sum of the results.
+
+    Raises the first error at the end, but an outage at once.
+    """
+    total, errors = 0, list[Exception]()
+    for step in steps:
+        try:
+            total += await step() or 0
+        except Exception as error:
+            if isinstance(error, DraftsmanError) and error.is_outage:
+                raise
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return total
+
+
 class Isolation:
     """Repeats the batch of a sweep that the database refuses in ever smaller parts.
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from draftsman.domain.ids import actor_name, job_name, pause_name, unknown_job
@@ -26,6 +27,8 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.domain.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
+from draftsman.services.isolation import run_all
+from draftsman.services.maintenance.repetition import repeat
 from draftsman.store import read_model, workers
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import queues as store
@@ -287,15 +290,19 @@ class Queues:
         return await self._in_batches(store.release)
 
     async def sweep(self, term: LeaderTerm) -> int:
-        """Hold some jobs of paused types; release some of an interrupted resume and of free keys.
+        """Hold jobs of paused types; release jobs of an interrupted resume and of free keys.
 
-        Reservations that have expired are deleted, which wakes the workers. Return the number of
-        changes, 0 when nothing is left to do.
+        Reservations that have expired are deleted, which wakes the workers.
         """
-        freed = await self._db.run_transaction(lambda conn: store.assign(conn, term, BATCH))
-        freed += await self._db.run_transaction(lambda conn: reservations.expire(conn, term, BATCH))
-        freed += await self._db.run_transaction(lambda conn: store.release(conn, term, BATCH))
-        return freed + await self._db.run_transaction(lambda conn: store.hold(conn, term, BATCH))
+
+        def repeated(change: _Change) -> Callable[[], Awaitable[int]]:
+            async def batch(term: LeaderTerm) -> int:
+                return await self._db.run_transaction(lambda conn: change(conn, term, BATCH))
+
+            return partial(repeat, batch, 1, term)
+
+        steps = (store.assign, reservations.expire, store.release, store.hold)
+        return await run_all(*(repeated(step) for step in steps))
 
     async def _in_batches(self, change: _Change) -> int:
         total = 0

@@ -130,10 +130,15 @@ async def unlocked(conn: Connection, seconds: float) -> list[UUID]:
 
 
 async def deregister(
-    conn: Connection, term: LeaderTerm, *, dead: Sequence[UUID], after: float
+    conn: Connection,
+    term: LeaderTerm,
+    selection: Selection = ALL,
+    *,
+    dead: Sequence[UUID],
+    after: float,
 ) -> int:
     """Delete dead workers that hold no jobs; return their number."""
-    params = {**term.params(0), "dead": list(dead), "after": after}
+    params = {**term.params(0), **selection.params, "dead": list(dead), "after": after}
     return await execute(conn, _Q["deregister"], params)
 
 

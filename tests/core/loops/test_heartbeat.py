@@ -22,9 +22,11 @@ from draftsman.settings import DatabaseSettings
 from draftsman.store.postgres.database import Connection, Database
 from tests.core.loops.cuttable_proxy import CuttableProxy, open_proxied
 from tests.core.loops.workers import (
+    FAST,
     BlockingHandler,
     CapturedLog,
     before_deadline,
+    is_free,
     noop,
     refuse_listening,
     rescue_live,
@@ -101,24 +103,30 @@ async def test_a_heartbeat_does_not_include_a_run_that_lost_its_lease(
 
 
 async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
-    rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
+    rt: Runtime,
+    make: Factory,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
+    silent, now = 0.0, clock.now
+    monkeypatch.setattr(clock, "now", lambda: now() + silent)
     number = await make.queued(queue="default", on_lost="resume")
     async with (
         open_proxied(database_url) as (proxy, db),
-        running_worker(
-            runtime_with(rt, db, lease=0.5, heartbeat=0.1), {"noop": blocking}, leader=True
-        ),
+        running_worker(runtime_with(rt, db), {"noop": blocking}) as process,
     ):
         ctx = await blocking.next()
         proxy.cut()
+        silent = FAST["lease"]
         await captured.wait(f"no heartbeat was confirmed for a lease: stopping D-{number} run 1")
         assert worker_run(ctx).stopping == "lost"
         assert (await run_of(rt, number)).status == "running"
         proxy.mend()
-        assert (await blocking.next()).job.run > 1
-    assert (await rt.read_model.job(number)).attempts >= 1
+        assert await rescue_live(rt, process.id) == 1
+        assert (await blocking.next()).job.run == 2
+    assert (await rt.read_model.job(number)).attempts == 1
 
 
 async def test_worker_that_was_suspended_during_a_heartbeat_sends_another_one_at_once(
@@ -310,10 +318,10 @@ async def test_the_session_lock_is_held_until_the_worker_ends(
         await until(lambda: connected(rt, process.id), "the session lock")
         assert await locks(conn) == 1
     assert await row_of(rt, process.id) is None
-    await until(lambda: is_free(conn), "the end of its session")
+    await until(lambda: no_lock_is_held(conn), "the end of its session")
 
 
-async def is_free(conn: Connection) -> bool:
+async def no_lock_is_held(conn: Connection) -> bool:
     return await locks(conn) == 0
 
 
@@ -415,16 +423,12 @@ async def test_a_finished_run_that_cannot_be_settled_keeps_its_heartbeat(
                 "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (number,)
             )
             blocking.go.set()
-            await until(lambda: is_idle(process), "the handler's end")
+            await until(lambda: is_free(process), "the handler's end")
             began = (await run_of(rt, number)).heartbeat_at
             await until(
                 lambda: has_beaten_once(rt, number, began), "a heartbeat of the finished run"
             )
         await wait_for_status(rt, number, S.COMPLETED)
-
-
-async def is_idle(process: WorkerProcess) -> bool:
-    return not process.worker.running
 
 
 async def has_beaten_once(rt: Runtime, number: int, after: datetime) -> bool:
@@ -451,6 +455,6 @@ async def test_a_parked_run_can_clean_up_undisturbed(
         await before_deadline(tidying.wait())
         await process.heartbeat.beat()
         go.set()
-        await until(lambda: is_idle(process), "the handler's end")
+        await until(lambda: is_free(process), "the handler's end")
     assert tidied == [None]
     assert captured.lines("lost its job") == []

@@ -25,6 +25,7 @@ from tests.core.loops.workers import (
     BlockingHandler,
     CapturedLog,
     before_deadline,
+    is_free,
     last_event,
     row_of,
     run_of,
@@ -266,13 +267,9 @@ async def test_a_result_is_not_lost_if_the_job_is_locked_at_shutdown(
             )
             process.shut_down("test")
             blocking.go.set()
-            await until(lambda: is_idle(process), "the handler's end")
+            await until(lambda: is_free(process), "the handler's end")
             await process.heartbeat.beat()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
-
-
-async def is_idle(process: WorkerProcess) -> bool:
-    return not process.worker.running
 
 
 async def test_a_result_is_not_lost_if_the_database_is_unreachable_at_shutdown(

@@ -146,6 +146,7 @@ WORK: Final = {
     "sweeps.rescue",
     "sweeps.watch_locks",
     "sweeps.deregister",
+    "sweeps.deregister_candidates",
     "sweeps.partitions",
     "queues.set_by_type",
     "queues.set_unhandled_types",

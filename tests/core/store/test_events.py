@@ -28,7 +28,12 @@ async def test_every_transition_of_a_job_has_an_event_of_its_kind(
     make: Factory, rt: Runtime, status: Status
 ) -> None:
     number = await make.job_in(status)
-    steps = _steps(await rt.read_model.job_events(number))
+    events = await rt.read_model.job_events(number)
+    for event in events:
+        if event.to_status is not None:
+            has_run = S.RUNNING in (event.from_status, event.to_status)
+            assert (event.run is not None) == has_run, event
+    steps = _steps(events)
     assert steps[0][0] is None
     assert steps[0][1] in INITIAL
     assert steps[0][2] == "job_created"
@@ -91,6 +96,20 @@ async def test_the_system_is_the_actor_of_its_transitions(
     await rt.sweeps.rescue(LeaderTerm(), [make.worker])
     for number in (due, expired, lost.number):
         assert (await rt.read_model.job_events(number))[-1].actor == "system"
+
+
+async def test_the_system_is_the_actor_of_a_cancellation_that_it_requested(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    work = await make.running()
+    await run(
+        conn,
+        "UPDATE draftsman.job_states"
+        " SET cancel_requested_at = now(), cancel_requested_by = 'system' WHERE number = %s",
+        (work.number,),
+    )
+    assert await rt.settlement.canceled(work) is S.CANCELED
+    assert (await rt.read_model.job_events(work.number))[-1].actor == "system"
 
 
 async def test_a_psql_user_is_named_by_the_database_role(make: Factory, conn: Connection) -> None:

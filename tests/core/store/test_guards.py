@@ -200,7 +200,7 @@ async def test_a_new_partition_is_guarded_like_the_others(conn: Connection) -> N
     await test_no_partition_of_events_can_be_truncated(conn)
 
 
-async def test_a_job_has_at_most_one_open_run_and_one_open_question(
+async def test_a_job_has_at_most_one_open_run_and_one_open_question_of_a_key(
     make: Factory, conn: Connection
 ) -> None:
     running, work = await make.running(), await make.asked()

@@ -9,6 +9,8 @@ from draftsman.domain.run import Lease
 from draftsman.store.postgres.database import Connection
 from tests.soak.history import ALL, FINISHED, groups
 
+ALIVE = 86_400.0
+"""A lease that the workers of the history have, however long ago it was seeded."""
 FEW = 300
 """Maximum rows of a table that a call may read: pages and sweeps take 200, and read some more."""
 
@@ -24,6 +26,10 @@ class Call:
     """The limit of a call that may read more, but not the whole history."""
     everything: bool = False
     """Whether it reads all rows by design; `why` explains the limit."""
+    whole: tuple[str, ...] = ()
+    """Tables that it reads completely by design; `why` says how large they are."""
+    given: str = ""
+    """Statements before it, for a state that the history does not have."""
 
 
 def last_of(status: str, back: int = 0) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,15 +16,30 @@ from draftsman.services.jobs.request_rows import row
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store import claim, submissions
 from tests.soak.calls.call import CLAIMED, MIDDLE, MISSING, RUNNING, Call, last_of
+from tests.soak.calls.limits import FULL
 from tests.soak.history import WORKER, key
 
 ME: Final = Actor(Source.CLI, "soak", "soak")
 NO_LIMITS: Final = JobLimits({})
 HANDS = "what is in workers' hands, of which there are 1,500"
+QUEUED: Final = [MIDDLE, MISSING, *(last_of("queued", back) for back in range(20))]
+FOUND_BY_TYPE: Final = f"""
+UPDATE draftsman.job_states SET by_type = true
+ WHERE number BETWEEN {last_of("queued", 4499)} AND {last_of("resumed")}"""
+"""All jobs that may be claimed, except the first 501."""
+RESERVED: Final = f"""
+DO $$ BEGIN PERFORM draftsman.reserve_queue({last_of("queued")}, 600, 'soak'); END $$"""
+"""The reserving job is the last of the queue."""
 
 
 def exchange(
-    free: int, done: int, ahead: int = 0, rows: int = 600, queues: tuple[str, ...] = ("default",)
+    free: int,
+    done: int,
+    ahead: int = 0,
+    rows: int = 600,
+    queues: tuple[str, ...] = ("default",),
+    type: str = "seed",
+    given: str = "",
 ) -> Call:
     """Settle some running jobs, and claim."""
     return Call(
@@ -32,16 +48,22 @@ def exchange(
             [(lease, {"n": 1}) for lease in RUNNING[:done]],
             worker=WORKER,
             queues=queues,
-            types=["seed"],
+            types=[type],
             free=free,
             ahead=ahead,
         ),
         rows,
+        given=given,
     )
 
 
 def _submit(
-    count: int, rows: int = 300, first: str = "", targets: Sequence[Target] = (), **fields: Any
+    count: int,
+    rows: int = 300,
+    first: str = "",
+    targets: Sequence[Target] = (),
+    given: str = "",
+    **fields: Any,
 ) -> Call:
     """Submit new requests, each with the targets, of which the first may already exist."""
     requests = [invocation(type="seed", key=f"new{n}", **fields) for n in range(count)]
@@ -51,6 +73,7 @@ def _submit(
             conn, [row(it, ME, NO_LIMITS) for it in requests], "s", [targets] * count
         ),
         rows,
+        given=given,
     )
 
 
@@ -60,18 +83,26 @@ def _known(**fields: Any) -> Call:
     return Call(lambda conn: submissions.existing(conn, rows, [0]))
 
 
+_CANDIDATES: Final = Call(
+    lambda conn: claim.claim_candidates(conn, ["default"], ["seed"], [MISSING], 20)
+)
 CALLS: Final[dict[str, Call]] = {
     "claim.exchange: claim 10": exchange(10, 0),
     "claim.exchange: 100 for 100": exchange(100, 100, rows=800),
     "claim.exchange: prefetch": exchange(10, 10, 100, rows=800),
     "claim.exchange: of two queues": exchange(10, 0, queues=("none", "default")),
     "claim.exchange: of an empty queue": exchange(10, 0, queues=("none",)),
+    "claim.exchange: found by type": exchange(10, 0, given=FOUND_BY_TYPE),
+    "claim.exchange: prefetch, found by type": exchange(10, 10, 100, 1200, given=FOUND_BY_TYPE),
+    "claim.exchange: of a type that others have": exchange(10, 0, type="no", given=FOUND_BY_TYPE),
+    "claim.exchange: 10 for 10 of a full limit": exchange(10, 10, given=FULL),
+    "claim.exchange: of a full limit": exchange(10, 0, given=FULL),
+    "claim.exchange: of a reserved queue": exchange(10, 0, given=RESERVED),
     "claim.start": Call(lambda conn: claim.start(conn, CLAIMED), 800),
     "claim.release_claims": Call(lambda conn: claim.release_claims(conn, CLAIMED, "{}"), 800),
-    "claim.claim_candidates": Call(
-        lambda conn: claim.claim_candidates(conn, ["default"], ["seed"], [MISSING], 20), 800
-    ),
-    "claim.keep_from_claims": Call(lambda conn: claim.keep_from_claims(conn, [MIDDLE, MISSING])),
+    "claim.claim_candidates": _CANDIDATES,
+    "claim.claim_candidates: found by type": replace(_CANDIDATES, given=FOUND_BY_TYPE),
+    "claim.keep_from_claims": Call(lambda conn: claim.keep_from_claims(conn, QUEUED)),
     "claim.previous_runtime": Call(lambda conn: claim.previous_runtime(conn, RUNNING[0])),
     "claim.release_lost_claims: nothing": Call(
         lambda conn: claim.release_lost_claims(conn, UUID(int=1), [], []), 2000, HANDS
@@ -93,6 +124,7 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: submissions.submit(conn, [row(invocation(type="seed"), ME, NO_LIMITS)], "s")
     ),
     "submissions.submit_one": _submit(1),
+    "submissions.submit_one: of a full limit": _submit(1, given=FULL),
     "submissions.submit_one: a twin of the past": _submit(1, first=key(MIDDLE)),
     "submissions.submit_new: a thousand": Call(
         lambda conn: submissions.submit(

@@ -9,9 +9,19 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.store import workers
 from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import limits
-from tests.soak.calls.call import Call
+from tests.soak.calls.call import Call, last_of
 
 RULES: Final = [{"scope": "type", "value": "noop", "running": 5, "rate": 90, "period": 60.0}]
+FULL: Final = f"""
+SET LOCAL session_replication_role = replica;
+INSERT INTO draftsman.limits (scope, value, running) VALUES ('type', 'seed', 1000);
+INSERT INTO draftsman.limit_buckets (name, running, taken) VALUES ('type:seed', 1000, 1000);
+UPDATE draftsman.job_states SET limits = '{{type:seed}}'
+ WHERE number BETWEEN {last_of("running", 99)} AND {last_of("running")};
+UPDATE draftsman.job_states SET limits = '{{type:seed}}', hold = 'limit', held_by = 'type:seed'
+ WHERE number BETWEEN {last_of("queued", 4999)} AND {last_of("resumed")};
+SET LOCAL session_replication_role = DEFAULT"""
+"""A limit that the running jobs have used up, so that all others wait."""
 
 
 async def _apply(conn: Connection) -> None:
@@ -26,7 +36,9 @@ async def _apply(conn: Connection) -> None:
     assert await limits.changes(conn, 10)
 
 
-_APPLY: Final = Call(_apply, 1000, "the buckets and the first jobs")
+_APPLY: Final = Call(
+    _apply, 2200, "a hundred jobs of each of eight statuses, and the first hundred of these, twice"
+)
 CALLS: Final[dict[str, Call]] = {
     "limits.configure": _APPLY,
     "limits.check": _APPLY,

@@ -7,7 +7,7 @@ from typing import Final
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import queues, reservations
-from tests.soak.calls.call import Call, last_of
+from tests.soak.calls.call import ALIVE, Call, last_of
 from tests.soak.history import ALL, FINISHED
 
 
@@ -48,15 +48,15 @@ CALLS: Final[dict[str, Call]] = {
     "queues.unhandled_types": Call(queues.unhandled_types),
     "queues.leads": Call(lambda conn: queues.leads(conn, LeaderTerm())),
     "queues.set_by_type": Call(
-        lambda conn: queues.set_by_type(conn, LeaderTerm(), 300, 1000), 3000, "a batch of a queue"
+        lambda conn: queues.set_by_type(conn, LeaderTerm(), ALIVE, 1000), 3000, "a batch of a queue"
     ),
     "queues.set_unhandled_types": Call(
-        lambda conn: queues.set_unhandled_types(conn, LeaderTerm(), 300, [], 1000),
+        lambda conn: queues.set_unhandled_types(conn, LeaderTerm(), ALIVE, [], 1000),
         9000,
         "a batch of a queue and of a bucket",
     ),
     "queues.waiting_for_types": Call(
-        lambda conn: queues.waiting_for_types(conn, 300, 1000), 9000, "a batch of a queue"
+        lambda conn: queues.waiting_for_types(conn, ALIVE, 1000), 9000, "a batch of a queue"
     ),
     "reservations.reserve": _RESERVATION,
     "reservations.release": _RESERVATION,
@@ -76,7 +76,7 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: queues.held_in_order(conn, 100, None), 3000, "a page of each bucket and key"
     ),
     "queues.queues": Call(
-        lambda conn: queues.queues(conn, 300, 1000), 3000, "a thousand jobs of each queue"
+        lambda conn: queues.queues(conn, ALIVE, 1000), 3000, "a thousand jobs of each queue"
     ),
     "queues.claiming": Call(queues.claiming),
     "queues.running": Call(lambda conn: queues.running(conn, "default", None), 2000, "what runs"),

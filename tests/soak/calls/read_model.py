@@ -10,10 +10,9 @@ from uuid import UUID
 from draftsman.domain.ids import parse_job
 from draftsman.store import read_model
 from draftsman.store.postgres.database import Connection
-from tests.soak.calls.call import ENDS, MIDDLE, MISSING, Call, last_of
+from tests.soak.calls.call import ALIVE, ENDS, MIDDLE, MISSING, Call, last_of
 from tests.soak.history import ALL, FINISHED, WAITING
 
-LEASE = 300.0
 NEVER = 2**62
 COUNTED = "what is open is counted exactly"
 
@@ -40,7 +39,7 @@ def _each(query: str, work: Callable[[Connection, int], Awaitable[object]]) -> d
 
 
 def _why(number: int, rows: int = 300, why: str = "") -> Call:
-    return Call(lambda conn: read_model.why(conn, number, LEASE), rows, why)
+    return Call(lambda conn: read_model.why(conn, number, ALIVE), rows, why)
 
 
 def _feed(epoch: int, txid: int, id: int = 0) -> Call:
@@ -115,6 +114,7 @@ CALLS: Final[dict[str, Call]] = {
     "read_model.activity: nothing new": _pulse((2, NEVER, 0), (NEVER, 0, 0)),
     "read_model.why: queued": _why(last_of("queued"), 1500, "it counts to a thousand"),
     "read_model.why: waiting": _why(last_of("waiting_for_input"), 1500, "it counts to a thousand"),
+    "read_model.why: a suspect": _why(last_of("retrying", 1), 1500, "it counts to a thousand"),
     "read_model.why: completed": _why(MIDDLE, 1500, "it counts to a thousand"),
     "read_model.why: missing": _why(MISSING),
     "read_model.counts": Call(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from draftsman.domain.job import Status
@@ -9,6 +10,7 @@ from draftsman.domain.run import Lease, RunStatus
 from draftsman.store import run_state
 from draftsman.store.run_state import RunEnd
 from tests.soak.calls.call import MISSING, RUNNING, Call
+from tests.soak.calls.limits import FULL
 from tests.soak.history import WORKER
 
 RUN = RUNNING[0]
@@ -28,6 +30,7 @@ def _settle(ending: RunEnd) -> Call:
 
 CALLS: Final[dict[str, Call]] = {
     **{f"run_state.settle: {name}": _settle(ending) for name, ending in ENDINGS.items()},
+    "run_state.settle: of a full limit": replace(_settle(ENDINGS["completed"]), given=FULL),
     "run_state.settle: a lost run": Call(
         lambda conn: run_state.settle(conn, Lease(MISSING, 1, 1), ENDINGS["completed"])
     ),

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Final, LiteralString
 from uuid import UUID
 
 from draftsman.domain.deliveries.target import parse
 from draftsman.domain.run import LeaderTerm
-from draftsman.domain.selection import ALL
+from draftsman.domain.selection import ALL, Selection
 from draftsman.store import sweeps, workers
 from draftsman.store.postgres import schema
 from draftsman.store.postgres.database import Connection, rows
 from draftsman.store.queries import load
-from tests.soak.calls.call import MIDDLE, Call
-from tests.soak.history import WORKER, WORKERS
+from tests.soak.calls.call import ALIVE, MIDDLE, Call, last_of
+from tests.soak.history import WORKER, WORKER_IDS, WORKERS
 
 HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
 HANDS = "what is in workers' hands, of which there are 1,500"
+CREWS = (
+    "what is in workers' hands, once to find the lost and once to count them; and their suspects"
+)
+SUSPECTS = "the suspects, of which there are a thousand, for each kind of change"
 BY_HAND = "doctor --invariants checks every row; run by hand, bounded by the statement timeout"
 NEW = UUID(int=7)
+RUNNING = Selection(range(last_of("running", WORKERS - 1), last_of("running") + 1))
+"""A running job of each worker."""
 
 
-def _rescue(dead: list[UUID]) -> Call:
-    return Call(lambda conn: sweeps.rescue(conn, LEADER, 200, dead=dead, lease=300), 2000, HANDS)
+def _rescue(
+    dead: Sequence[UUID],
+    lease: float,
+    selection: Selection = ALL,
+    rows: int = 2000,
+    why: str = HANDS,
+) -> Call:
+    return Call(
+        lambda conn: sweeps.rescue(conn, LEADER, 200, selection, dead=dead, lease=lease), rows, why
+    )
 
 
 async def _register(conn: Connection) -> object:
@@ -74,15 +89,22 @@ CALLS: Final[dict[str, Call]] = {
         f"sweeps.{name}_candidates": _candidates(name)
         for name in ("escalate", "expire", "promote", "notify", "do_postponed", "do_cancels")
     },
-    "sweeps.rescue_candidates": _candidates("rescue", dead=[WORKER], lease=300),
-    "sweeps.suspects_candidates": _candidates("suspects"),
+    "sweeps.rescue_candidates": _candidates("rescue", dead=[WORKER], lease=ALIVE),
+    "sweeps.deregister_candidates": _candidates("deregister", dead=[WORKER], after=86_400),
+    "sweeps.suspects_candidates": replace(
+        _candidates("suspects"), why=SUSPECTS, whole=("suspects",)
+    ),
     "sweeps.do_postponed": Call(lambda conn: sweeps.do_postponed(conn, LEADER, 20)),
     "sweeps.do_cancels": Call(lambda conn: sweeps.do_cancels(conn, LEADER, 20)),
     "sweeps.notify": Call(lambda conn: sweeps.notify(conn, LEADER, 200, parse("log"))),
     "sweeps.next_due": Call(sweeps.next_due),
-    "sweeps.rescue: nobody died": _rescue([]),
-    "sweeps.rescue: a dead worker": _rescue([WORKER]),
-    "sweeps.suspects": Call(lambda conn: sweeps.suspects(conn, LEADER)),
+    "sweeps.rescue: nobody died": _rescue([], ALIVE),
+    "sweeps.rescue: a dead worker": _rescue([WORKER], ALIVE, rows=3000, why=CREWS),
+    "sweeps.rescue: all workers died": _rescue(WORKER_IDS, ALIVE, RUNNING, 4500, CREWS),
+    "sweeps.rescue: all leases ended": _rescue([], 0),
+    "sweeps.suspects": Call(
+        lambda conn: sweeps.suspects(conn, LEADER), 9000, SUSPECTS, whole=("suspects",)
+    ),
     "sweeps.not_followed": Call(lambda conn: sweeps.not_followed(conn, MIDDLE, "reason")),
     "sweeps.watch_locks": Call(sweeps.watch_locks, 5 * WORKERS, "the workers"),
     "sweeps.unlocked": Call(lambda conn: sweeps.unlocked(conn, 15), WORKERS),

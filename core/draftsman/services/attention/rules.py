@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 from draftsman.domain.attention.command_pattern import (
@@ -15,6 +16,7 @@ from draftsman.domain.attention.command_pattern import (
 from draftsman.domain.attention.permission_rule import (
     Backtest,
     PermissionRule,
+    ProposedRule,
     RuleCandidate,
     RuleStatus,
     RuleUse,
@@ -27,6 +29,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import CommandHint, NotFound, Refused, UsageError
+from draftsman.services.isolation import Isolation, run_all
 from draftsman.store.attention import digests
 from draftsman.store.attention import rules as store
 from draftsman.store.postgres.database import Connection, Database
@@ -61,6 +64,7 @@ class PermissionRules:
         self._db = db
         self._policy = policy
         self._propose_after = propose_after
+        self.isolation: Final = Isolation(db, "rules", lambda id: f"rule {id}")
         self._seconds = seconds
 
     async def all(self, repo: str | None = None) -> list[PermissionRule]:
@@ -145,37 +149,44 @@ class PermissionRules:
 
         Each proposed rule, also of a person, is posted once.
         """
-        proposed = await self._propose_equal(term) if self._propose_after else 0
-        if self._notify is not None:
-            await self._announce(term, self._notify)
-        return proposed
+        return await run_all(lambda: self._propose_equal(term), lambda: self._announce(term))
 
     async def _propose_equal(self, term: LeaderTerm) -> int:
         """Propose rules for equal decisions; return their number."""
+        if not self._propose_after:
+            return 0
         async with self._db.connection() as conn:
             decisions = await store.decisions(conn, MAX_DECISIONS, evidence=True)
             rules = await store.rules(conn, MAX_RULES)
         current = {(rule.repo, *rule.pattern) for rule in rules if rule.status in CURRENT}
-        minimum, proposed = max(self._propose_after, 2), 0
-        for found in candidates(decisions, minimum):
-            if (found.repo, *found.pattern) in current:
-                continue
+        minimum = max(self._propose_after, 2)
 
-            async def work(conn: Connection, found: RuleCandidate = found) -> int | None:
-                return await store.propose_in_term(conn, term, found, minimum, self._seconds)
+        async def propose(found: RuleCandidate) -> int:
+            return (
+                await self._db.run_transaction(
+                    lambda conn: store.propose_in_term(conn, term, found, minimum, self._seconds)
+                )
+                is not None
+            )
 
-            proposed += await self._db.run_transaction(work) is not None
-        return proposed
+        new = [c for c in candidates(decisions, minimum) if (c.repo, *c.pattern) not in current]
+        return await run_all(*(partial(propose, found) for found in new))
 
-    async def _announce(self, term: LeaderTerm, target: Target) -> None:
+    async def _announce(self, term: LeaderTerm) -> None:
         """Write the message of each proposed rule that has none."""
+        if (target := self._notify) is None:
+            return
+        async with self._db.connection() as conn:
+            rules = await store.unannounced(conn, term, MAX_RULES)
 
-        async def work(conn: Connection) -> None:
-            for rule in await store.unannounced(conn, term, MAX_RULES):
-                text = proposal_text(rule)
-                await digests.send(conn, rule.job, target, rule.key, text, rule=rule.id)
+        async def announce(rule: ProposedRule) -> int:
+            text = proposal_text(rule)
+            await self._db.run_transaction(
+                lambda conn: digests.send(conn, rule.job, target, rule.key, text, rule=rule.id)
+            )
+            return 1
 
-        await self._db.run_transaction(work)
+        await self.isolation.each([(rule.id, rule) for rule in rules], announce)
 
     async def _changed(
         self, rule: int, change: Callable[[Connection], Awaitable[bool]]

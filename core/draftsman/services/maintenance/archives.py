@@ -22,6 +22,7 @@ from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.read_models import Archive, JobArchive
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import CommandHint, Conflict, LostRace, Refused
+from draftsman.services.isolation import run_all
 from draftsman.services.maintenance.archive_file import (
     BLOCK,
     ArchiveContent,
@@ -90,7 +91,7 @@ class Archives:
 
         Return the number of deleted rows. Raises Refused (the archive cannot be written), LostRace.
         """
-        return await self._prune_logs(term) + await self._prune_events(term)
+        return await run_all(lambda: self._prune_logs(term), lambda: self._prune_events(term))
 
     async def plan(self) -> list[RetentionMonth]:
         """Return the months that are older than the retention, oldest first; change nothing."""

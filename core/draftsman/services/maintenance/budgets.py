@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from draftsman.domain.run import LeaderTerm
+from draftsman.services.isolation import run_all
 from draftsman.store import budgets as store
 from draftsman.store.postgres.database import Database
 
@@ -28,11 +29,15 @@ class BudgetSweep:
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Apply changed budgets; return the number of deleted reservations of lost runs."""
-        if term.term is not None and self._written != term:
-            rules, zone = self._rules, self._timezone
-            if await self._db.run_transaction(
-                lambda conn: store.configure(conn, term, rules, zone)
-            ):
-                _log.info("the budgets have changed; now: %s", len(rules))
-            self._written = term
-        return await self._db.run_transaction(lambda conn: store.release_lost(conn, term, LIMIT))
+        return await run_all(
+            lambda: self._configure(term),
+            lambda: self._db.run_transaction(lambda conn: store.release_lost(conn, term, LIMIT)),
+        )
+
+    async def _configure(self, term: LeaderTerm) -> None:
+        if term.term is None or self._written == term:
+            return
+        rules, zone = self._rules, self._timezone
+        if await self._db.run_transaction(lambda conn: store.configure(conn, term, rules, zone)):
+            _log.info("the budgets have changed; now: %s", len(rules))
+        self._written = term

@@ -25,7 +25,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted
-from draftsman.services.isolation import Isolation
+from draftsman.services.isolation import Isolation, run_all
 from draftsman.services.jobs.follow_ups import insert_follow_up
 from draftsman.settings import ForgeSettings
 from draftsman.store import job_control
@@ -52,11 +52,19 @@ class FollowUpSweep:
         """Process the new events of each pull request in a transaction; return their number."""
         if not self._forges:
             return 0
+        return await run_all(
+            self._reopen_events,
+            lambda: self._db.run_transaction(lambda conn: store.ignore_others(conn, LIMIT)),
+            lambda: self._process_due(term),
+        )
+
+    async def _reopen_events(self) -> None:
         await self._db.run_transaction(lambda conn: store.reopen(conn, LIMIT))
-        changed = await self._db.run_transaction(lambda conn: store.ignore_others(conn, LIMIT))
+
+    async def _process_due(self, term: LeaderTerm) -> int:
         async with self._db.connection() as conn:
             roots = await store.due(conn, term, LIMIT, self.isolation.aside)
-        return changed + await self.isolation.each(zip(roots, roots, strict=True), self._process)
+        return await self.isolation.each(zip(roots, roots, strict=True), self._process)
 
     async def _process(self, root: int) -> int:
         async def work(conn: Connection) -> int:

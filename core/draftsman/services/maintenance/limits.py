@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from draftsman.domain.run import LeaderTerm
+from draftsman.services.isolation import run_all
 from draftsman.services.maintenance.repetition import repeat
 from draftsman.store.postgres.database import Database
 from draftsman.store.scheduling import limits as store
@@ -32,15 +33,23 @@ class LimitSweep:
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Apply changed limits, and give places that are due; return the number of jobs."""
-        if term.term is not None and self._written != term:
-            await self._configure(term)
-        await repeat(self._check, 1, term)
-        return await self._db.run_transaction(lambda conn: store.give(conn, term, BUCKETS))
+        return await run_all(
+            lambda: self._configure(term),
+            lambda: self._check(term),
+            lambda: self._db.run_transaction(lambda conn: store.give(conn, term, BUCKETS)),
+        )
 
-    async def _check(self, term: LeaderTerm) -> int:
-        return await self._db.run_transaction(lambda conn: store.check(conn, term, JOBS))
+    async def _check(self, term: LeaderTerm) -> None:
+        """Set the limits of jobs after a change."""
+
+        async def check(term: LeaderTerm) -> int:
+            return await self._db.run_transaction(lambda conn: store.check(conn, term, JOBS))
+
+        await repeat(check, 1, term)
 
     async def _configure(self, term: LeaderTerm) -> None:
+        if term.term is None or self._written == term:
+            return
         rules = self._rules
         if await self._db.run_transaction(lambda conn: store.configure(conn, term, rules)):
             _log.info("the limits have changed; now: %s", len(rules))

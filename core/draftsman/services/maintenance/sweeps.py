@@ -21,7 +21,7 @@ from draftsman.host import Liveness, liveness
 from draftsman.services.attention.digests import Digests
 from draftsman.services.attention.ladders import LadderSweep
 from draftsman.services.attention.rules import PermissionRules
-from draftsman.services.isolation import Isolation
+from draftsman.services.isolation import Isolation, run_all
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
 from draftsman.services.maintenance.budgets import BudgetSweep
@@ -57,6 +57,7 @@ ISOLATED: Final[dict[str, Callable[[int], str]]] = {
     "rescue": job_name,
     "suspects": job_name,
     "notify": job_name,
+    "deregister": lambda lock: f"the worker with the session lock {lock}",
 }
 """The statements whose refused rows are isolated, and the names of their rows."""
 LEASE_WAIT: Final = 2.0
@@ -106,7 +107,7 @@ class Sweeps:
         follow_ups = FollowUpSweep(db, policy, forges or {})
         own = {name: Isolation(db, name, named) for name, named in ISOLATED.items()}
         self._isolation = own
-        parts = (reminders, firing, ladders, decisions, digests, types, follow_ups)
+        parts = (reminders, firing, ladders, decisions, digests, rules, types, follow_ups)
         self._isolations = [*own.values(), *(part.isolation for part in parts)]
         limit = settings.limit
         self.names: Final[dict[str, Callable[[LeaderTerm], Awaitable[int]]]] = {
@@ -124,8 +125,8 @@ class Sweeps:
             "suspects": self.suspects,
             "deregister": self.deregister,
             "notify": partial(repeat, self.notify, limit),
-            "types": partial(repeat, types.sweep, 1),
-            "holds": partial(repeat, Queues(db, policy, lease).sweep, 1),
+            "types": types.sweep,
+            "holds": Queues(db, policy, lease).sweep,
             "digests": partial(repeat, digests.sweep, limit),
             "rules": rules.sweep,
             "partitions": self.partitions,
@@ -147,8 +148,10 @@ class Sweeps:
         """Escalate or close expired questions, by their on_expire."""
         limit = self._settings.limit
 
-        escalated = await self._isolated("escalate", store.escalate, term, limit)
-        return escalated + await self._isolated("expire", store.expire, term, limit)
+        return await run_all(
+            lambda: self._isolated("escalate", store.escalate, term, limit),
+            lambda: self._isolated("expire", store.expire, term, limit),
+        )
 
     async def promote(self, term: LeaderTerm) -> int:
         """Queue scheduled and retrying jobs that are due."""
@@ -163,7 +166,9 @@ class Sweeps:
         async def cancels(term: LeaderTerm) -> int:
             return await self._isolated("do_cancels", store.do_cancels, term, CANCELED)
 
-        return await repeat(work, POSTPONED, term) + await repeat(cancels, CANCELED, term)
+        return await run_all(
+            lambda: repeat(work, POSTPONED, term), lambda: repeat(cancels, CANCELED, term)
+        )
 
     async def rescue(self, term: LeaderTerm, known_dead: Sequence[UUID] = ()) -> int:
         """Rescue the jobs of dead workers; `known_dead` are workers that have stopped.
@@ -214,13 +219,18 @@ class Sweeps:
         """Delete dead workers that hold no jobs."""
         dead = await self._dead()
         after = self._settings.deregister_after
-        return await self._bounded(
-            lambda conn: store.deregister(conn, term, dead=dead, after=after)
+        return await self._isolation["deregister"].run(
+            lambda conn, selection: store.deregister(conn, term, selection, dead=dead, after=after),
+            lambda conn, selection: store.candidates(
+                conn, "deregister", term, 0, selection, dead=dead, after=after
+            ),
         )
 
     async def partitions(self, term: LeaderTerm) -> int:
         """Create the event partitions of the coming months."""
-        return await self._bounded(lambda conn: store.partitions(conn, term, MONTHS_AHEAD))
+        return await self._db.run_transaction(
+            lambda conn: store.partitions(conn, term, MONTHS_AHEAD)
+        )
 
     @property
     def refused(self) -> dict[str, int]:
@@ -298,9 +308,6 @@ class Sweeps:
             lambda conn, selection: statement(conn, term, limit, selection),
             lambda conn, selection: store.candidates(conn, name, term, limit, selection),
         )
-
-    async def _bounded(self, work: Callable[[Connection], Awaitable[int]]) -> int:
-        return await self._db.run_transaction(work)
 
 
 def seconds_between(name: str, interval: float) -> float:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import Final
 
 from draftsman.domain.ids import new_id
 from draftsman.domain.queues.queue_models import UnhandledType
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
-from draftsman.services.isolation import Isolation
+from draftsman.services.isolation import Isolation, run_all
+from draftsman.services.maintenance.repetition import repeat
 from draftsman.services.runs.settlement import Settlement
 from draftsman.store import claim
 from draftsman.store.postgres.database import Database
@@ -38,17 +40,24 @@ class TypeSweep:
         self.isolation: Final = Isolation(db, "types")
 
     async def sweep(self, term: LeaderTerm) -> int:
-        """Change some of the jobs; return their number, 0 when nothing is left to do."""
-        changed = await self._db.run_transaction(
+        """Return the number of jobs that were changed."""
+        steps = (self._set_by_type, self._set_unhandled, self._fail)
+        return await run_all(*(partial(repeat, step, 1, term) for step in steps))
+
+    async def _set_by_type(self, term: LeaderTerm) -> int:
+        return await self._db.run_transaction(
             lambda conn: store.set_by_type(conn, term, self._lease, JOBS)
         )
-        changed += await self._db.run_transaction(
+
+    async def _set_unhandled(self, term: LeaderTerm) -> int:
+        return await self._db.run_transaction(
             lambda conn: store.set_unhandled_types(conn, term, self._lease, self._failing, JOBS)
         )
-        return changed + (await self._fail(term) if self._failing else 0)
 
     async def _fail(self, term: LeaderTerm) -> int:
         """Fail jobs of `failing` types that no live worker handles; return their number."""
+        if not self._failing:
+            return 0
         async with self._db.connection() as conn:
             if not await store.leads(conn, term):
                 return 0

@@ -464,23 +464,36 @@ UPDATE draftsman.workers w
    SET unlocked_at = CASE WHEN s.connected THEN NULL
                      ELSE coalesce(w.unlocked_at, draftsman.now()) END
   FROM (SELECT x.id, draftsman.is_connected(x.lock_id) AS connected
-          FROM draftsman.workers x) s
- WHERE s.id = w.id AND s.connected <> (w.unlocked_at IS NULL)
+          FROM draftsman.workers x
+         WHERE draftsman.is_connected(x.lock_id) <> (x.unlocked_at IS NULL)
+           FOR NO KEY UPDATE SKIP LOCKED) s
+ WHERE s.id = w.id
 
 -- name: unlocked
 SELECT id FROM draftsman.workers
  WHERE unlocked_at < draftsman.now() - make_interval(secs => %(seconds)s)
    AND heartbeat_at < draftsman.now() - make_interval(secs => %(seconds)s)
 
--- name: deregister
-DELETE FROM draftsman.workers w
+-- part: gone
+SELECT w.lock_id FROM draftsman.workers w
  WHERE ((w.id = ANY (%(dead)s::uuid[]) AND NOT draftsman.is_connected(w.lock_id))
         OR w.heartbeat_at < draftsman.now() - make_interval(secs => %(after)s))
    AND NOT EXISTS (SELECT FROM draftsman.job_states j
                     WHERE j.status IN ('claimed', 'running') AND j.worker_id = w.id)
+   AND (%(only)s::bigint[] IS NULL OR w.lock_id = ANY (%(only)s::bigint[]))
+   AND w.lock_id <> ALL (%(without)s::bigint[])
    AND (%(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now()))
+   FOR UPDATE OF w SKIP LOCKED
+
+-- name: deregister_candidates
+-- include: gone
+
+-- name: deregister
+DELETE FROM draftsman.workers WHERE lock_id = ANY (ARRAY(
+-- include: gone
+))
 
 -- Event partitions for this month and the following months; returns the number created.
 -- name: partitions

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -16,11 +16,17 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import OnExpire
 from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
-from draftsman.errors import DraftsmanError
-from draftsman.runtime import Runtime
+from draftsman.errors import DraftsmanError, UsageError
+from draftsman.runtime import Runtime, wire
 from draftsman.services import isolation
 from draftsman.services.maintenance import sweeps
+from draftsman.settings import Settings
+from draftsman.store import archives, budgets
+from draftsman.store import sweeps as store
+from draftsman.store.attention import rules
+from draftsman.store.forges import follow_ups
 from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import limits, queues, reservations
 from tests.core.loops.workers import runtime_with
 from tests.core.services.schedules.test_schedules import spec
 from tests.factories import QUESTION, Factory
@@ -179,6 +185,15 @@ async def schedules(world: World) -> list[int]:
     return [schedule.id for schedule in added]
 
 
+async def deregister(world: World) -> list[int]:
+    for _ in range(3):
+        await world.make.worker_row()
+    await world.clock.forward(world.rt.settings.sweeps.deregister_after + HOUR)
+    return [
+        id for (id,) in await rows(world.conn, "SELECT lock_id FROM draftsman.workers ORDER BY 1")
+    ]
+
+
 @dataclass(frozen=True)
 class Refusal:
     """A sweep, the refused change of a table, and a query for the rows that are done."""
@@ -264,6 +279,15 @@ CASES: Final = [
         "SELECT id FROM draftsman.schedules WHERE last_job IS NOT NULL",
         locked="draftsman.schedules WHERE id",
     ),
+    Refusal(
+        "deregister",
+        deregister,
+        "DELETE ON draftsman.workers",
+        "lock_id",
+        "SELECT n FROM generate_series(1, 100) n"
+        " WHERE n NOT IN (SELECT lock_id FROM draftsman.workers)",
+        locked="draftsman.workers WHERE lock_id",
+    ),
 ]
 
 
@@ -305,7 +329,8 @@ async def test_rows_in_an_open_transaction_keep_no_other_waiting(
     await world.conn.execute("BEGIN")
     await run(world.conn, f"SELECT FROM {case.locked} = ANY (%s) FOR UPDATE", (locked,))
     await small.sweeps.names[case.sweep](LeaderTerm())
-    assert [number for (number,) in await rows(world.conn, case.done)] == [last]
+    done = {number for (number,) in await rows(world.conn, case.done)}
+    assert done & {*locked, last} == {last}
     await world.conn.execute("COMMIT")
 
 
@@ -341,3 +366,60 @@ async def test_a_job_of_a_failing_type_whose_end_is_refused_keeps_no_other_from_
     found = [(await world.rt.read_model.job(number)).status for number in numbers]
     assert found == [Status.RUNNING, Status.FAILED, Status.FAILED], "the first one is rescued later"
     assert failing.sweeps.refused == {"types": 1}
+
+
+STEPS: Final[dict[str, tuple[tuple[Any, str], ...]]] = {
+    "expire": ((store, "escalate"), (store, "expire")),
+    "postponed": ((store, "do_postponed"), (store, "do_cancels")),
+    "holds": (
+        (queues, "assign"),
+        (reservations, "expire"),
+        (queues, "release"),
+        (queues, "hold"),
+    ),
+    "limits": ((limits, "configure"), (limits, "check"), (limits, "give")),
+    "budgets": ((budgets, "configure"), (budgets, "release_lost")),
+    "types": (
+        (queues, "set_by_type"),
+        (queues, "set_unhandled_types"),
+        (queues, "waiting_for_types"),
+    ),
+    "follow_ups": ((follow_ups, "reopen"), (follow_ups, "ignore_others"), (follow_ups, "due")),
+    "rules": ((rules, "decisions"), (rules, "unannounced")),
+    "prune": ((archives, "prune_logs"), (archives, "due")),
+}
+"""The statements of sweeps with several steps."""
+
+
+@pytest.mark.parametrize(
+    ("sweep", "failing"), [(sweep, n) for sweep, steps in STEPS.items() for n in range(len(steps))]
+)
+async def test_a_step_that_fails_keeps_no_other_step_of_its_sweep_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch, sweep: str, failing: int
+) -> None:
+    values = world.rt.settings.model_dump() | {
+        "types": {"gone": {"unhandled": "fail"}},
+        "rules": {"propose_after": 2, "notify": "log"},
+        "forges": {"acme": {"kind": "github", "events": "poll", "token": {"env": "X"}}},
+        "retention": {"events": 1, "logs": 1},
+    }
+    rt = wire(Settings.model_validate(values), world.rt.db, False)
+    term = LeaderTerm(world.make.worker, await rt.sweeps.acquire(world.make.worker, 60))
+    done: set[str] = set()
+
+    def patch(module: Any, name: str) -> None:
+        statement = getattr(module, name)
+
+        async def step(*args: Any, **params: Any) -> Any:
+            if name == STEPS[sweep][failing][1]:
+                raise UsageError("refused")
+            done.add(name)
+            return await statement(*args, **params)
+
+        monkeypatch.setattr(module, name, step)
+
+    for module, name in STEPS[sweep]:
+        patch(module, name)
+    with pytest.raises(UsageError, match="refused"):
+        await rt.sweeps.names[sweep](term)
+    assert done == {name for n, (_, name) in enumerate(STEPS[sweep]) if n != failing}

@@ -259,8 +259,14 @@ async def test_a_target_without_a_process_is_named(cli: Cli, make: Factory) -> N
     assert (listed.err, "pending" in listed.out) == (f"{text}\n", True)
     checks = (await cli("doctor", "--json")).json["checks"]
     assert any(row["text"].startswith(text) for row in checks if row["name"] == "deliveries")
+    assert f"  {text}\n" in (await cli("show", "D-1")).out
+    stats = await cli("stats")
+    assert stats.err == f"{text}\n"
+    (unserved,) = (await cli("stats", "--json")).json["unserved_deliveries"]
+    assert (unserved["channel"], unserved["target"], unserved["count"]) == ("webhook", "ops", 1)
     await make.worker_row(targets=["webhook:ops"])
-    assert (await cli("deliveries")).err == ""
+    assert (await cli("deliveries")).err == (await cli("stats")).err == ""
+    assert text not in (await cli("show", "D-1")).out
 
 
 async def test_a_type_without_a_worker_is_named(cli: Cli, make: Factory) -> None:

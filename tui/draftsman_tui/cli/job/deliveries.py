@@ -13,7 +13,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params
-from draftsman_tui.common.text.delivery_text import delivery_cells
+from draftsman_tui.common.text.delivery_text import delivery_cells, unserved_texts
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
@@ -63,10 +63,8 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
         heads = ("ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS", "TIME", "ERROR")
         rows = [delivery_cells(delivery) for delivery in listed]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
-        listed_targets = {(item.channel, item.target) for item in listed}
-        for item in unserved:
-            if (item.channel, item.target) in listed_targets:
-                app.out.info(item.text)
+        for text in unserved_texts(listed, unserved):
+            app.out.info(text)
     elif status:
         app.out.info(f"no {humanize(' or '.join(status))} deliveries")
     elif number is not None and not targets:

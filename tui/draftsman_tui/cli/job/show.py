@@ -116,6 +116,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         followed = details.pr_url is not None or details.source is Source.FORGE
         family = await rt.forge_events.follow_ups.family(number) if followed else None
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
+        unserved = await rt.outbox.unserved() if deliveries and not app.json else []
         events = [
             *await rt.read_model.job_events(number),
             *await rt.read_model.latest_job_events(number),
@@ -179,7 +180,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
                 )
             ],
         ),
-        *_section("Deliveries", summary_lines(deliveries)),
+        *_section("Deliveries", summary_lines(deliveries, unserved)),
         *_section(
             "Artifacts",
             [file_text(artifact, over=over) for artifact in files],

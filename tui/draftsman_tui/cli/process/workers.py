@@ -113,8 +113,9 @@ def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
 async def stats(app: App, people: bool, since: float | None) -> None:
     """Show counts of jobs, questions, deliveries and workers.
 
-    Covers jobs by status, open questions, worker slots, and answers in the last 24 hours. Finished
-    jobs are counted up to 10,000 per status; more are shown as 10,000+.
+    Covers jobs by status, open questions, worker slots, answers in the last 24 hours, and targets
+    of deliveries that no running process sends to. Finished jobs are counted up to 10,000 per
+    status; more are shown as 10,000+.
 
     With --people, shows by person, channel and kind of question: answers, the median time until a
     question was first opened or answered, the median and 95th percentile of the time to an answer,
@@ -131,8 +132,9 @@ async def stats(app: App, people: bool, since: float | None) -> None:
         raise UsageError("--since requires --people")
     async with app.runtime(read_only=True) as rt:
         statistics = await rt.read_model.stats()
+        unserved = await rt.outbox.unserved()
     if app.json:
-        app.out.document(statistics)
+        app.out.document(as_data(statistics) | {"unserved_deliveries": as_data(unserved)})
         return
     jobs = [(status, count) for status, count in statistics.jobs.items() if count]
     for status, count in jobs:
@@ -159,6 +161,8 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     if pauses:
         plural = "" if pauses == 1 else "s"
         app.out.print(f"{pauses:>9,}  paused queue{plural} or type{plural}: draftsman queues")
+    for item in unserved:
+        app.out.info(item.text)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -42,7 +42,7 @@ class QuestionPrompter:
         self._asks = app.out.interactive and not app.json
 
     async def ask(self, number: int) -> None:
-        """Print the open question of a job, and ask for its answer."""
+        """Print the open questions of a job, and ask for their answers."""
         for question in await self._rt.questions.open(number):
             if question.name not in self._printed:
                 self._printed.add(question.name)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.domain.deliveries.delivery import Delivery, DeliveryStatus
+from draftsman.domain.deliveries.delivery import Delivery, DeliveryStatus, UnservedTarget
 from draftsman.domain.ids import job_name
 from draftsman.domain.text import humanize
 from draftsman_tui.common import times
 from draftsman_tui.common.output import line, styled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from rich.text import Text
@@ -66,8 +67,17 @@ def delivery_cells(delivery: Delivery, now: datetime | None = None) -> tuple[Tex
     )
 
 
-def summary_lines(deliveries: list[Delivery]) -> list[Text]:
-    """Render a line per target: the count of each status, and the last error."""
+def unserved_texts(deliveries: Sequence[Delivery], unserved: Sequence[UnservedTarget]) -> list[str]:
+    """Name the targets of these deliveries that no process sends to."""
+    targets = {(delivery.channel, delivery.target) for delivery in deliveries}
+    return [item.text for item in unserved if (item.channel, item.target) in targets]
+
+
+def summary_lines(deliveries: list[Delivery], unserved: Sequence[UnservedTarget]) -> list[Text]:
+    """Render a line per target: the count of each status, and the last error.
+
+    The targets that no process sends to follow.
+    """
     lines = []
     for target in dict.fromkeys(target_text(delivery) for delivery in deliveries):
         selected = [delivery for delivery in deliveries if target_text(delivery) == target]
@@ -85,4 +95,4 @@ def summary_lines(deliveries: list[Delivery]) -> list[Text]:
             parts += ([", "] if index else []) + [part]
         error = next((delivery.last_error for delivery in selected if delivery.last_error), None)
         lines.append(line(*parts, styled(f"  {error}" if error else "", "red")))
-    return lines
+    return lines + [styled(f"  {text}", "yellow") for text in unserved_texts(deliveries, unserved)]

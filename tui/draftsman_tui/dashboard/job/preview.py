@@ -1,4 +1,4 @@
-"""Preview of a job beside or below a table: its state, its open question and its newest events."""
+"""Preview of a job beside or below a table: its state, its open questions and its newest events."""
 
 from __future__ import annotations
 
