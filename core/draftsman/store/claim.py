@@ -53,7 +53,7 @@ async def exchange(
     return [ClaimedJob(row) for row in ordered]
 
 
-async def claim_candidates(
+async def claimable_jobs(
     conn: Connection,
     queues: Sequence[str],
     types: Sequence[str],
@@ -62,7 +62,7 @@ async def claim_candidates(
 ) -> list[int]:
     """Return the jobs among which a claim chooses, in its order: `limit` of each queue."""
     params = {"queues": list(queues), "types": list(types), "without": list(without)}
-    return [row[0] for row in await rows(conn, _Q["claim_candidates"], params | {"limit": limit})]
+    return [row[0] for row in await rows(conn, _Q["claimable_jobs"], params | {"limit": limit})]
 
 
 async def keep_from_claims(conn: Connection, jobs: Sequence[int]) -> None:

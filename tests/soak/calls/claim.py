@@ -84,7 +84,7 @@ def _known(**fields: Any) -> Call:
 
 
 _CANDIDATES: Final = Call(
-    lambda conn: claim.claim_candidates(conn, ["default"], ["seed"], [MISSING], 20)
+    lambda conn: claim.claimable_jobs(conn, ["default"], ["seed"], [MISSING], 20)
 )
 CALLS: Final[dict[str, Call]] = {
     "claim.exchange: claim 10": exchange(10, 0),
@@ -100,8 +100,8 @@ CALLS: Final[dict[str, Call]] = {
     "claim.exchange: of a reserved queue": exchange(10, 0, given=RESERVED),
     "claim.start": Call(lambda conn: claim.start(conn, CLAIMED), 800),
     "claim.release_claims": Call(lambda conn: claim.release_claims(conn, CLAIMED, "{}"), 800),
-    "claim.claim_candidates": _CANDIDATES,
-    "claim.claim_candidates: found by type": replace(_CANDIDATES, given=FOUND_BY_TYPE),
+    "claim.claimable_jobs": _CANDIDATES,
+    "claim.claimable_jobs: found by type": replace(_CANDIDATES, given=FOUND_BY_TYPE),
     "claim.keep_from_claims": Call(lambda conn: claim.keep_from_claims(conn, QUEUED)),
     "claim.previous_runtime": Call(lambda conn: claim.previous_runtime(conn, RUNNING[0])),
     "claim.release_lost_claims: nothing": Call(

@@ -90,7 +90,7 @@ class Claim:
         """
         async with self._db.connection() as conn:
             aside = self._isolation.aside
-            jobs = await store.claim_candidates(conn, self._queues, types, aside, PROBED)
+            jobs = await store.claimable_jobs(conn, self._queues, types, aside, PROBED)
         claimed: list[ClaimedJob] = []
 
         async def claim_only(number: int) -> int:

@@ -144,7 +144,7 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
 -- The jobs among which a claim for these queues and types chooses, in its order, but without those
 -- `without`; a few more than it takes, as others may claim the first. Jobs that are found by type are
 -- in an index of their own.
--- name: claim_candidates
+-- name: claimable_jobs
 SELECT q.number
   FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
  CROSS JOIN LATERAL (

@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.domain.people.actor import Actor
 from draftsman.services.runs.claim import Claim
-from draftsman.store.claim import claim_candidates, keep_from_claims
+from draftsman.store.claim import claimable_jobs, keep_from_claims
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.statements import run
@@ -27,13 +27,13 @@ async def test_candidates_are_in_the_order_of_claims(make: Factory, conn: Connec
     other = await make.queued(queue="a", priority=9)
     position = "UPDATE draftsman.job_states SET position = %s WHERE number = ANY (%s)"
     await run(conn, position, (1, [moved]))
-    assert await claim_candidates(conn, ["q", "a"], ["noop"], [], 9) == [
+    assert await claimable_jobs(conn, ["q", "a"], ["noop"], [], 9) == [
         *(urgent, moved, first, later),
         other,
     ]
-    assert await claim_candidates(conn, ["q"], ["noop"], [], 2) == [urgent, moved]
+    assert await claimable_jobs(conn, ["q"], ["noop"], [], 2) == [urgent, moved]
     await run(conn, position, (1, [urgent, first, moved, later]))
-    assert await claim_candidates(conn, ["a", "q"], ["noop"], [], 3) == [
+    assert await claimable_jobs(conn, ["a", "q"], ["noop"], [], 3) == [
         other,
         *(urgent, first, moved),
     ]
@@ -45,7 +45,7 @@ async def test_candidates_are_of_these_queues_and_types_and_without_jobs_set_asi
     aside, good = [await make.queued(queue="q") for _ in range(2)]
     await make.queued(queue="q", type="report")
     await make.queued(queue="other")
-    assert await claim_candidates(conn, ["q"], ["noop"], [aside], 9) == [good]
+    assert await claimable_jobs(conn, ["q"], ["noop"], [aside], 9) == [good]
 
 
 async def test_other_sessions_claim_no_job_that_is_kept_from_them(
