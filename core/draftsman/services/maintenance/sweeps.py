@@ -113,7 +113,7 @@ class Sweeps:
         limit = settings.limit
         self.names: Final[dict[str, Callable[[LeaderTerm], Awaitable[int]]]] = {
             "decisions": partial(repeat, self.decisions, limit),
-            "expire": partial(repeat, self.expire, limit),
+            "expire": self.expire,
             "remind": partial(repeat, reminders.remind, limit),
             "ladders": partial(repeat, ladders.sweep, limit),
             "promote": partial(repeat, self.promote, limit),
@@ -146,11 +146,19 @@ class Sweeps:
         return await self._decisions.apply_due(term, self._settings.limit)
 
     async def expire(self, term: LeaderTerm) -> int:
-        """Escalate or close expired questions, by their on_expire."""
+        """Escalate or close expired questions, by their on_expire.
+
+        Each statement passes the questions of the other, so one follows the other, not in turn.
+        """
         limit = self._settings.limit
 
-        escalated = await self._isolated("escalate", store.escalate, term, limit)
-        return escalated + await self._isolated("expire", store.expire, term, limit)
+        async def escalate(term: LeaderTerm) -> int:
+            return await self._isolated("escalate", store.escalate, term, limit)
+
+        async def close(term: LeaderTerm) -> int:
+            return await self._isolated("expire", store.expire, term, limit)
+
+        return await repeat(escalate, limit, term) + await repeat(close, limit, term)
 
     async def promote(self, term: LeaderTerm) -> int:
         """Queue scheduled and retrying jobs that are due."""
