@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -25,6 +24,7 @@ from draftsman.services.attention.rules import PermissionRules
 from draftsman.services.isolation import Isolation
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
+from draftsman.services.maintenance.batches import repeat
 from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.maintenance.follow_ups import FollowUpSweep
 from draftsman.services.maintenance.limits import LimitSweep
@@ -42,8 +42,6 @@ LEADER: Final = "leader"
 MONTHS_AHEAD: Final = 3
 POSTPONED: Final = 20
 """Maximum number of buckets, keys and jobs whose locks a transaction has at a time."""
-SWEEP_TIME: Final = 5.0
-"""Seconds after which a sweep with more to do lets the next one run."""
 CANCELED: Final = 500
 """Maximum number of jobs that a transaction cancels."""
 INTERVALS: Final = {"prune": 3600.0}
@@ -316,21 +314,6 @@ class Sweeps:
 def seconds_between(name: str, interval: float) -> float:
     """Return the seconds between two runs of a sweep; `interval` is that of the configuration."""
     return min(max(interval, INTERVALS.get(name, 0.0)), URGENT.get(name, math.inf))
-
-
-async def repeat(
-    sweep: Callable[[LeaderTerm], Awaitable[int]], limit: int, term: LeaderTerm
-) -> int:
-    """Repeat a sweep that changes at most `limit` rows until a pass is not full, or for SWEEP_TIME.
-
-    Return the number of changed rows.
-    """
-    end = time.monotonic() + SWEEP_TIME
-    total = changed = await sweep(term)
-    while changed >= limit and time.monotonic() < end:
-        changed = await sweep(term)
-        total += changed
-    return total
 
 
 async def _insert_replacement(conn: Connection, number: int) -> None:

@@ -37,6 +37,7 @@ from draftsman.services.jobs.request_checks import (
     require_instructions,
 )
 from draftsman.services.jobs.submissions import Submissions, SubmittedJob
+from draftsman.services.maintenance.batches import repeat
 from draftsman.services.schedules.templates import Templates, find_template, parse_name
 from draftsman.settings import Settings
 from draftsman.store import checkpoints, job_control
@@ -45,8 +46,6 @@ from draftsman.store.scheduling import schedules as store
 from draftsman.store.scheduling.schedules import Outcome
 
 MAX_REASON: Final = 500
-MAX_BATCHES: Final = 200
-"""Batches of a sweep; the leader then does its other work first."""
 _log = logging.getLogger(__name__)
 
 
@@ -150,7 +149,7 @@ class Firing:
         All occurrences that wait are read to find the ready ones, so not again for each batch.
         """
         requests = _Requests(self._templates, self._checks, self._settings, self._policy)
-        total = found = 0
+        found = 0
         ready = limit = self._settings.sweeps.limit
         async with SchemaChecker() as checker:
 
@@ -170,13 +169,13 @@ class Firing:
                 waited, due = await find(conn, selection)
                 return sorted({schedule.id for schedule in (*waited, *due)})
 
-            for _ in range(MAX_BATCHES):
+            async def batch(term: LeaderTerm) -> int:
+                nonlocal ready
                 count = await self.isolation.run(work, candidates)
                 ready = found
-                total += count
-                if count < limit:
-                    break
-        return total
+                return count
+
+            return await repeat(batch, limit, term)
 
     async def _fire_batch(
         self,

@@ -23,6 +23,7 @@ from draftsman.domain.schedules.schedule import (
 from draftsman.domain.schedules.template import define
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime, wire
+from draftsman.services.maintenance import batches
 from draftsman.store.scheduling import schedules as store
 from tests.core.services.schedules.test_schedules import REQUEST, spec
 from tests.factories import Factory
@@ -202,6 +203,20 @@ async def test_a_waiting_occurrence_fires_before_a_newer_one(
     await rt.schedules.pause("second", owner, "freeze")
     paused = next(schedule for schedule in await rt.schedules.all() if schedule.name == "second")
     assert (paused.last_status, paused.last_reason) == (S.WAITING, "the schedule is paused")
+
+
+async def test_many_schedules_let_the_other_sweeps_have_their_turn(
+    rt: Runtime, owner: Actor, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second", "third"):
+        await rt.schedules.add(spec(name), owner)
+    await _to_next(rt, clock, late=30, name="first")
+    sweeps = rt.settings.sweeps.model_copy(update={"limit": 1})
+    few = wire(rt.settings.model_copy(update={"sweeps": sweeps}), rt.db, False)
+    with monkeypatch.context() as patched:
+        patched.setattr(batches, "SWEEP_TIME", 0)
+        assert await _fire(few) == 1
+    assert await _fire(few) == 2
 
 
 async def test_occurrences_that_wait_are_not_read_again_for_each_batch(
