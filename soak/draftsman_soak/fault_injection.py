@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +17,8 @@ from draftsman.errors import DatabaseUnreachable
 
 CONNECT_TIMEOUT: Final = 5
 """Seconds to wait for a connection."""
+PING: Final = 0.1
+"""Seconds between two checks."""
 CUT: Final = Path(__file__).with_name("cut.sql")
 SHIFT: Final = Path(__file__).with_name("shift_clock.sql")
 READ_ONLY: Final = Path(__file__).with_name("read_only.sql")
@@ -22,6 +26,7 @@ WRITABLE: Final = Path(__file__).with_name("writable.sql")
 REFUSE_ENDS: Final = Path(__file__).with_name("refuse_ends.sql")
 REFUSE_END: Final = Path(__file__).with_name("refuse_end.sql")
 ACCEPT_ENDS: Final = Path(__file__).with_name("accept_ends.sql")
+PROGRESS: Final = Path(__file__).with_name("progress.sql")
 Transaction = psycopg.AsyncConnection[tuple[object, ...]]
 
 
@@ -90,6 +95,25 @@ async def open_transaction(server: EmbeddedServer) -> AsyncIterator[Transaction]
             await connection.close()
     except psycopg.Error as error:
         raise _unreachable(error) from error
+
+
+async def stall(connection: Transaction, seconds: float, patience: float) -> float | None:
+    """Leave a transaction open; return for how long no run started or ended, None if one did.
+
+    It stays open for `seconds`, and without progress for up to `patience` more. Raises
+    psycopg.Error if it is broken.
+    """
+
+    async def progress() -> object:
+        return await (await connection.execute(PROGRESS.read_bytes())).fetchone()
+
+    began, before = time.monotonic(), await progress()
+    await asyncio.sleep(seconds)
+    while await progress() == before:
+        if (stalled := time.monotonic() - began) > seconds + patience:
+            return stalled
+        await asyncio.sleep(PING)
+    return None
 
 
 def _unreachable(error: psycopg.Error) -> DatabaseUnreachable:

@@ -58,8 +58,8 @@ class Ledger:
     jobs: dict[int, str] = field(default_factory=dict)
     """Job type by number of every acknowledged job, retries included."""
     submitted_answers: list[SubmittedAnswer] = field(default_factory=list)
-    transactions: list[tuple[float, float]] = field(default_factory=list)
-    """Begin and end (Unix time) of transactions that a client left open."""
+    stalls: list[float] = field(default_factory=list)
+    """Seconds for which a client's transaction was open and no worker made progress."""
     cancels: set[int] = field(default_factory=set)
     """Jobs whose cancel was acknowledged."""
     cancel_tries: set[int] = field(default_factory=set)

@@ -5,7 +5,6 @@ Each finding is a line that names the job. Any finding fails the soak.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -63,7 +62,7 @@ def find_violations(world: FinalState, ledger: Ledger) -> Violations:
         jobs_lost=tuple(_jobs(world, ledger)),
         stuck=tuple(f"D-{j.number} ({j.type}) is {j.status}" for j in jobs if not _ended(j)),
         overlapping=tuple(line for job in jobs for line in _overlaps(job)),
-        stalled=tuple(_stalls(world, ledger)),
+        stalled=tuple(_stalls(ledger)),
         wrongly_ended=tuple(line for job in jobs for line in _end(job, ledger)),
         broken=(*world.broken, *ledger.unexpected_errors),
     )
@@ -191,20 +190,9 @@ def _overlaps(job: JobRecord) -> Iterator[str]:
             yield f"D-{job.number}: run {moment.run} wrote while {state}"
 
 
-def _stalls(world: FinalState, ledger: Ledger) -> Iterator[str]:
-    """Yield transactions of a client in which no worker started or finished a run.
-
-    The load always has jobs that can run, so that workers do so many times a second.
-    """
-    progress = sorted(
-        moment.at
-        for job in world.jobs.values()
-        for moment in job.job_events
-        if moment.to is not None and moment.actor.startswith("worker:")
-    )
-    for begin, end in ledger.transactions:
-        if bisect_left(progress, begin) == bisect_left(progress, end):
-            yield f"no job made progress for {end - begin:.1f} s, while a transaction was open"
+def _stalls(ledger: Ledger) -> Iterator[str]:
+    for seconds in ledger.stalls:
+        yield f"no job made progress for {seconds:.1f} s, while a transaction was open"
 
 
 def _end(job: JobRecord, ledger: Ledger) -> Iterator[str]:

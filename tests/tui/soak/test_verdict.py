@@ -299,7 +299,7 @@ def test_a_vote_repeated_after_a_cancel_decides_nothing(
 
 
 def test_an_open_transaction_that_stops_all_jobs_is_found(ledger: Ledger) -> None:
-    ledger.transactions = [(4.5, 6.5), (2.5, 3.5), (8.5, 12.5)]
+    ledger.stalls = [1.0, 4.0]
     verdict = find_violations(world(), ledger)
     assert verdict.stalled == (
         "no job made progress for 1.0 s, while a transaction was open",

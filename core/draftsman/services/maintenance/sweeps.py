@@ -112,7 +112,7 @@ class Sweeps:
         limit = settings.limit
         self.names: Final[dict[str, Callable[[LeaderTerm], Awaitable[int]]]] = {
             "decisions": partial(repeat, self.decisions, limit),
-            "expire": partial(repeat, self.expire, limit),
+            "expire": self.expire,
             "remind": partial(repeat, reminders.remind, limit),
             "ladders": partial(repeat, ladders.sweep, limit),
             "promote": partial(repeat, self.promote, limit),
@@ -145,12 +145,20 @@ class Sweeps:
         return await self._decisions.apply_due(term, self._settings.limit)
 
     async def expire(self, term: LeaderTerm) -> int:
-        """Escalate or close expired questions, by their on_expire."""
+        """Escalate or close expired questions, by their on_expire.
+
+        Each statement passes the questions of the other, so one follows the other, not in turn.
+        """
         limit = self._settings.limit
 
+        async def escalate(term: LeaderTerm) -> int:
+            return await self._isolated("escalate", store.escalate, term, limit)
+
+        async def close(term: LeaderTerm) -> int:
+            return await self._isolated("expire", store.expire, term, limit)
+
         return await run_all(
-            lambda: self._isolated("escalate", store.escalate, term, limit),
-            lambda: self._isolated("expire", store.expire, term, limit),
+            lambda: repeat(escalate, limit, term), lambda: repeat(close, limit, term)
         )
 
     async def promote(self, term: LeaderTerm) -> int:

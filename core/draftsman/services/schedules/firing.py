@@ -37,6 +37,7 @@ from draftsman.services.jobs.request_checks import (
     require_instructions,
 )
 from draftsman.services.jobs.submissions import Submissions, SubmittedJob
+from draftsman.services.maintenance.repetition import repeat
 from draftsman.services.schedules.templates import Templates, find_template, parse_name
 from draftsman.settings import Settings
 from draftsman.store import checkpoints, job_control
@@ -45,8 +46,6 @@ from draftsman.store.scheduling import schedules as store
 from draftsman.store.scheduling.schedules import Outcome
 
 MAX_REASON: Final = 500
-MAX_BATCHES: Final = 200
-"""Batches of a sweep; the leader then does its other work first."""
 _log = logging.getLogger(__name__)
 
 
@@ -145,37 +144,47 @@ class Firing:
         self.isolation: Final = Isolation(db, "schedules", lambda id: f"schedule {id}")
 
     async def fire(self, term: LeaderTerm) -> int:
-        """Record every occurrence that is due; return the number of schedules."""
+        """Record every occurrence that is due; return the number of schedules.
+
+        All occurrences that wait are read to find the ready ones, so not again for each batch.
+        """
         requests = _Requests(self._templates, self._checks, self._settings, self._policy)
-        total, limit = 0, self._settings.sweeps.limit
+        found = 0
+        ready = limit = self._settings.sweeps.limit
         async with SchemaChecker() as checker:
 
+            async def find(
+                conn: Connection, selection: Selection
+            ) -> tuple[Sequence[Schedule], Sequence[Schedule]]:
+                waited = await store.ready(conn, term, limit, selection) if ready >= limit else ()
+                return waited, await store.due(conn, term, limit, selection)
+
             async def work(conn: Connection, selection: Selection) -> int:
-                return await self._fire_batch(conn, term, limit, selection, requests, checker)
+                nonlocal found
+                waited, due = await find(conn, selection)
+                found = len(waited)
+                return await self._fire_batch(conn, waited, due, requests, checker)
 
             async def candidates(conn: Connection, selection: Selection) -> list[int]:
-                ready = await store.ready(conn, term, limit, selection)
-                due = await store.due(conn, term, limit, selection)
-                return sorted({schedule.id for schedule in (*ready, *due)})
+                waited, due = await find(conn, selection)
+                return sorted({schedule.id for schedule in (*waited, *due)})
 
-            for _ in range(MAX_BATCHES):
+            async def batch(term: LeaderTerm) -> int:
+                nonlocal ready
                 count = await self.isolation.run(work, candidates)
-                total += count
-                if count < limit:
-                    break
-        return total
+                ready = found
+                return count
+
+            return await repeat(batch, limit, term)
 
     async def _fire_batch(
         self,
         conn: Connection,
-        term: LeaderTerm,
-        limit: int,
-        selection: Selection,
+        ready: Sequence[Schedule],
+        due: Sequence[Schedule],
         requests: _Requests,
         checker: SchemaChecker,
     ) -> int:
-        ready = await store.ready(conn, term, limit, selection)
-        due = await store.due(conn, term, limit, selection)
         schedules = {schedule.id: schedule for schedule in (*ready, *due)}
         if not schedules:
             return 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.question import OnExpire
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.runtime import Runtime, wire
@@ -172,3 +174,32 @@ async def test_a_sweep_is_repeated_until_nothing_is_due(
     sweeps = wire(few, rt.db, False).sweeps
     assert await sweeps.names["promote"](LeaderTerm()) == 5
     assert await _statuses(rt, numbers) == [Status.QUEUED] * 5
+
+
+async def test_expired_questions_are_escalated_before_any_is_closed(
+    make: Factory, rt: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each statement passes the questions of the other: in turn, they would pass them each time."""
+    passes: list[tuple[str, int]] = []
+
+    def noted(name: str) -> Callable[..., Awaitable[int]]:
+        statement = getattr(store, name)
+
+        async def run(*values: Any) -> int:
+            passes.append((name, await statement(*values)))
+            return passes[-1][1]
+
+        return run
+
+    for name in ("escalate", "expire"):
+        monkeypatch.setattr(store, name, noted(name))
+    closing = QUESTION.model_copy(update={"expires_in": 60.0})
+    escalation = {"on_expire": OnExpire.ESCALATE, "escalate_to": "ben"}
+    for question in [closing, closing.model_copy(update=escalation)] * 3:
+        await make.asked(question)
+    await clock.forward(61)
+    few = rt.settings.model_copy(
+        update={"sweeps": rt.settings.sweeps.model_copy(update={"limit": 2})}
+    )
+    assert await wire(few, rt.db, False).sweeps.names["expire"](LeaderTerm()) == 6
+    assert passes == [("escalate", 2), ("escalate", 1), ("expire", 2), ("expire", 1)]

@@ -23,6 +23,8 @@ from draftsman.domain.schedules.schedule import (
 from draftsman.domain.schedules.template import define
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime, wire
+from draftsman.services.maintenance import repetition
+from draftsman.store.scheduling import schedules as store
 from tests.core.services.schedules.test_schedules import REQUEST, spec
 from tests.factories import Factory
 from tests.support.clock import Clock
@@ -201,6 +203,47 @@ async def test_a_waiting_occurrence_fires_before_a_newer_one(
     await rt.schedules.pause("second", owner, "freeze")
     paused = next(schedule for schedule in await rt.schedules.all() if schedule.name == "second")
     assert (paused.last_status, paused.last_reason) == (S.WAITING, "the schedule is paused")
+
+
+async def test_many_schedules_let_the_other_sweeps_have_their_turn(
+    rt: Runtime, owner: Actor, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second", "third"):
+        await rt.schedules.add(spec(name), owner)
+    await _to_next(rt, clock, late=30, name="first")
+    sweeps = rt.settings.sweeps.model_copy(update={"limit": 1})
+    few = wire(rt.settings.model_copy(update={"sweeps": sweeps}), rt.db, False)
+    with monkeypatch.context() as patched:
+        patched.setattr(repetition, "SWEEP_TIME", 0)
+        assert await _fire(few) == 1
+    assert await _fire(few) == 2
+
+
+async def test_occurrences_that_wait_are_not_read_again_for_each_batch(
+    rt: Runtime, owner: Actor, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten thousand of them take a tenth of a second to read, and a hundred batches to write."""
+    reads: list[int] = []
+    find = store.ready
+
+    async def ready(*values: Any) -> list[Schedule]:
+        reads.append(len(found := await find(*values)))
+        return found
+
+    monkeypatch.setattr(store, "ready", ready)
+    names = [f"s{number}" for number in range(5)]
+    for name in names:
+        await rt.schedules.add(spec(name, overlap=Overlap.QUEUE), owner)
+    sweeps = rt.settings.sweeps.model_copy(update={"limit": 2})
+    few = wire(rt.settings.model_copy(update={"sweeps": sweeps}), rt.db, False)
+    for _ in range(2):
+        await _to_next(rt, clock, late=30, name="s0")
+        assert await _fire(few) == 5
+    for number in range(1, 6):
+        await rt.job_control.cancel(number, owner)
+    assert await _fire(few) == 5
+    assert reads == [0, 0, 2, 2, 1]
+    assert [(await _history(rt, name))[1][0] for name in names] == [S.FIRED] * 5
 
 
 @pytest.mark.parametrize("running", [True, False])

@@ -1,0 +1,39 @@
+"""The watch over workers while a client leaves a transaction open."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+
+from draftsman.store.postgres.database import Connection
+from draftsman_soak.fault_injection import stall
+from tests.factories import Factory
+from tests.support.statements import value
+from tests.support.waits import until
+
+LOOKED = """
+    SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s AND state = 'idle in transaction')"""
+
+
+async def test_workers_stall_only_while_none_makes_progress(
+    database_url: str, make: Factory, conn: Connection
+) -> None:
+    async with await psycopg.AsyncConnection.connect(database_url) as client:
+        assert await stall(client, 0, 0) is not None, "no run starts"
+        await client.rollback()
+        watching = asyncio.create_task(stall(client, 0, 60))
+        own = client.info.backend_pid
+        await until(lambda: value(conn, LOOKED, [own]), "the first look")
+        await make.running()
+        assert await watching is None
+
+
+async def test_a_transaction_that_is_broken_stalls_nobody(
+    database_url: str, conn: Connection
+) -> None:
+    async with await psycopg.AsyncConnection.connect(database_url) as client:
+        await value(conn, "SELECT pg_terminate_backend(%s)", [client.info.backend_pid])
+        with pytest.raises(psycopg.OperationalError, match="terminating connection"):
+            await stall(client, 0, 0)
