@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from draftsman.domain.outcome import Parked
+from draftsman.domain.outcome import Done, Outcome, Parked
 from draftsman.domain.run import ClaimedJob
 from draftsman.errors import (
     DatabaseUnreachable,
@@ -20,7 +21,9 @@ from draftsman.errors import (
     Refused,
     UsageError,
 )
+from draftsman.handlers.context import RunContext
 from draftsman.loops import execution as module
+from draftsman.loops.deadlines import Deadlines
 from draftsman.loops.execution import FIRST_DELAY, MAX_DELAY, Execution
 from draftsman.settings import WorkerSettings
 from tests.support.cases import cases
@@ -423,6 +426,7 @@ class Ends:
         (LeaseLost("gone"), None, False, ["_drop_cancellation", "_end"]),
         (LeaseLost("gone"), "lost", False, ["_end"]),
         (asyncio.CancelledError(), "timeout", False, ["_settle_stopped"]),
+        (asyncio.CancelledError(), "canceled", False, ["_settle_stopped"]),
         (asyncio.CancelledError(), None, False, ["_drop_cancellation", "_end_failed"]),
         (ValueError("x"), None, False, ["_drop_cancellation", "_end_failed"]),
         (ValueError("x"), "canceled", False, ["_end_failed"]),
@@ -450,6 +454,39 @@ async def test_an_exception_becomes_one_end_of_the_run(
         assert ends.calls == calls
         assert all(ends.settling), "the task must not be canceled from now on"
         assert side.ended == used
+
+
+async def test_a_cancellation_that_the_handler_requested_itself_is_dropped() -> None:
+    for is_delivered in (False, True):
+        run = make()
+        run.task = task = cast("asyncio.Task[None]", asyncio.current_task())
+        for _ in range(2):
+            task.cancel()
+        if is_delivered:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+        await run._drop_cancellation()
+        assert task.cancelling() == 0, "a timeout of the settlement would count as its end"
+        await asyncio.sleep(0)
+
+
+async def test_a_handler_has_a_deadline_and_can_be_interrupted_until_it_ends() -> None:
+    deadlines = Deadlines(asyncio.get_running_loop())
+    seen: list[RunContext] = []
+
+    async def handler(ctx: RunContext) -> Outcome:
+        assert len(deadlines) == 1
+        assert (ctx._continue_in_grace, ctx._interrupt) == (run._continue_in_grace, run._interrupt)
+        seen.append(ctx)
+        return Done({"n": 1})
+
+    run = make()
+    run._handler, run._deadlines = handler, deadlines
+    await run._execute()
+    assert run.result == {"n": 1}
+    assert len(deadlines) == 0
+    (ctx,) = seen
+    assert (ctx._continue_in_grace, ctx._interrupt) == (None, None), "nothing keeps the run"
 
 
 @pytest.mark.parametrize("error", [None, REFUSAL], ids=repr)
