@@ -51,12 +51,9 @@ CREATE TABLE draftsman.job_questions (
 );
 --   job_questions_open    the open questions of a job, one for each key
 --   job_questions_expiry  the sweep of expired questions; the inbox, page by page
---   job_questions_budget  the jobs that ask about a budget: draftsman budgets
 --   job_questions_asked   the questions of the last days, for figures
 CREATE UNIQUE INDEX job_questions_open ON draftsman.job_questions (job, key)
     WHERE status = 'open';
-CREATE INDEX job_questions_budget ON draftsman.job_questions (job)
-    WHERE status = 'open' AND key = 'agent:budget';
 CREATE INDEX job_questions_expiry ON draftsman.job_questions (expires_at, job, ordinal)
     WHERE status = 'open';
 CREATE INDEX job_questions_asked ON draftsman.job_questions (asked_at);

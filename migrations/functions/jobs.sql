@@ -433,7 +433,7 @@ BEGIN
                THEN false
            WHEN o.status = n.status AND n.version = o.version
                 AND n.lease_token IS NOT DISTINCT FROM o.lease_token
-               THEN o.finished_at IS NOT NULL AND draftsman.refuse_change(n.number)
+               THEN o.finished_at IS NOT NULL AND draftsman.refuse_finished_job(n.number)
            WHEN n.status = 'running' AND o.status IN ('queued', 'resumed')
                 AND n.version = o.version + 2 THEN true
            WHEN n.status = 'completed' AND o.status = 'running'
@@ -632,7 +632,7 @@ BEGIN
     RETURN true;
 END $$;
 
-CREATE OR REPLACE FUNCTION draftsman.refuse_change(job bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION draftsman.refuse_finished_job(job bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'D-%: update is not allowed; a finished job is immutable', job
@@ -1440,7 +1440,7 @@ BEGIN
         RAISE EXCEPTION 'D-% has a repository, which cannot change', NEW.number
             USING ERRCODE = 'DM002';
     END IF;
-    PERFORM draftsman.refuse_change(s.number)
+    PERFORM draftsman.refuse_finished_job(s.number)
        FROM draftsman.job_states s WHERE s.number = NEW.number AND s.finished_at IS NOT NULL;
     RETURN NEW;
 END $$;

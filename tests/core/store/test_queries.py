@@ -55,7 +55,6 @@ INDEXES = {
         "job_questions_pkey",
         "job_questions_open",
         "job_questions_asked",
-        "job_questions_budget",
         "job_questions_expiry",
     },
     "job_events": {"job_events_job", "job_events_cursor", "job_events_kind"},
