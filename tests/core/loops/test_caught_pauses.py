@@ -113,6 +113,8 @@ async def test_a_handler_that_catches_its_pause_changes_nothing(
         stored = "".join([chunk.text for chunk in await rt.checkpoints.logs(number)])
         assert said in stored
         assert "do not return in finally" in stored
+        assert ("Traceback (most recent call last)" in stored) == ended.startswith("raised")
+        assert "NoneType: None" not in stored
 
 
 async def test_a_pause_for_a_time_or_for_jobs_that_is_caught_counts(

@@ -489,6 +489,48 @@ async def test_a_handler_has_a_deadline_and_can_be_interrupted_until_it_ends() -
     assert (ctx._continue_in_grace, ctx._interrupt) == (None, None), "nothing keeps the run"
 
 
+async def test_the_return_value_of_a_parked_run_is_no_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        cast("Any", ctx)._used_run = Side(parked=True)
+        return Done({"n": 1})
+
+    run = make()
+    run._handler, run._deadlines = handler, Deadlines(asyncio.get_running_loop())
+    ends = Ends(monkeypatch, run)
+    await run._execute()
+    assert (ends.calls, run.result) == (["_end_caught_pause"], None)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_the_deadline_of_a_run_does_not_pass_while_it_waits_for_an_answer(
+    answered: bool,
+) -> None:
+    deadlines, next_run = (
+        Deadlines(asyncio.get_running_loop()),
+        ClaimedJob([1, 8, 2, "running", "noop"]),
+    )
+    during: list[int] = []
+
+    async def wait(*_: object) -> ClaimedJob | None:
+        during.append(len(deadlines))
+        return next_run if answered else None
+
+    run = make()
+    run._deadlines, run._continue = deadlines, wait
+    deadlines.add(run._time_out, 50.0)
+    job = await run._continue_in_grace(5.0, lambda: True)
+    assert job is (next_run if answered else None)
+    assert during == [0]
+    assert len(deadlines) == answered
+    assert (49.0 < deadlines.remove(run._time_out) <= 50.0) is answered
+
+
+async def test_a_run_without_a_grace_period_does_not_wait() -> None:
+    assert await make()._continue_in_grace(5.0, lambda: True) is None
+
+
 @pytest.mark.parametrize("error", [None, REFUSAL], ids=repr)
 async def test_the_job_of_a_handler_that_does_not_stop_is_released(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception | None

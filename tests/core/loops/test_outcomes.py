@@ -182,6 +182,8 @@ async def test_an_invalid_return_value_fails_the_job_with_a_clear_error(
     job = await run_to_end(rt, make, returning(value), S.FAILED, S.COMPLETED)
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert "return" in (job.last_error or "")
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number))
+    assert repr(value) in log
 
 
 @pytest.mark.parametrize(
