@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from draftsman.domain.outcome import Done, Outcome, Parked
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.errors import (
     DatabaseUnreachable,
     DraftsmanError,
@@ -501,6 +501,21 @@ async def test_the_return_value_of_a_parked_run_is_no_result(
     ends = Ends(monkeypatch, run)
     await run._execute()
     assert (ends.calls, run.result) == (["_end_caught_pause"], None)
+
+
+async def test_a_run_has_the_time_that_earlier_runs_left() -> None:
+    for earlier in (59.0, 60.0):
+        run = make(run=2)
+
+        async def previous_runtime(_: Lease, spent: float = earlier) -> float:
+            return spent
+
+        cast("Any", run._services).claim = SimpleNamespace(previous_runtime=previous_runtime)
+        if earlier < 60.0:
+            assert await run._check_runtime() == earlier
+        else:
+            with pytest.raises(Failure, match="ran 60 s in total, over the job limit of 60 s"):
+                await run._check_runtime()
 
 
 @pytest.mark.parametrize("answered", [True, False])
