@@ -335,7 +335,6 @@ class Execution:
 
     async def _settle_stopped(self) -> None:
         """Settle a run that was stopped; after a lost lease, write nothing."""
-        self._settling = True
         settlement = self._services.settlement
         match self._stop_reason:
             case "canceled":

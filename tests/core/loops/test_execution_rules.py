@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome, Parked
 from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.errors import (
@@ -454,6 +455,36 @@ async def test_an_exception_becomes_one_end_of_the_run(
         assert ends.calls == calls
         assert all(ends.settling), "the task must not be canceled from now on"
         assert side.ended == used
+
+
+@pytest.mark.parametrize("reason", ["paused", "shutdown"])
+async def test_a_stopped_run_is_released_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    run, released = make(), list[tuple[str, bool]]()
+
+    async def release_run(job: ClaimedJob, reason: str) -> None:
+        released.append((reason, run._settling))
+
+    monkeypatch.setattr(run._services.settlement, "release_run", release_run, raising=False)
+    run._deadlines = Deadlines(asyncio.get_running_loop())
+    run._stop_reason = reason
+    await run._settle_stopped()
+    assert released == [(reason, True)]
+
+
+@pytest.mark.parametrize("status", [None, Status.CANCELED])
+async def test_a_refused_write_is_a_lost_lease_unless_the_job_was_canceled(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, status: Status | None
+) -> None:
+    run = make()
+
+    async def canceled(job: ClaimedJob) -> Status | None:
+        return status
+
+    monkeypatch.setattr(run._services.settlement, "canceled", canceled, raising=False)
+    await run._settle_lost()
+    assert ("D-1 lost its lease" in caplog.text) == (status is None)
 
 
 async def test_a_cancellation_that_the_handler_requested_itself_is_dropped() -> None:
