@@ -63,8 +63,12 @@ async def test_a_job_that_changes_after_it_was_found_is_left_to_the_next_claim(
     worker = await make.worker_row(queues=["q"])
     await conn.execute(WAITING)
     await conn.execute(f"SELECT pg_advisory_lock({GATE})")
-    claim = rt.db.run_transaction(lambda second: _exchange(second, worker))
-    async with background(claim) as found:
+
+    async def wait_and_claim(second: Connection) -> list[int]:
+        await second.execute("SET LOCAL statement_timeout = 0")
+        return await _exchange(second, worker)
+
+    async with background(rt.db.run_transaction(wait_and_claim)) as found:
         await wait_blocked(conn, by=conn.info.backend_pid)
         await change(rt, make, owner, conn, job)
         await run(conn, "VACUUM draftsman.job_states")
