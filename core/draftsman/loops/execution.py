@@ -375,7 +375,7 @@ class Execution:
         try:
             await self._wait(write, lambda: self._stop_reason in ("shutdown", "lost"))
         except LeaseLost:
-            return
+            pass
         except DraftsmanError as error:
             text = "%s: the end of the log of run %s was not stored: %s"
             _log.error(text, self.job.name, self.job.run, error)

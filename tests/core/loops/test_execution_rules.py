@@ -457,6 +457,44 @@ async def test_an_exception_becomes_one_end_of_the_run(
         assert side.ended == used
 
 
+async def test_an_outage_at_an_end_is_logged_at_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    run = make()
+    await run._settle(Writes(monkeypatch, run, OUTAGE))
+    assert caplog.text.count("database unreachable, retrying") == 1
+
+
+@pytest.mark.parametrize(("error", "logged"), [(None, 0), (LeaseLost("gone"), 0), (REFUSAL, 1)])
+async def test_a_run_ends_without_the_rest_of_its_log_that_is_refused(
+    caplog: pytest.LogCaptureFixture, error: DraftsmanError | None, logged: int
+) -> None:
+    async def write() -> None:
+        if error is not None:
+            raise error
+
+    await make()._store_log(write)
+    assert caplog.text.count("the end of the log of run 1 was not stored: no") == logged
+
+
+def test_a_group_is_a_pause_if_all_of_its_exceptions_are() -> None:
+    pause, bug = asyncio.CancelledError(), ValueError("x")
+    assert module._is_pause(BaseExceptionGroup("", [pause, BaseExceptionGroup("", [Parked()])]))
+    assert not module._is_pause(BaseExceptionGroup("", [pause, bug]))
+    assert not module._is_pause(bug)
+
+
+def test_a_handler_that_is_an_object_is_named_by_its_class() -> None:
+    class Report:
+        async def __call__(self, ctx: RunContext) -> Outcome:
+            return Done()
+
+    assert module._name(Report()).endswith(
+        ":test_a_handler_that_is_an_object_is_named_by_its_class.<locals>.Report"
+    )
+
+
 @pytest.mark.parametrize("reason", ["paused", "shutdown"])
 async def test_a_stopped_run_is_released_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, reason: str
