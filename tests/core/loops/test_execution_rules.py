@@ -485,6 +485,22 @@ def test_a_group_is_a_pause_if_all_of_its_exceptions_are() -> None:
     assert not module._is_pause(bug)
 
 
+def test_a_programming_error_without_a_place_names_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, text in (("", "ValueError: x"), ("jobs.py:7", "ValueError: x (jobs.py:7)")):
+        monkeypatch.setattr(
+            module.programming_errors, "find_error_location", lambda *_, found=place: found
+        )
+        failure = module._failure(ValueError("x"), "jobs")
+        assert (str(failure), failure.code) == (text, "programming_error")
+
+
+def test_the_log_has_the_whole_text_of_a_failure_that_the_job_cuts() -> None:
+    for length, details in ((module.ERROR_LIMIT, None), (module.ERROR_LIMIT + 1, True)):
+        failure = Failure("x" * length)
+        assert module._details(failure, failure) == (str(failure) if details else None)
+    assert "ValueError: x" in (module._details(ValueError("x"), Failure("x")) or "")
+
+
 def test_a_handler_that_is_an_object_is_named_by_its_class() -> None:
     class Report:
         async def __call__(self, ctx: RunContext) -> Outcome:
