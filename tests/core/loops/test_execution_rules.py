@@ -22,10 +22,12 @@ from draftsman.errors import (
     Refused,
     UsageError,
 )
+from draftsman.handlers import programming_errors
 from draftsman.handlers.context import RunContext
 from draftsman.loops import execution as module
 from draftsman.loops.deadlines import Deadlines
 from draftsman.loops.execution import FIRST_DELAY, MAX_DELAY, Execution
+from draftsman.services.runs.settlement import ERROR_LIMIT
 from draftsman.settings import WorkerSettings
 from tests.support.cases import cases
 
@@ -488,14 +490,14 @@ def test_a_group_is_a_pause_if_all_of_its_exceptions_are() -> None:
 def test_a_programming_error_without_a_place_names_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for place, text in (("", "ValueError: x"), ("jobs.py:7", "ValueError: x (jobs.py:7)")):
         monkeypatch.setattr(
-            module.programming_errors, "find_error_location", lambda *_, found=place: found
+            programming_errors, "find_error_location", lambda *_, found=place: found
         )
         failure = module._failure(ValueError("x"), "jobs")
         assert (str(failure), failure.code) == (text, "programming_error")
 
 
 def test_the_log_has_the_whole_text_of_a_failure_that_the_job_cuts() -> None:
-    for length, details in ((module.ERROR_LIMIT, None), (module.ERROR_LIMIT + 1, True)):
+    for length, details in ((ERROR_LIMIT, None), (ERROR_LIMIT + 1, True)):
         failure = Failure("x" * length)
         assert module._details(failure, failure) == (str(failure) if details else None)
     assert "ValueError: x" in (module._details(ValueError("x"), Failure("x")) or "")
