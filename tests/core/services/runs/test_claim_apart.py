@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from draftsman.domain.people.actor import Actor
+from draftsman.services.isolation import Isolation
 from draftsman.services.runs.claim import Claim
 from draftsman.store.claim import claimable_jobs, keep_from_claims
 from draftsman.store.postgres.database import Connection, Database
@@ -58,6 +59,26 @@ async def test_other_sessions_claim_no_job_that_is_kept_from_them(
         assert [job.number for job in claimed] == [free]
     claimed = await claim.exchange([], types=["noop"], free=9, ahead=0)
     assert [job.number for job in claimed] == [kept]
+
+
+async def test_a_claim_leaves_the_jobs_that_are_set_aside(
+    make: Factory, claim: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aside, free = [await make.queued(queue="q") for _ in range(2)]
+    monkeypatch.setattr(Isolation, "aside", property(lambda _: [aside]))
+    claimed = await claim.exchange([], types=["noop"], free=9, ahead=0)
+    assert [job.number for job in claimed] == [free]
+    monkeypatch.setattr(Isolation, "aside", property(lambda _: []))
+    claimed = await claim.exchange([], types=["noop"], free=9, ahead=0)
+    assert [job.number for job in claimed] == [aside]
+
+
+def test_a_claim_with_a_session_of_its_own_is_otherwise_the_same(make: Factory) -> None:
+    claim = Claim(make.rt.db, make.worker, ("q",), limited=True, lease=7.0)
+    other = claim.with_own_session()
+    assert other._session is not claim._session
+    for name in ("_worker", "_queues", "_limited", "_lease"):
+        assert getattr(other, name) == getattr(claim, name)
 
 
 async def test_only_jobs_that_can_be_claimed_are_kept_from_claims(
