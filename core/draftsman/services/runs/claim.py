@@ -10,7 +10,7 @@ from uuid import UUID
 
 from draftsman.domain.job import Status
 from draftsman.domain.run import ClaimedJob, Lease, LeaseState
-from draftsman.services.isolation import Isolation, is_refusal
+from draftsman.services.isolation import Isolation
 from draftsman.store import claim as store
 from draftsman.store import run_state
 from draftsman.store.postgres.database import Database
@@ -105,8 +105,8 @@ class Claim:
                 break
             try:
                 await self._isolation.each([(number, number)], claim_only)
-            except Exception as stop:
-                if not claimed or is_refusal(stop):
+            except Exception:  # an outage or a conflict; a refused job is set aside
+                if not claimed:
                     raise
                 break
         refused = set(jobs) & set(self._isolation.aside)

@@ -35,9 +35,11 @@ async def deliver_during_stall(
     """Deliver messages in all forms while the table of jobs is locked; each makes a job once."""
     either.slack.event_delivery.patience = 3.0
     turns, text = asyncio.Semaphore(AT_ONCE), list[Ack]()
-    started = asyncio.Event()
+    started, stalled = asyncio.Event(), asyncio.Event()
 
     async def say(number: int) -> None:
+        if number >= messages // 3:
+            await stalled.wait()
         async with turns:
             options = {"retries": 3} | WAYS[number % len(WAYS)]
             text.append(
@@ -52,6 +54,7 @@ async def deliver_during_stall(
         try:
             async with holder.transaction():
                 await holder.execute("LOCK TABLE draftsman.job_states IN ACCESS EXCLUSIVE MODE")
+                stalled.set()
                 await holder.execute("SELECT pg_sleep(%s)", (STALL,))
         finally:
             await holder.close()

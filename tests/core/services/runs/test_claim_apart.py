@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import ClaimedJob, Lease
+from draftsman.errors import DatabaseUnreachable, Refused
 from draftsman.services.isolation import Isolation
-from draftsman.services.runs.claim import Claim
+from draftsman.services.runs.claim import PROBED, Claim
+from draftsman.store import claim as store
 from draftsman.store.claim import claimable_jobs, keep_from_claims
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
@@ -71,6 +76,116 @@ async def test_a_claim_leaves_the_jobs_that_are_set_aside(
     monkeypatch.setattr(Isolation, "aside", property(lambda _: []))
     claimed = await claim.exchange([], types=["noop"], free=9, ahead=0)
     assert [job.number for job in claimed] == [aside]
+
+
+class Apart:
+    """A claim whose candidates and exchanges are given; an exchange takes the only job left."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        patch: pytest.MonkeyPatch,
+        jobs: Sequence[int],
+        errors: Mapping[int, Exception] | None = None,
+        taken: Sequence[int] = (),
+    ) -> None:
+        self.claim = claim
+        self.jobs = jobs
+        self.errors = errors or {}
+        self.taken = taken
+        self.sizes: list[tuple[int, int]] = []
+        self._kept: Sequence[int] = ()
+        patch.setattr(store, "claimable_jobs", self._candidates)
+        patch.setattr(store, "keep_from_claims", self._keep)
+        patch.setattr(claim, "_exchange", self._exchange)
+
+    async def __call__(self, free: int, ahead: int) -> list[int]:
+        """Claim apart; return the numbers of the jobs."""
+        claimed = await self.claim.claim_apart(["noop"], free, ahead, FIRST)
+        return [job.number for job in claimed]
+
+    async def _candidates(self, *_: object) -> Sequence[int]:
+        return self.jobs
+
+    async def _keep(self, conn: Connection, jobs: Sequence[int]) -> None:
+        self._kept = jobs
+
+    async def _exchange(self, *given: Any) -> list[ClaimedJob]:
+        self.sizes.append(given[2:])
+        (job,) = set(self.jobs) - set(self._kept)
+        if (error := self.errors.get(job)) is not None:
+            raise error
+        return [] if job in self.taken else [ClaimedJob([job, job, 1, "running", "noop"])]
+
+
+FIRST, REFUSAL, OUTAGE = Refused("first"), Refused("no"), DatabaseUnreachable("away")
+
+
+@pytest.mark.parametrize(("free", "ahead", "size"), [(2, 1, (1, 0)), (0, 2, (0, 1))])
+async def test_jobs_are_claimed_one_by_one_until_there_are_enough(
+    claim: Claim, monkeypatch: pytest.MonkeyPatch, free: int, ahead: int, size: tuple[int, int]
+) -> None:
+    apart = Apart(claim, monkeypatch, [1, 2, 3, 4], {1: REFUSAL})
+    assert await apart(free, ahead) == [2, 3]
+    assert apart.sizes == [size] * 3
+    assert claim._isolation.aside == [1]
+
+
+async def test_the_error_of_a_claim_is_raised_unless_single_jobs_explain_it(
+    claim: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await Apart(claim, monkeypatch, [1], {1: REFUSAL})(1, 0) == [], "it is set aside"
+    with pytest.raises(Refused, match="first"):
+        await Apart(claim, monkeypatch, [2, 3], taken=[2, 3])(1, 0)
+    assert await Apart(claim, monkeypatch, [2, 3], taken=[2])(1, 0) == [3]
+    for refused in (PROBED - 1, PROBED):
+        jobs = range(100 * refused, 101 * refused)
+        apart = Apart(claim, monkeypatch, jobs, dict.fromkeys(jobs, REFUSAL))
+        if refused < PROBED:
+            assert await apart(1, 0) == []
+        else:
+            with pytest.raises(Refused, match="first"):
+                await apart(1, 0)
+
+
+async def test_an_outage_leaves_the_jobs_that_were_claimed_before_it(
+    claim: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await Apart(claim, monkeypatch, [1, 2, 3], {2: OUTAGE})(3, 0) == [1]
+    with pytest.raises(DatabaseUnreachable):
+        await Apart(claim, monkeypatch, [1, 2, 3], {1: OUTAGE})(3, 0)
+
+
+@pytest.mark.parametrize(
+    ("two_steps", "done", "free", "sizes"),
+    [
+        (3, 1, 2, [(1, 0, 0), (0, 2, 5)]),
+        (3, 1, 0, [(1, 0, 5)]),
+        (3, 0, 2, [(0, 2, 5)]),
+        (0, 1, 2, [(1, 2, 5)]),
+    ],
+)
+async def test_a_claim_settles_first_only_where_both_are_to_do(
+    claim: Claim,
+    monkeypatch: pytest.MonkeyPatch,
+    two_steps: int,
+    done: int,
+    free: int,
+    sizes: list[tuple[int, int, int]],
+) -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    async def exchange(
+        conn: Connection, done: Sequence[object], *, free: int, ahead: int, **_: object
+    ) -> list[ClaimedJob]:
+        seen.append((len(done), free, ahead))
+        return []
+
+    monkeypatch.setattr(store, "exchange", exchange)
+    claim._in_two_steps = two_steps
+    runs = [(Lease(1, 1, 1), dict[str, Any]())] * done
+    assert await claim.exchange(runs, types=["noop"], free=free, ahead=5) == []
+    assert seen == sizes
 
 
 def test_a_claim_with_a_session_of_its_own_is_otherwise_the_same(make: Factory) -> None:
