@@ -188,6 +188,35 @@ async def test_a_claim_settles_first_only_where_both_are_to_do(
     assert seen == sizes
 
 
+@pytest.mark.parametrize(("claims", "left"), [(True, 2), (False, 0)])
+async def test_claims_are_apart_from_ends_as_long_as_that_finds_jobs(
+    make: Factory, monkeypatch: pytest.MonkeyPatch, claims: bool, left: int
+) -> None:
+    claim = Claim(make.rt.db, make.worker, ("q",), limited=True)
+    claim._in_two_steps = 3
+
+    async def exchange(conn: Connection, done: Sequence[object], **_: object) -> list[ClaimedJob]:
+        return [ClaimedJob([2, 2, 1, "running", "noop"])] if claims and not done else []
+
+    monkeypatch.setattr(store, "exchange", exchange)
+    await claim.exchange([(Lease(1, 1, 1), {})], types=["noop"], free=2, ahead=0)
+    assert claim._in_two_steps == left
+
+
+async def test_a_claim_in_grace_that_cannot_be_started_is_none(
+    claim: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def claimed(*_: object, **__: object) -> tuple[bool, Lease]:
+        return True, Lease(1, 0, 9)
+
+    async def start(leases: Sequence[Lease]) -> list[ClaimedJob]:
+        return []
+
+    monkeypatch.setattr(claim, "_claimed_in_grace", claimed)
+    monkeypatch.setattr(claim, "start", start)
+    assert await claim.continue_in_grace(Lease(1, 1, 7), ends=False) == (False, None)
+
+
 def test_a_claim_with_a_session_of_its_own_is_otherwise_the_same(make: Factory) -> None:
     claim = Claim(make.rt.db, make.worker, ("q",), limited=True, lease=7.0)
     other = claim.with_own_session()
