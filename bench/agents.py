@@ -24,15 +24,15 @@ from bench.report import Figures
 from bench.server import BenchError, session
 from bench.volumes import ME, PEOPLE
 from draftsman import configured
+from draftsman.agent_runs.clones.git import git
 from draftsman.handlers import registry
-from draftsman.handlers.clone.git import git
-from draftsman.handlers.gateway.access import GatewayAccess
-from draftsman.handlers.network_proxy.access import PROXY_PORT, ProxyAccess
-from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
-from draftsman.handlers.sandbox.sandbox_port import SandboxPort
-from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.runtime import Runtime, open_runtime
-from draftsman.services.jobs.submissions import invocation
+from draftsman.sandbox.gateway.access import GatewayAccess
+from draftsman.sandbox.network_proxy.access import PROXY_PORT, ProxyAccess
+from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.sandbox.run_sandbox import open_run_sandbox
+from draftsman.sandbox.sandbox_port import SandboxPort
 from draftsman.settings import AgentSettings, SandboxSettings, Settings
 
 PROGRAM: Final = ("/bin/sh", "-c", "echo started")

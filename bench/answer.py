@@ -13,11 +13,11 @@ from bench.measure import GAP, WARM_SAMPLES, Run, percentiles
 from bench.queue_process import Child
 from bench.report import Figures
 from bench.server import BenchError, session
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.response import Response
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.actor import Actor
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime, open_runtime
-from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings
 
 ME = Actor(Source.CLI, "bench", "bench", owner=True)

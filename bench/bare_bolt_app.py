@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from draftsman_bots.http import bind
+from draftsman_bots.process.http import bind
 
 
 def application() -> Starlette:

@@ -13,7 +13,7 @@ from typing import LiteralString
 from bench.measure import Run, ServerCosts
 from bench.report import Figures
 from bench.server import BenchError, session
-from draftsman.embedded import binaries
+from draftsman.database.embedded import binaries
 
 SECONDS = 3
 ROWS = 1_000_000

@@ -11,12 +11,12 @@ from bench.answer import ME
 from bench.measure import WARM, Run
 from bench.report import Figures
 from bench.server import BenchError, session
-from draftsman.embedded import binaries
+from draftsman.database.embedded import binaries
+from draftsman.database.named_queries import load
+from draftsman.jobs.requests.service.request_rows import row
+from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.runtime import open_runtime
-from draftsman.services.jobs.request_rows import row
-from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings
-from draftsman.store.queries import load
 
 
 async def submit(run: Run) -> Figures:

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from psycopg import AsyncConnection, sql
 
-from draftsman.embedded import EmbeddedServer
+from draftsman.database.embedded import EmbeddedServer
 
 SERVER_URL = "DRAFTSMAN_BENCH_URL"
 IDLE_STOP = 120.0

@@ -14,13 +14,13 @@ from bench.measure import Run, ServerCosts
 from bench.report import Figures
 from bench.server import BenchError, session
 from draftsman import configured
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import ClaimedJob
-from draftsman.domain.schedules.schedule import ScheduleSpec
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.jobs.runs.service.claim import Claim
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, open_runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.services.runs.claim import Claim
+from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.settings import Settings
 
 ME: Final = Actor(Source.CLI, "bench", "bench", owner=True)

@@ -22,12 +22,12 @@ import pytest
 from pydantic import SecretStr
 
 from draftsman import basic_settings
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Connection, Database
+from draftsman.jobs.job import Source
 from draftsman.log import OWN
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
 from tests.support.clock import Clock

@@ -8,21 +8,21 @@ from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.asked_question import AskedQuestion
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done, Snooze
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.response import Response
-from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.outcome import Done, Snooze
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
+from draftsman.jobs.runs.service.claim import CONNECT_TIMEOUT
+from draftsman.jobs.runs.store.claim import exchange
+from draftsman.people.actor import Actor
+from draftsman.questions.answer import Verdict
+from draftsman.questions.asked_question import AskedQuestion
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.services.runs.claim import CONNECT_TIMEOUT
-from draftsman.store import workers
-from draftsman.store.claim import exchange
+from draftsman.worker.registry import store as workers
 from tests.support.races import PooledLine
 from tests.support.waits import until
 

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from draftsman.database.database import Database
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Database
-from tests.core.outbox.rows import LOG, RECEIPT, claim
+from tests.core.deliveries.outbox.rows import LOG, RECEIPT, claim
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import value

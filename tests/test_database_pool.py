@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Connection, Database
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support import database_pool
 from tests.support.database_pool import MAX_IDLE, Databases

@@ -15,10 +15,10 @@ import psutil
 import pytest
 from execnet.gateway_io import popen_bootstrapline
 
-from draftsman.schemas import checker_process
-from draftsman.schemas.checker import SchemaChecker
-from draftsman.shutdown import blocked
-from tests.core.test_schemas import bomb
+from draftsman.json_schemas import checker_process
+from draftsman.json_schemas.checker import SchemaChecker
+from draftsman.processes.shutdown import blocked
+from tests.core.json_schemas.test_schemas import bomb
 from tests.support.cases import cases
 from tests.support.fork_server import NEW_INTERPRETER
 from tests.support.process_report import MODULE

@@ -10,8 +10,8 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from draftsman.handlers.sandbox.confinement import ENVIRONMENT, encode
-from draftsman.handlers.subprocesses.guard import KILL
+from draftsman.sandbox.confinement import ENVIRONMENT, encode
+from draftsman.sandbox.processes.guard import KILL
 from tests.support.guard_forks import GUARD, NEW_GUARD
 
 PLAN: Final[dict[str, Any]] = {

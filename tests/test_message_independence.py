@@ -31,10 +31,10 @@ FILES: Final = {
         "tests/bots/slack/test_render_people.py",
     ),
     "others": (
-        "tests/core/handlers/clone/test_publish.py::test_a_source_that_its_owner_cannot_read_is_reported",
+        "tests/core/agent_runs/clones/test_publish.py::test_a_source_that_its_owner_cannot_read_is_reported",
         "tests/tui/dashboard/test_form.py::test_all_invalid_fields_are_reported_at_once",
         f"{NEW_JOB}::test_form_whose_first_submission_succeeded_creates_no_second_job",
-        "tests/tui/cli/job/test_cancel_and_retry.py::test_several_jobs_are_retried_once_each",
+        "tests/tui/cli/jobs/test_cancel_and_retry.py::test_several_jobs_are_retried_once_each",
         "tests/bots/trello/test_render.py",
         "tests/bots/trello/test_error_text.py",
         "tests/bots/trello/inbound/test_answers.py::test_late_comment_reply_names_the_member_who_answered",

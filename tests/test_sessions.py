@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.store.postgres.database import Database
+from draftsman.database.database import Database
 from tests.support.server import Server
 from tests.support.sessions import IDLE, KEPT, Sessions
 from tests.support.statements import rows, run, value

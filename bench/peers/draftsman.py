@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from bench.peers.peer import About, Probe
-from draftsman import migrate
-from draftsman.domain.job import Source
-from draftsman.domain.outcome import Done, Outcome
-from draftsman.domain.people.actor import Actor
+from draftsman.database import migrate
 from draftsman.handlers.context import RunContext
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.outcome import Done, Outcome
+from draftsman.people.actor import Actor
 from draftsman.runtime import open_runtime
-from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings
 
 ME = Actor(Source.CLI, "bench", "bench", owner=True)

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from draftsman.domain.deliveries.spans import Span, Spans
+from draftsman.people.spans import Span, Spans
 
 ELLIPSIS: Final = "…"
 """The end of truncated text."""

@@ -2,8 +2,8 @@
 
     request ── job ── claim ── run ── question ── answer ── resume ── outcome
 
-Pure decisions are in `domain`, SQL in `store`, transactions in `services`, job types in `handlers`,
-long-running loops in `loops`; `runtime` connects them, and `client` is the API for other programs.
+A package has the rules of a capability, its SQL in `store` and its transactions in `service`;
+`runtime` connects them, and `client` is the API for other programs.
 This package exports the client (`Draftsman`) and the names that a handler needs.
 """
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from draftsman.client import Draftsman
     from draftsman.client.asynchronous import Client
     from draftsman.client.blocking import BlockingClient
-    from draftsman.client.request_fields import Request
-    from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
-    from draftsman.domain.question import Answered, NoAnswer
-    from draftsman.domain.question_spec import Choice
+    from draftsman.client.requests import Request
     from draftsman.errors import Failure
     from draftsman.handlers.context import RunContext
+    from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+    from draftsman.questions.question import Answered, NoAnswer
+    from draftsman.questions.question_spec import Choice
 
     __version__: str
 
@@ -43,19 +43,19 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Answered": "domain.question",
+    "Answered": "questions.question",
     "BlockingClient": "client.blocking",
-    "Cancel": "domain.outcome",
-    "Choice": "domain.question_spec",
+    "Cancel": "jobs.runs.outcome",
+    "Choice": "questions.question_spec",
     "Client": "client.asynchronous",
-    "Done": "domain.outcome",
+    "Done": "jobs.runs.outcome",
     "Draftsman": "client",
     "Failure": "errors",
-    "NoAnswer": "domain.question",
-    "Outcome": "domain.outcome",
-    "Request": "client.request_fields",
+    "NoAnswer": "questions.question",
+    "Outcome": "jobs.runs.outcome",
+    "Request": "client.requests",
     "RunContext": "handlers.context",
-    "Snooze": "domain.outcome",
+    "Snooze": "jobs.runs.outcome",
 }
 
 

@@ -9,38 +9,38 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from draftsman import migrate
-from draftsman.domain.job import Source
-from draftsman.domain.people import quiet_hours
-from draftsman.domain.people.directory import Directory, DirectoryEntry
-from draftsman.domain.people.policy import Person, Policy
+from draftsman.database import migrate
 from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageError
+from draftsman.jobs.job import Source
+from draftsman.people import quiet_hours
+from draftsman.people.directory import Directory, DirectoryEntry
+from draftsman.people.policy import Person, Policy
 
 if TYPE_CHECKING:
-    from draftsman.domain.deliveries.target import Target, Targets
-    from draftsman.domain.people.quiet_hours import InterruptibleHours, QuietHours
-    from draftsman.domain.people.working_hours import Holidays
-    from draftsman.domain.retries.job_limits import JobLimits
-    from draftsman.embedded import EmbeddedServer
+    from draftsman.attention.service.acknowledgments import Acknowledgments
+    from draftsman.attention.service.digests import Digests
+    from draftsman.attention.service.ladder_choices import LadderChoices
+    from draftsman.attention.service.ladders import LadderSweep
+    from draftsman.attention.service.oncall import OnCall
+    from draftsman.attention.service.question_figures import QuestionFigures
+    from draftsman.attention.service.reminders import Reminders
+    from draftsman.database.database import Database
+    from draftsman.database.embedded import EmbeddedServer
+    from draftsman.deliveries.target import Target, Targets
+    from draftsman.jobs.requests.service.request_checks import RequestChecks
+    from draftsman.jobs.requests.service.submissions import Submissions
+    from draftsman.jobs.runs.job_limits import JobLimits
+    from draftsman.jobs.runs.service.settlement import Settlement
+    from draftsman.people.quiet_hours import InterruptibleHours, QuietHours
+    from draftsman.people.service.people import People
+    from draftsman.people.working_hours import Holidays
     from draftsman.ports import Channel
-    from draftsman.services.attention.acknowledgments import Acknowledgments
-    from draftsman.services.attention.digests import Digests
-    from draftsman.services.attention.ladder_choices import LadderChoices
-    from draftsman.services.attention.ladders import LadderSweep
-    from draftsman.services.attention.oncall import OnCall
-    from draftsman.services.attention.question_figures import QuestionFigures
-    from draftsman.services.attention.rules import PermissionRules
-    from draftsman.services.jobs.request_checks import RequestChecks
-    from draftsman.services.jobs.submissions import Submissions
-    from draftsman.services.maintenance.reminders import Reminders
-    from draftsman.services.maintenance.types import TypeSweep
-    from draftsman.services.people import People
-    from draftsman.services.questions import Questions
-    from draftsman.services.runs.settlement import Settlement
-    from draftsman.services.schedules.firing import Firing
-    from draftsman.services.schedules.templates import Templates
+    from draftsman.questions.permission_rules.service import PermissionRules
+    from draftsman.questions.service.questions import Questions
+    from draftsman.queues.service.type_sweep import TypeSweep
+    from draftsman.schedules.service.firing import Firing
+    from draftsman.schedules.service.templates import Templates
     from draftsman.settings import Settings
-    from draftsman.store.postgres.database import Database
 
 PEOPLE_REFRESH: Final = 15.0
 """Seconds after which a long-running process reloads people."""
@@ -88,7 +88,7 @@ def person_hours(settings: Settings, entry: DirectoryEntry) -> InterruptibleHour
     days = entry.holidays or defaults.holidays or quiet_hours.NONE
     if working == days == quiet_hours.NONE:
         return quiet
-    from draftsman.domain.people.working_hours import PersonHours, parse_working_hours
+    from draftsman.people.working_hours import PersonHours, parse_working_hours
 
     shifts = () if working == quiet_hours.NONE else parse_working_hours(working)
     return PersonHours(quiet, shifts, _holidays(settings, days), ZoneInfo(timezone))
@@ -96,8 +96,8 @@ def person_hours(settings: Settings, entry: DirectoryEntry) -> InterruptibleHour
 
 def _holidays(settings: Settings, name: str) -> Holidays | None:
     """Return the holidays of a table; None if this process has no such table."""
-    from draftsman.domain.people.working_hours import Holidays
-    from draftsman.outbound.holiday_calendar import holidays_of
+    from draftsman.attention.calendars.holiday_calendar import holidays_of
+    from draftsman.people.working_hours import Holidays
 
     if name == quiet_hours.NONE or (table := settings.holidays.get(name)) is None:
         return None
@@ -115,9 +115,9 @@ def session_url(settings: Settings, url: str) -> str:
 
 def worker_channels(settings: Settings) -> list[Channel]:
     """Return the channels of a worker: log, webhook and pager."""
-    from draftsman.channels.log_channel import LogChannel
-    from draftsman.channels.pager_channel import PagerChannel
-    from draftsman.channels.webhook_channel import WebhookChannel
+    from draftsman.deliveries.channels.log_channel import LogChannel
+    from draftsman.deliveries.channels.pager_channel import PagerChannel
+    from draftsman.deliveries.channels.webhook_channel import WebhookChannel
 
     sent = settings.notifications
     log = LogChannel(sent.log_file or settings.data_dir / "notifications.jsonl")
@@ -167,8 +167,8 @@ async def refresh_people(people: People, settings: Settings, used: Policy) -> No
 
 def configured_limits(settings: Settings) -> JobLimits:
     """Return the limits of job types, agents and tools; the configuration overrides built-ins."""
-    from draftsman.domain.retries.job_limits import JobLimits, with_limit_changes
-    from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
+    from draftsman.jobs.retry_policy import BUILT_IN, RetryPolicy
+    from draftsman.jobs.runs.job_limits import JobLimits, with_limit_changes
 
     types = dict(BUILT_IN)
     for name, section in settings.types.items():
@@ -189,7 +189,7 @@ def configured_limits(settings: Settings) -> JobLimits:
 
 def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
     """Return the configured notification targets and the fallback; raises ConfigError."""
-    from draftsman.domain.deliveries.target import NONE, Targets, parse
+    from draftsman.deliveries.target import NONE, Targets, parse
 
     notifications = settings.notifications
     try:
@@ -205,7 +205,7 @@ def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
 
 def rules_target(settings: Settings) -> Target | None:
     """Return the target of messages about proposed rules; raises ConfigError."""
-    from draftsman.domain.deliveries.target import parse
+    from draftsman.deliveries.target import parse
 
     if settings.rules.notify is None:
         return None
@@ -224,21 +224,21 @@ def default_quiet_hours(settings: Settings) -> QuietHours | None:
 
 def reminders(settings: Settings, db: Database, policy: Policy) -> Reminders:
     """Return the service that sends reminders."""
-    from draftsman.services.maintenance.reminders import Reminders
+    from draftsman.attention.service.reminders import Reminders
 
     return Reminders(db, policy, default_quiet_hours(settings), settings.sweeps.limit)
 
 
 def ladder_choices(settings: Settings) -> LadderChoices:
     """Return the configured ladders, which are read when a question is asked."""
-    from draftsman.services.attention.ladder_choices import LadderChoices
+    from draftsman.attention.service.ladder_choices import LadderChoices
 
     return LadderChoices(lambda: settings.ladders, lambda: settings.questions.ladders)
 
 
 def oncall(settings: Settings, policy: Policy) -> OnCall:
     """Return the on-call schedules."""
-    from draftsman.services.attention.oncall import OnCall
+    from draftsman.attention.service.oncall import OnCall
 
     timezone = settings.questions.timezone
     return OnCall(lambda: settings.oncall, policy, timezone, lambda: settings.http)
@@ -246,7 +246,7 @@ def oncall(settings: Settings, policy: Policy) -> OnCall:
 
 def ladder_sweep(settings: Settings, db: Database, policy: Policy) -> LadderSweep:
     """Return the service that takes the steps of ladders."""
-    from draftsman.services.attention.ladders import LadderSweep
+    from draftsman.attention.service.ladders import LadderSweep
 
     return LadderSweep(db, policy, oncall(settings, policy), settings.sweeps.limit)
 
@@ -260,14 +260,14 @@ def firing(
     submissions: Submissions,
 ) -> Firing:
     """Return the service that submits the jobs of schedules."""
-    from draftsman.services.schedules.firing import Firing
+    from draftsman.schedules.service.firing import Firing
 
     return Firing(db, policy, settings, templates, checks, submissions)
 
 
 def type_sweep(settings: Settings, db: Database, settlement: Settlement) -> TypeSweep:
     """Return the sweep for types without a worker."""
-    from draftsman.services.maintenance.types import TypeSweep
+    from draftsman.queues.service.type_sweep import TypeSweep
 
     failing = [name for name, type in settings.types.items() if type.unhandled == "fail"]
     return TypeSweep(db, settlement, settings.worker.lease, failing)
@@ -295,7 +295,7 @@ async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[
 
 def server(settings: Settings) -> EmbeddedServer:
     """Return the embedded server of the configuration."""
-    from draftsman.embedded import EmbeddedServer
+    from draftsman.database.embedded import EmbeddedServer
 
     return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)
 
@@ -315,21 +315,21 @@ class AttentionServices:
     @cached_property
     def acknowledgments(self) -> Acknowledgments:
         """Acknowledgments and snoozes of questions."""
-        from draftsman.services.attention.acknowledgments import Acknowledgments
+        from draftsman.attention.service.acknowledgments import Acknowledgments
 
         return Acknowledgments(self.db, self.policy, self.questions)
 
     @cached_property
     def figures(self) -> QuestionFigures:
         """Views of questions, and figures of people's time."""
-        from draftsman.services.attention.question_figures import QuestionFigures
+        from draftsman.attention.service.question_figures import QuestionFigures
 
         return QuestionFigures(self.db, self.policy, default_quiet_hours(self.settings))
 
     @cached_property
     def digests(self) -> Digests:
         """Digests of questions."""
-        from draftsman.services.attention.digests import Digests
+        from draftsman.attention.service.digests import Digests
 
         used = self.settings.questions.timezone, self.settings.sweeps.limit
         return Digests(self.db, self.policy, *used)
@@ -337,7 +337,7 @@ class AttentionServices:
     @cached_property
     def rules(self) -> PermissionRules:
         """Permission rules."""
-        from draftsman.services.attention.rules import PermissionRules
+        from draftsman.questions.permission_rules.service import PermissionRules
 
         used, target = self.settings.rules, rules_target(self.settings)
         return PermissionRules(self.db, self.policy, used.propose_after, used.expires_in, target)

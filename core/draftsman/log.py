@@ -1,6 +1,6 @@
 """Logging: one line per record, with known fields and without secrets.
 
-    2026-01-02T03:04:05.678Z info draftsman.loops.worker claimed job=D-142 run=2 queue=default
+    2026-01-02T03:04:05.678Z info draftsman.worker.worker claimed job=D-142 run=2 queue=default
 
 `setup` configures the standard library's logging once per process; all other modules use
 `logging.getLogger(__name__)` and `extra=keys(job=…)`. An exception becomes `error="Type: text"`;

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from draftsman.domain.deliveries.delivery import ChannelName, File, Message, RateLimit, SendResult
-from draftsman.domain.forges.checks import CommitCheck
-from draftsman.domain.forges.forge_event import ForgeEvent, Labeling
-from draftsman.domain.forges.project import Project
-from draftsman.domain.forges.pull_request import (
+from draftsman.deliveries.delivery import ChannelName, File, Message, RateLimit, SendResult
+from draftsman.errors import Failure
+from draftsman.forges.checks import CommitCheck
+from draftsman.forges.forge_event import ForgeEvent, Labeling
+from draftsman.forges.project import Project
+from draftsman.forges.pull_request import (
     Account,
     Comment,
     CommitStatus,
@@ -20,12 +21,11 @@ from draftsman.domain.forges.pull_request import (
     PullRequestText,
     TextLimits,
 )
-from draftsman.domain.run import Lease
-from draftsman.errors import Failure
+from draftsman.jobs.runs.run import Lease
 
 
 class Channel(Protocol):
-    """A way to reach people. `tests/core/channels/channel_contract.py` is its contract.
+    """A way to reach people. `tests/core/deliveries/channels/channel_contract.py` is its contract.
 
     A call returns its outcome and raises nothing: a Receipt; an Unconfirmed when the message may
     have arrived; or a Failure, translated from the foreign error, when it did not.
@@ -117,7 +117,7 @@ class Discussion(Protocol):
 
 
 class Forge(Protocol):
-    """A repository on a forge. `tests/core/forges/contract.py` is its contract.
+    """A repository on a forge. `tests/core/forges/api_contract.py` is its contract.
 
     Each call raises Failure with origin `forge` or `http`, with the status and `retry_after` of the
     response; MissingSecret without a token on this worker.

@@ -13,54 +13,55 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from draftsman import configured, migrate, version
+from draftsman import configured, version
 from draftsman.basic_settings import BasicSettings
-from draftsman.domain.ids import new_id
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.policy import Policy
-from draftsman.host import login
-from draftsman.store.postgres.database import Database
+from draftsman.database import migrate
+from draftsman.database.database import Database
+from draftsman.ids import new_id
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy
+from draftsman.processes.host import login
 
 if TYPE_CHECKING:
-    from draftsman.domain.deliveries.target import Target, Targets
-    from draftsman.domain.retries.job_limits import JobLimits
+    from draftsman.costs.service.budgets import Budgets
+    from draftsman.costs.service.model_calls import ModelCalls
+    from draftsman.database.notification_listener import NotificationListener
+    from draftsman.deliveries.dispatcher import DeliveryDispatcher
+    from draftsman.deliveries.process import DeliveryProcess
+    from draftsman.deliveries.service.delivery_sender import DeliverySender
+    from draftsman.deliveries.service.outbox import Outbox
+    from draftsman.deliveries.service.threads import Threads
+    from draftsman.deliveries.target import Target, Targets
+    from draftsman.events.service.archives import Archives
+    from draftsman.forges.service.forge_events import ForgeEvents
     from draftsman.handlers.registry import Handler
-    from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
-    from draftsman.loops.delivery_process import DeliveryProcess
-    from draftsman.loops.notification_listener import NotificationListener
-    from draftsman.loops.worker_process import WorkerProcess
+    from draftsman.jobs.control.service.bulk_retry import BulkRetry
+    from draftsman.jobs.control.service.control import JobControl
+    from draftsman.jobs.control.service.messages import JobMessages
+    from draftsman.jobs.details.service.read_model import ReadModel
+    from draftsman.jobs.pending_decisions.service import PendingDecisions
+    from draftsman.jobs.requests.service.attachments import Attachments
+    from draftsman.jobs.requests.service.request_checks import RequestChecks
+    from draftsman.jobs.requests.service.submissions import Submissions
+    from draftsman.jobs.runs.job_limits import JobLimits
+    from draftsman.jobs.runs.service.checkpoints import Checkpoints
+    from draftsman.jobs.runs.service.claim import Claim
+    from draftsman.jobs.runs.service.settlement import Settlement
+    from draftsman.json_schemas.checker import SchemaChecker
+    from draftsman.people.service.people import People
     from draftsman.ports import Channel
-    from draftsman.schemas.checker import SchemaChecker
-    from draftsman.services.budgets import Budgets
-    from draftsman.services.deliveries.delivery_sender import DeliverySender
-    from draftsman.services.deliveries.outbox import Outbox
-    from draftsman.services.forges.forge_events import ForgeEvents
-    from draftsman.services.jobs.attachments import Attachments
-    from draftsman.services.jobs.bulk_retry import BulkRetry
-    from draftsman.services.jobs.job_control import JobControl
-    from draftsman.services.jobs.job_messages import JobMessages
-    from draftsman.services.jobs.read_model import ReadModel
-    from draftsman.services.jobs.request_checks import RequestChecks
-    from draftsman.services.jobs.submissions import Submissions
-    from draftsman.services.jobs.workflows import Workflows
-    from draftsman.services.maintenance.archives import Archives
-    from draftsman.services.maintenance.sweeps import Sweeps
-    from draftsman.services.pending_decisions import PendingDecisions
-    from draftsman.services.people import People
-    from draftsman.services.questions import Questions
-    from draftsman.services.queue_reservations import Reservations
-    from draftsman.services.queues import Queues
-    from draftsman.services.repos import Repos
-    from draftsman.services.runs.checkpoints import Checkpoints
-    from draftsman.services.runs.claim import Claim
-    from draftsman.services.runs.model_calls import ModelCalls
-    from draftsman.services.runs.settlement import Settlement
-    from draftsman.services.schedules.schedules import Schedules
-    from draftsman.services.schedules.templates import Templates
-    from draftsman.services.threads import Threads
-    from draftsman.services.trello_boards import TrelloBoards
+    from draftsman.questions.service.questions import Questions
+    from draftsman.queues.service.queues import Queues
+    from draftsman.queues.service.reservations import Reservations
+    from draftsman.repos.service import Repos
+    from draftsman.schedules.service.schedules import Schedules
+    from draftsman.schedules.service.templates import Templates
     from draftsman.settings import Settings
+    from draftsman.trello.service.boards import TrelloBoards
+    from draftsman.worker.service import Sweeps
+    from draftsman.worker.worker_process import WorkerProcess
+    from draftsman.workflows.service.workflows import Workflows
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Runtime(configured.AttentionServices):
     @cached_property
     def submissions(self) -> Submissions:
         """Submission of jobs."""
-        from draftsman.services.jobs.submissions import Submissions
+        from draftsman.jobs.requests.service.submissions import Submissions
 
         used = self.db, self.policy, self.limits, self.targets[0]
         return Submissions(*used, lambda types: self.request_checks.type_warnings(types))
@@ -93,7 +94,7 @@ class Runtime(configured.AttentionServices):
     @cached_property
     def request_checks(self) -> RequestChecks:
         """Checks of requests before their submission."""
-        from draftsman.services.jobs.request_checks import RequestChecks
+        from draftsman.jobs.requests.service.request_checks import RequestChecks
 
         used = self.settings, self.repos, self.read_model, lambda: self.queues
         return RequestChecks(*used, embedded=self.embedded)
@@ -101,7 +102,7 @@ class Runtime(configured.AttentionServices):
     @cached_property
     def questions(self) -> Questions:
         """Questions and answers."""
-        from draftsman.services.questions import Questions
+        from draftsman.questions.service.questions import Questions
 
         asked, ladders = self.settings.questions, configured.ladder_choices(self.settings)
         return Questions(self.db, self.policy, asked.expires_in, asked.escalate_to, ladders)
@@ -109,70 +110,70 @@ class Runtime(configured.AttentionServices):
     @cached_property
     def job_control(self) -> JobControl:
         """Cancel and retry of jobs."""
-        from draftsman.services.jobs.job_control import JobControl
+        from draftsman.jobs.control.service.control import JobControl
 
         return JobControl(self.db, self.policy)
 
     @cached_property
     def pending_decisions(self) -> PendingDecisions:
         """Answers, decisions and cancels in their undo window."""
-        from draftsman.services.pending_decisions import PendingDecisions
+        from draftsman.jobs.pending_decisions.service import PendingDecisions
 
         return PendingDecisions(self.db, self.policy, self.questions, self.job_control)
 
     @cached_property
     def messages(self) -> JobMessages:
         """Messages of people to the agents of jobs."""
-        from draftsman.services.jobs.job_messages import JobMessages
+        from draftsman.jobs.control.service.messages import JobMessages
 
         return JobMessages(self.db, self.policy)
 
     @cached_property
     def attachments(self) -> Attachments:
         """Files that people sent with requests and messages."""
-        from draftsman.services.jobs.attachments import Attachments
+        from draftsman.jobs.requests.service.attachments import Attachments
 
         return Attachments(self.db)
 
     @cached_property
     def read_model(self) -> ReadModel:
         """Queries of jobs, events and workers."""
-        from draftsman.services.jobs.read_model import ReadModel
+        from draftsman.jobs.details.service.read_model import ReadModel
 
         return ReadModel(self.db, self.settings.worker.lease)
 
     @cached_property
     def workflows(self) -> Workflows:
         """Jobs that wait for other jobs."""
-        from draftsman.services.jobs.workflows import Workflows
+        from draftsman.workflows.service.workflows import Workflows
 
         return Workflows(self.db, lambda: self.limits, lambda: self.repos)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
         """Checkpoints, steps, artifacts and logs of runs."""
-        from draftsman.services.runs.checkpoints import Checkpoints
+        from draftsman.jobs.runs.service.checkpoints import Checkpoints
 
         return Checkpoints(self.db)
 
     @cached_property
     def model_calls(self) -> ModelCalls:
         """Money and tokens of model calls."""
-        from draftsman.services.runs.model_calls import ModelCalls
+        from draftsman.costs.service.model_calls import ModelCalls
 
         return ModelCalls(self.db)
 
     @cached_property
     def settlement(self) -> Settlement:
         """Ends of runs."""
-        from draftsman.services.runs.settlement import Settlement
+        from draftsman.jobs.runs.service.settlement import Settlement
 
         return Settlement(self.db, self.limits)
 
     @cached_property
     def archives(self) -> Archives:
         """Archived months of events."""
-        from draftsman.services.maintenance.archives import Archives
+        from draftsman.events.service.archives import Archives
 
         kept, limit = self.settings.retention, self.settings.sweeps.limit
         folder = kept.archive_dir or self.settings.data_dir / "archive"
@@ -181,7 +182,7 @@ class Runtime(configured.AttentionServices):
     @cached_property
     def sweeps(self) -> Sweeps:
         """Maintenance of the leader."""
-        from draftsman.services.maintenance.sweeps import Sweeps
+        from draftsman.worker.service import Sweeps
 
         used = self.settings, self.db, self.policy
         services = self.templates, self.request_checks, self.submissions
@@ -196,35 +197,35 @@ class Runtime(configured.AttentionServices):
     @cached_property
     def budgets(self) -> Budgets:
         """Budgets with their use, and costs."""
-        from draftsman.services.budgets import Budgets
+        from draftsman.costs.service.budgets import Budgets
 
         return Budgets(self.db, self.settings.budgets.rules())
 
     @cached_property
     def queues(self) -> Queues:
         """Queues and their pauses."""
-        from draftsman.services.queues import Queues
+        from draftsman.queues.service.queues import Queues
 
         return Queues(self.db, self.policy, self.settings.worker.lease)
 
     @cached_property
     def reservations(self) -> Reservations:
         """Jobs that reserve their queue."""
-        from draftsman.services.queue_reservations import Reservations
+        from draftsman.queues.service.reservations import Reservations
 
         return Reservations(self.db, self.policy, self.submissions)
 
     @cached_property
     def bulk_retry(self) -> BulkRetry:
         """Retry of all jobs that match a filter."""
-        from draftsman.services.jobs.bulk_retry import BulkRetry
+        from draftsman.jobs.control.service.bulk_retry import BulkRetry
 
         return BulkRetry(self.db, self.job_control)
 
     @cached_property
     def outbox(self) -> Outbox:
         """Queries and redelivery of messages."""
-        from draftsman.services.deliveries.outbox import Outbox
+        from draftsman.deliveries.service.outbox import Outbox
 
         def check(target: Target) -> None:
             self.targets[0].check(target)
@@ -234,56 +235,56 @@ class Runtime(configured.AttentionServices):
     @cached_property
     def delivery_sender(self) -> DeliverySender:
         """Claims and results of deliveries."""
-        from draftsman.services.deliveries.delivery_sender import DeliverySender
+        from draftsman.deliveries.service.delivery_sender import DeliverySender
 
         return DeliverySender(self.db, self.settings.notifications, self.targets[1], self.policy)
 
     @cached_property
     def threads(self) -> Threads:
         """Threads of chat and the jobs that they are about."""
-        from draftsman.services.threads import Threads
+        from draftsman.deliveries.service.threads import Threads
 
         return Threads(self.db)
 
     @cached_property
     def people(self) -> People:
         """People and their linked identities."""
-        from draftsman.services.people import People
+        from draftsman.people.service.people import People
 
         return People(self.db, self.policy)
 
     @cached_property
     def boards(self) -> TrelloBoards:
         """Trello boards and their label episodes."""
-        from draftsman.services.trello_boards import TrelloBoards
+        from draftsman.trello.service.boards import TrelloBoards
 
         return TrelloBoards(self.db, self.policy)
 
     @cached_property
     def forge_events(self) -> ForgeEvents:
         """Events of forges, and follow-ups on pull requests."""
-        from draftsman.services.forges.forge_events import ForgeEvents
+        from draftsman.forges.service.forge_events import ForgeEvents
 
         return ForgeEvents(self.db)
 
     @cached_property
     def repos(self) -> Repos:
         """Repositories, their labels and profiles."""
-        from draftsman.services.repos import Repos
+        from draftsman.repos.service import Repos
 
         return Repos(self.db, self.policy)
 
     @cached_property
     def templates(self) -> Templates:
         """Templates of jobs."""
-        from draftsman.services.schedules.templates import Templates
+        from draftsman.schedules.service.templates import Templates
 
         return Templates(self.db, self.policy, self.settings, self.request_checks)
 
     @cached_property
     def schedules(self) -> Schedules:
         """Schedules of jobs."""
-        from draftsman.services.schedules.schedules import Schedules
+        from draftsman.schedules.service.schedules import Schedules
 
         services = self.templates, self.request_checks, self.submissions
         return Schedules(self.db, self.policy, self.settings, *services)
@@ -291,13 +292,13 @@ class Runtime(configured.AttentionServices):
     @cached_property
     def schemas(self) -> SchemaChecker:
         """Checks of JSON Schema in a child process."""
-        from draftsman.schemas.checker import SchemaChecker
+        from draftsman.json_schemas.checker import SchemaChecker
 
         return SchemaChecker()
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claim service of a worker."""
-        from draftsman.services.runs.claim import Claim
+        from draftsman.jobs.runs.service.claim import Claim
 
         return Claim(
             self.db,
@@ -316,8 +317,8 @@ class Runtime(configured.AttentionServices):
         leader: bool = True,
     ) -> WorkerProcess:
         """Return a worker with its loops for this process."""
-        from draftsman.loops.execution import WorkerServices
-        from draftsman.loops.worker_process import WorkerProcess
+        from draftsman.worker.execution import WorkerServices
+        from draftsman.worker.worker_process import WorkerProcess
 
         worker, served_queues = new_id(), queues or self.settings.worker.queues
         claim, revive = self.claim(worker, served_queues), self.revive if self.embedded else None
@@ -339,21 +340,21 @@ class Runtime(configured.AttentionServices):
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
     ) -> DeliveryDispatcher:
         """Return the dispatcher of these channels; `sender` returns the key of its session lock."""
-        from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
+        from draftsman.deliveries.dispatcher import DeliveryDispatcher
 
         used = channels, self.settings.notifications, sender
         return DeliveryDispatcher(self.delivery_sender, *used)
 
     def delivery_process(self, channels: Sequence[Channel]) -> DeliveryProcess:
         """Return the delivery process of these channels, for a process without a worker."""
-        from draftsman.loops.delivery_process import DeliveryProcess
+        from draftsman.deliveries.process import DeliveryProcess
 
         used = self.settings.notifications, self.db
         return DeliveryProcess(self.delivery_sender, channels, *used)
 
     def listener(self, on_notification: Callable[[str, str], None]) -> NotificationListener:
         """Return a listener that passes channel and payload of each notification."""
-        from draftsman.loops.notification_listener import NotificationListener
+        from draftsman.database.notification_listener import NotificationListener
 
         return NotificationListener(self.db, on_notification)
 

@@ -16,12 +16,17 @@ from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
 
-from draftsman.domain.answer import check_kind, fails_job, parse_answer
-from draftsman.domain.asked_question import AskedQuestion
-from draftsman.domain.budgets import BudgetState
-from draftsman.domain.ids import new_id
-from draftsman.domain.job import Mode, Source
-from draftsman.domain.outcome import (
+from draftsman.costs.budgets import BudgetState
+from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted
+from draftsman.handlers.context import RunContext, interrupt_by, worker_run
+from draftsman.handlers.registry import Handler
+from draftsman.handlers.run_services import RunServices
+from draftsman.ids import new_id
+from draftsman.jobs.job import Mode, Source
+from draftsman.jobs.read_models import Step
+from draftsman.jobs.requests.attachments import AttachedFile, JobAttachment
+from draftsman.jobs.reserved_names import Owner
+from draftsman.jobs.runs.outcome import (
     Outcome,
     Parked,
     Snooze,
@@ -29,21 +34,16 @@ from draftsman.domain.outcome import (
     unasked_text,
     validate_result,
 )
-from draftsman.domain.question import OnExpire, Question, QuestionStatus, Resolution
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.read_models import Step
-from draftsman.domain.requests.attachments import AttachedFile, JobAttachment
-from draftsman.domain.reserved_names import Owner
-from draftsman.domain.response import Response
-from draftsman.domain.run import ClaimedJob, Lease
-from draftsman.domain.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, clean_within_limit
-from draftsman.domain.workflows.dependencies import Parent
-from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted
-from draftsman.handlers.context import RunContext, interrupt_by, worker_run
-from draftsman.handlers.registry import Handler
-from draftsman.handlers.run_services import RunServices
-from draftsman.schemas.checker import SchemaChecker
+from draftsman.jobs.runs.run import ClaimedJob, Lease
+from draftsman.json_schemas.checker import SchemaChecker
+from draftsman.questions.answer import check_kind, fails_job, parse_answer
+from draftsman.questions.asked_question import AskedQuestion
+from draftsman.questions.question import OnExpire, Question, QuestionStatus, Resolution
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
 from draftsman.settings import Settings
+from draftsman.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, clean_within_limit
+from draftsman.workflows.dependencies import Parent
 
 RUNS: Final = 1000
 """Maximum number of runs of a handler."""

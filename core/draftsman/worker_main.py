@@ -6,14 +6,14 @@ import logging
 import os
 from contextlib import AsyncExitStack
 
-from draftsman import migrate
+from draftsman.database import migrate
 from draftsman.handlers import registry
-from draftsman.hardening import deny_inspection
-from draftsman.loops.health_server import WorkerHealth, serve_health
-from draftsman.loops.watchdog import Watchdog
+from draftsman.processes.hardening import deny_inspection
+from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
-from draftsman.shutdown import shutdown_signals
+from draftsman.worker.health_server import WorkerHealth, serve_health
+from draftsman.worker.watchdog import Watchdog
 
 _log = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 
 
 def actor_for(name: str) -> Actor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from draftsman.embedded import EmbeddedServer
+from draftsman.database.embedded import EmbeddedServer
 from draftsman_soak.fault_injection import cut_connections, shift_clock
 from draftsman_soak.ledger import retry_until_reachable
 

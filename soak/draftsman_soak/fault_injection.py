@@ -12,7 +12,7 @@ from typing import Final
 
 import psycopg
 
-from draftsman.embedded import EmbeddedServer
+from draftsman.database.embedded import EmbeddedServer
 from draftsman.errors import DatabaseUnreachable
 
 CONNECT_TIMEOUT: Final = 5

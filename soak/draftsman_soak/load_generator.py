@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.domain.job import TERMINAL
-from draftsman.domain.requests.invocation import Invocation
+from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
 from draftsman_soak.actors import actor_for
 from draftsman_soak.ledger import Ledger, retry_until_reachable
 from draftsman_soak.seed_config import KEYS, PEOPLE, PREFIX

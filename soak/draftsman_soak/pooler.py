@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from draftsman.embedded import EmbeddedServer
+from draftsman.database.embedded import EmbeddedServer
 from draftsman_soak.silent_network import LOOPBACK, SilentNetwork
 
 PROGRAM: Final = "/usr/sbin/pgbouncer"

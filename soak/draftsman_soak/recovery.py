@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from draftsman.domain.job import TERMINAL
+from draftsman.jobs.job import TERMINAL
 from draftsman_soak.final_state import JobRecord, RecordedEvent
 from draftsman_soak.ledger import Fault
 

@@ -14,7 +14,7 @@ from typing import Final
 import psutil
 
 from draftsman import settings
-from draftsman.embedded import EmbeddedServer
+from draftsman.database.embedded import EmbeddedServer
 from draftsman.errors import Refused
 from draftsman_soak.handlers import RARE, TYPES
 from draftsman_soak.seed_config import configuration

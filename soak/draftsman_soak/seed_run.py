@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from draftsman.domain.job import TERMINAL, Status
+from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.errors import DraftsmanError
-from draftsman.handlers.clone.sample_repo import make_sample_repo
+from draftsman.jobs.job import TERMINAL, Status
 from draftsman.runtime import Runtime, open_runtime
 from draftsman_soak.database_clock import DatabaseClock
 from draftsman_soak.fault_injection import prepare_refusals

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from draftsman.embedded import EmbeddedServer
+from draftsman.database.embedded import EmbeddedServer
 
 CHUNK: Final = 64 * 1024
 LOOPBACK: Final = "127.0.0.1"

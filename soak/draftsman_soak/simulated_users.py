@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.job import Status
-from draftsman.domain.question import Question, QuestionKind
-from draftsman.domain.response import Response
 from draftsman.errors import DatabaseUnreachable, LostRace, Refused
+from draftsman.jobs.job import Status
+from draftsman.questions.answer import Verdict
+from draftsman.questions.question import Question, QuestionKind
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_soak.actors import actor_for
 from draftsman_soak.ledger import Ledger, SubmittedAnswer, retry_until_reachable

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from draftsman.domain.job import TERMINAL, Status
+from draftsman.jobs.job import TERMINAL, Status
 from draftsman_soak.final_state import FinalState, JobRecord, RecordedQuestion
 from draftsman_soak.handlers import MARK
 from draftsman_soak.ledger import Ledger, SubmittedAnswer

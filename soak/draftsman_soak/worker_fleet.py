@@ -19,13 +19,13 @@ from typing import Final
 
 import psutil
 
-from draftsman.shutdown import blocked
+from draftsman.processes.shutdown import blocked
 from draftsman_soak.host_clock import HostClock
 from draftsman_soak.ledger import Ledger
 from draftsman_soak.pooler import Pooler
 from draftsman_soak.seed_environment import TEMPORARY, SeedEnvironment
 from draftsman_soak.silent_network import SilentNetwork
-from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND
+from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND
 
 WATCH: Final = 0.3
 """Seconds between two checks for exited workers."""
@@ -125,7 +125,7 @@ class WorkerSlot:
         with contextlib.suppress(psutil.Error):
             worker = self.worker()
             for guard in worker.children() if worker else ():
-                if any("draftsman.handlers.subprocesses.guard" in word for word in guard.cmdline()):
+                if any("draftsman.sandbox.processes.guard" in word for word in guard.cmdline()):
                     agents += guard.children()
         return agents
 

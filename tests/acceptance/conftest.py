@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.processes import DEADLINE, Installation
-from tests.core.loops import workers
+from tests.core.worker import workers
 from tests.support import waits
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from tests.core.loops.agent_jobs import PRELUDE
+from tests.core.worker.agent_jobs import PRELUDE
 from tests.support.fork_server import CONTROLLING_TERMINAL, children
 from tests.support.waits import until
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from draftsman.domain.job import Status
-from draftsman.domain.people.actor import Actor
+from draftsman.jobs.job import Status
+from draftsman.people.actor import Actor
 from draftsman_bots.slack import ids
 from tests.acceptance.story_processes import (
     FILE,
@@ -21,7 +21,7 @@ from tests.acceptance.story_processes import (
     command_of,
     shown,
 )
-from tests.core.loops.agent_jobs import git
+from tests.core.worker.agent_jobs import git
 from tests.support.waits import until
 
 

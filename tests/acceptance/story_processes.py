@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.trello.board import BoardConfig, LabelRule
+from draftsman.database.database import Connection
+from draftsman.jobs.job import TERMINAL, Status
+from draftsman.people.actor import Actor
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
+from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman_bots.slack import ids
 from tests.acceptance.processes import Installation, Process
-from tests.core.forges.contract import forge_repository
+from tests.core.forges.api_contract import forge_repository
 from tests.support.forges.conversation import SECRET, Payloads, deliver, github_webhook
 from tests.support.forges.github import FakeGitHub
 from tests.support.slack import FakeSlack

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.acceptance.processes import Installation
-from tests.core.handlers.builtin.web_jobs import SECRET
-from tests.core.loops.workers import wait_for_end, wait_for_status
+from tests.core.handlers.job_types.web_jobs import SECRET
+from tests.core.worker.workers import wait_for_end, wait_for_status
 from tests.factories import Factory
 from tests.support.faulty_server import FaultyServer, web
 from tests.support.waits import until, wait_blocked

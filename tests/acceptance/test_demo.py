@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.handlers.clone.sample_repo import make_sample_repo
+from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from draftsman_tui.cli.process.demo_text import next_steps
+from draftsman_tui.cli.demo.text import next_steps
 from tests.acceptance.processes import Installation
-from tests.core.loops.agent_jobs import contents, git
-from tests.core.loops.workers import event_kinds
+from tests.core.worker.agent_jobs import contents, git
+from tests.core.worker.workers import event_kinds
 from tests.factories import Factory
 
 
@@ -124,7 +124,7 @@ async def test_next_steps_name_no_changes_if_there_are_none(make: Factory, rt: R
 
 
 @pytest.mark.slow(
-    fast="tests/core/handlers/clone/test_publish.py::test_publishing_adds_objects_and_the_branch_and_nothing_else"
+    fast="tests/core/agent_runs/clones/test_publish.py::test_publishing_adds_objects_and_the_branch_and_nothing_else"
 )
 async def test_the_users_own_repository_gets_the_branch_and_nothing_else(
     installation: Installation, rt: Runtime, tmp_path: Path

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.events.service.archive_file import check_archive
+from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.services.maintenance.archive_file import check_archive
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Connection
 from tests.acceptance import kill_at_call
 from tests.acceptance.processes import Installation
 from tests.factories import Factory

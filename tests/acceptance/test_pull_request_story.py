@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Connection
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.acceptance.processes import Installation
 from tests.acceptance.pull_request_story import label_to_merge
 from tests.acceptance.story_processes import WORDS, Story, command_of, services
@@ -22,7 +22,7 @@ EVERY = 7
 
 
 @pytest.mark.slow(
-    fast="tests/core/follow_ups/test_follow_ups.py"
+    fast="tests/core/forges/follow_ups/test_follow_ups.py"
     "::test_a_pull_request_is_followed_up_to_its_approved_merge"
 )
 async def test_a_label_is_merged_although_all_processes_are_killed(

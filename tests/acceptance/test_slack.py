@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from draftsman.handlers.clone.sample_repo import make_sample_repo
+from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.acceptance.processes import DEADLINE, Installation, Process
-from tests.core.loops.agent_jobs import git
+from tests.core.worker.agent_jobs import git
 from tests.support.slack import FakeSlack
 from tests.support.slack.event_delivery import Ack
 from tests.support.statements import rows

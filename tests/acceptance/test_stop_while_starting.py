@@ -20,7 +20,7 @@ from typing import Final, Protocol
 import psutil
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import Installation, Process
 from tests.acceptance.soak_runs import NOT_THERE, PATIENCE, left
@@ -36,13 +36,13 @@ Stage = tuple[str, signal.Signals]
 """`module:function`, or `module:<module>` for its import, and the signal sent there."""
 WORKER: Final[list[Stage]] = [
     ("click:<module>", INT),
-    ("draftsman_tui.cli.process.serve:<module>", TERM),
+    ("draftsman_tui.cli.processes.serve:<module>", TERM),
     ("draftsman.handlers.registry:load", HUP),
-    ("draftsman.store.postgres.database:Database.open", INT),
-    ("draftsman.store.postgres.schema:applied", TERM),
-    ("draftsman.loops.worker_process:WorkerProcess.run", HUP),
-    ("draftsman.handlers.clone.clone_cleanup:remove_stale_clones", INT),
-    ("draftsman.loops.leader:Leader.run", TERM),
+    ("draftsman.database.database:Database.open", INT),
+    ("draftsman.database.schema:applied", TERM),
+    ("draftsman.worker.worker_process:WorkerProcess.run", HUP),
+    ("draftsman.agent_runs.clones.clone_cleanup:remove_stale_clones", INT),
+    ("draftsman.worker.leader:Leader.run", TERM),
 ]
 BOTS: Final[list[Stage]] = [
     (f"draftsman_bots.{chat}.{stage}", number)
@@ -55,44 +55,44 @@ BOTS: Final[list[Stage]] = [
     )
 ]
 UP: Final[list[Stage]] = [
-    ("draftsman.migrate:check_compatible", INT),
-    ("draftsman_tui.cli.process.supervisor:Supervisor.run", TERM),
-    ("draftsman_tui.cli.process.supervisor:Child.run", HUP),
-    ("draftsman_tui.cli.process.supervisor:Child._run_once", TERM),
+    ("draftsman.database.migrate:check_compatible", INT),
+    ("draftsman_tui.cli.processes.supervisor:Supervisor.run", TERM),
+    ("draftsman_tui.cli.processes.supervisor:Child.run", HUP),
+    ("draftsman_tui.cli.processes.supervisor:Child._run_once", TERM),
 ]
 UP_ON_TERMINAL: Final[list[Stage]] = [
-    ("draftsman.migrate:check_compatible", HUP),
-    ("draftsman_tui.cli.process.supervisor_handle:start_supervisor", INT),
-    ("draftsman.store.postgres.database:Database.open", TERM),
-    ("draftsman_tui.cli.process.foreground:Foreground._show_dashboard", TERM),
+    ("draftsman.database.migrate:check_compatible", HUP),
+    ("draftsman_tui.cli.processes.supervisor_handle:start_supervisor", INT),
+    ("draftsman.database.database:Database.open", TERM),
+    ("draftsman_tui.cli.processes.foreground:Foreground._show_dashboard", TERM),
     ("textual.app:App.run_async", TERM),
 ]
 DASHBOARD: Final[list[Stage]] = [
     ("textual:<module>", HUP),
-    ("draftsman.store.postgres.database:Database.open", INT),
-    ("draftsman_tui.cli.process.dashboard:create_dashboard", TERM),
+    ("draftsman.database.database:Database.open", INT),
+    ("draftsman_tui.cli.processes.dashboard:create_dashboard", TERM),
     ("textual.app:App.run_async", INT),
     ("textual.app:App._init_mode", TERM),
 ]
 WEB: Final[list[Stage]] = [
-    ("draftsman.store.postgres.database:Database.open", HUP),
+    ("draftsman.database.database:Database.open", HUP),
     ("draftsman_tui.dashboard.web.server:Web.serving", INT),
     ("draftsman_tui.dashboard.web.server:Web._listen", TERM),
 ]
 DEMO: Final[list[Stage]] = [
-    ("draftsman.handlers.clone.sample_repo:make_sample_repo", INT),
-    ("draftsman.services.jobs.submissions:Submissions.submit", TERM),
-    ("draftsman_tui.cli.process.demo:Demo._start_worker", HUP),
+    ("draftsman.agent_runs.clones.sample_repo:make_sample_repo", INT),
+    ("draftsman.jobs.requests.service.submissions:Submissions.submit", TERM),
+    ("draftsman_tui.cli.demo.demo:Demo._start_worker", HUP),
 ]
 SOAK: Final[list[Stage]] = [
     ("draftsman_soak.seed_environment:<module>", HUP),
-    ("draftsman.embedded.cluster:_create", INT),
-    ("draftsman.embedded.cluster:_launch", TERM),
+    ("draftsman.database.embedded.cluster:_create", INT),
+    ("draftsman.database.embedded.cluster:_launch", TERM),
 ]
 WAIT: Final[list[Stage]] = [
     ("click:<module>", TERM),
     ("click:<module>", INT),
-    ("draftsman_tui.cli.job.job_wait:<module>", INT),
+    ("draftsman_tui.cli.jobs.job_wait:<module>", INT),
 ]
 EVERY: Final = sorted(
     {

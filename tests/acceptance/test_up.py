@@ -13,10 +13,10 @@ from typing import Any
 import psutil
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import Installation, Process, lines
-from tests.core.loops.agent_jobs import (
+from tests.core.worker.agent_jobs import (
     is_gone,
     make_repository,
     submit_agent_job,
@@ -24,7 +24,7 @@ from tests.core.loops.agent_jobs import (
     wait_for_clone,
     wait_for_exit,
 )
-from tests.core.loops.workers import wait_for_status
+from tests.core.worker.workers import wait_for_status
 from tests.factories import Factory
 from tests.support.waits import until
 

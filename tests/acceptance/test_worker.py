@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.domain.job import OnLost, Status
-from draftsman.loops.watchdog import EXIT_CODE
+from draftsman.jobs.job import OnLost, Status
 from draftsman.runtime import Runtime
+from draftsman.worker.watchdog import EXIT_CODE
 from tests.acceptance.processes import COMMAND, Installation, lines
-from tests.core.loops.agent_jobs import (
+from tests.core.worker.agent_jobs import (
     git,
     is_gone,
     make_repository,
@@ -27,8 +27,8 @@ from tests.core.loops.agent_jobs import (
     wait_for_exit,
     wait_for_file,
 )
-from tests.core.loops.cuttable_proxy import open_proxied
-from tests.core.loops.workers import event_kinds, last_event, run_of, wait_for_end, wait_for_status
+from tests.core.worker.cuttable_proxy import open_proxied
+from tests.core.worker.workers import event_kinds, last_event, run_of, wait_for_end, wait_for_status
 from tests.factories import Factory
 from tests.support.statements import value
 from tests.support.waits import until
@@ -158,7 +158,7 @@ async def test_sigterm_lets_runs_finish_and_ends_with_0(
 
 
 @pytest.mark.slow(
-    fast="tests/core/handlers/run_agent/test_failed_runs.py::test_a_shutdown_lets_the_agent_save_and_releases_the_job"
+    fast="tests/core/agent_runs/test_failed_runs.py::test_a_shutdown_lets_the_agent_save_and_releases_the_job"
 )
 async def test_sigterm_releases_an_agents_job_and_another_worker_resumes_it(
     rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
@@ -228,7 +228,7 @@ async def test_agent_of_a_killed_worker_ends_and_another_host_resumes(
 
 
 @pytest.mark.slow(
-    fast="tests/core/services/runs/test_rescue.py::test_a_lost_run_uses_an_attempt_and_follows_on_lost"
+    fast="tests/core/jobs/runs/test_rescue.py::test_a_lost_run_uses_an_attempt_and_follows_on_lost"
 )
 async def test_on_lost_of_each_job_applies_after_a_kill(
     rt: Runtime, installation: Installation
@@ -305,7 +305,7 @@ async def test_effect_is_made_once_although_its_worker_is_killed(
 
 
 @pytest.mark.slow(
-    fast="tests/core/handlers/subprocesses/test_guard.py::test_an_agent_and_its_daemon_die_when_their_worker_is_suspended"
+    fast="tests/core/sandbox/processes/test_guard.py::test_an_agent_and_its_daemon_die_when_their_worker_is_suspended"
 )
 async def test_suspended_worker_loses_its_jobs_and_writes_nothing_later(
     rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
@@ -350,7 +350,7 @@ async def trace(rt: Runtime, number: int) -> list[object]:
 
 
 @pytest.mark.slow(
-    fast="tests/tui/cli/process/test_serve.py::test_a_closed_terminal_shuts_down_all_processes"
+    fast="tests/tui/cli/processes/test_serve.py::test_a_closed_terminal_shuts_down_all_processes"
 )
 async def test_worker_shuts_down_when_its_terminal_closes(
     rt: Runtime, make: Factory, installation: Installation, tmp_path: Path
@@ -432,7 +432,7 @@ async def test_unloadable_handler_is_reported_in_one_line(installation: Installa
 
 
 @pytest.mark.slow(
-    fast="tests/core/services/runs/test_suspects.py"
+    fast="tests/core/jobs/runs/test_suspects.py"
     "::test_the_job_that_ends_its_workers_is_convicted_and_its_neighbors_complete"
 )
 async def test_a_job_that_kills_its_worker_takes_no_neighbor_with_it(

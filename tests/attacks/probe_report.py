@@ -14,8 +14,8 @@ from typing import Any
 
 import psutil
 
-from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
-from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.settings import AgentSettings, SandboxSettings
 from tests.attacks import hostile_agent
 

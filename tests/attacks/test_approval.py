@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.policy import Person, Policy
-from draftsman.domain.response import Response
+from draftsman.database.database import Connection
 from draftsman.errors import NotPermitted, Refused, UsageError
+from draftsman.jobs.job import Source, Status
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Person, Policy
+from draftsman.questions.response import Response
+from draftsman.questions.store import approval_tokens as token_store
 from draftsman.runtime import Runtime
-from draftsman.store import approval_tokens as token_store
-from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
 from tests.core.rights.conftest import As, as_role, known, roles, session
 from tests.factories import GATE, Factory

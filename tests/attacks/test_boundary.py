@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.agent_runs.clones.tree_removal import remove_tree
+from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.validation.commands import CommandRunner
 from draftsman.errors import Failure
-from draftsman.handlers.clone.tree_removal import remove_tree
-from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.run_agent.commands import CommandRunner
-from draftsman.handlers.sandbox import mode_detection
-from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
-from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.sandbox import mode_detection
+from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.settings import AgentSettings, CommandSettings, QuotaSettings, SandboxSettings
 from tests.attacks.catalog import attack
-from tests.core.loops.agent_jobs import make_repository
+from tests.core.worker.agent_jobs import make_repository
 
 DEADLINE = 60.0
 

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.response import Response
+from draftsman.database.database import Connection
 from draftsman.errors import Refused
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.actor import Actor
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
 from tests.core.rights.conftest import As, as_role, known, roles, session
 from tests.factories import GATE, Factory

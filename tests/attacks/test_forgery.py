@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.job import Status
-from draftsman.domain.response import Response
+from draftsman.database.database import Connection
 from draftsman.handlers.context import worker_run
-from draftsman.loops.worker_process import WorkerProcess
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store.postgres.database import Connection
+from draftsman.worker.worker_process import WorkerProcess
 from tests.attacks.catalog import attack
 from tests.attacks.test_database import ANSWER, APPROVED, YES, Session
-from tests.core.loops.workers import BlockingHandler, running_worker, runtime_with, wait_for_end
 from tests.core.rights.conftest import As, as_role, known, roles, session
+from tests.core.worker.workers import BlockingHandler, running_worker, runtime_with, wait_for_end
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.raw_jobs import insert_job

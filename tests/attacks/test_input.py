@@ -8,16 +8,16 @@ import time
 
 import pytest
 
-from draftsman.domain.job import Status
 from draftsman.errors import NotFound
-from draftsman.loops.watchdog import EXIT_CODE
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service import submissions
+from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.runtime import Runtime
-from draftsman.schemas.checker import SchemaChecker
-from draftsman.services.jobs import submissions
+from draftsman.worker.watchdog import EXIT_CODE
 from tests.acceptance.processes import Installation
 from tests.attacks.catalog import attack
-from tests.core.loops.workers import wait_for_status
-from tests.core.test_schemas import bomb
+from tests.core.json_schemas.test_schemas import bomb
+from tests.core.worker.workers import wait_for_status
 from tests.factories import Factory
 from tests.support.faulty_server import answer, web
 from tests.tui.cli.cli_runner import Cli
@@ -54,7 +54,7 @@ async def test_a_schema_bomb_is_refused_when_it_is_submitted(
     with_sandbox="the check is killed after 2 s of CPU, the job fails, other jobs continue",
 )
 @pytest.mark.slow(
-    fast="tests/core/test_schemas.py::test_a_schema_bomb_ends_only_its_child_and_the_loop_continues"
+    fast="tests/core/json_schemas/test_schemas.py::test_a_schema_bomb_ends_only_its_child_and_the_loop_continues"
 )
 async def test_a_schema_bomb_does_not_stop_other_runs(
     rt: Runtime, make: Factory, installation: Installation
@@ -81,7 +81,7 @@ async def test_a_schema_bomb_does_not_stop_other_runs(
     with_sandbox="the worker logs the stack and ends after a lease; the job becomes a dead letter",
 )
 @pytest.mark.slow(
-    fast="tests/core/loops/test_watchdog.py::test_a_loop_blocked_for_a_lease_ends_the_process_with_its_stack"
+    fast="tests/core/worker/test_watchdog.py::test_a_loop_blocked_for_a_lease_ends_the_process_with_its_stack"
 )
 async def test_a_handler_that_blocks_its_worker_ends_as_a_dead_letter(
     rt: Runtime, make: Factory, installation: Installation

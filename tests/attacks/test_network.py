@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.domain.job import Source as Channel
-from draftsman.domain.job import Status
-from draftsman.domain.people.actor import Actor
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.errors import Failure, UsageError
-from draftsman.handlers.clone.source import RepoSource
+from draftsman.jobs.job import Source as Channel
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.outbound.egress_policy import IpAddress
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import HttpSettings
-from draftsman_bots.http_protocol import TimedProtocol
+from draftsman_bots.process.http_protocol import TimedProtocol
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport.http_app import application
 from tests.acceptance.processes import Installation
 from tests.attacks.catalog import attack
-from tests.bots.test_http import HALF, asked, closed, opened, served
-from tests.core.loops.agent_jobs import git, make_repository
-from tests.core.loops.workers import wait_for_status
+from tests.bots.process.test_http import HALF, asked, closed, opened, served
+from tests.core.worker.agent_jobs import git, make_repository
+from tests.core.worker.workers import wait_for_status
 from tests.factories import Factory
 from tests.support.git_http import GitServer, git_server
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from tests.attacks.catalog import CATALOG, attack
 from tests.attacks.probe_report import Report, attack_report, run_program
-from tests.core.loops.agent_jobs import running_with
+from tests.core.worker.agent_jobs import running_with
 
 MODES = ("bwrap", "landlock")
 pytestmark = pytest.mark.asyncio(loop_scope="module")

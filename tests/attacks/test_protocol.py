@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Job, Status
-from draftsman.domain.question import Question, QuestionStatus
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Job, Status
+from draftsman.questions.question import Question, QuestionStatus
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
-from tests.core.loops.agent_jobs import agent_worker, git, make_repository, submit_agent_job
-from tests.core.loops.workers import wait_for_end, wait_for_question
+from tests.core.worker.agent_jobs import agent_worker, git, make_repository, submit_agent_job
+from tests.core.worker.workers import wait_for_end, wait_for_question
 from tests.factories import Factory
 from tests.support.people import People
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Job, Status
-from draftsman.handlers.run_agent.session import quota_tracker
+from draftsman.agent_runs.session import quota_tracker
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Job, Status
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
-from tests.core.loops.agent_jobs import (
+from tests.core.worker.agent_jobs import (
     agent_worker,
     make_repository,
     running_with,
     submit_agent_job,
 )
-from tests.core.loops.workers import wait_for_end, wait_for_question
+from tests.core.worker.workers import wait_for_end, wait_for_question
 from tests.factories import Factory
 from tests.support.slow import slow_except
 from tests.support.statements import rows

@@ -12,17 +12,17 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
 from draftsman.handlers import registry
+from draftsman.jobs.job import Status
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import SandboxSettings
 from tests.attacks.catalog import attack
 from tests.attacks.hostile_repository import PLANT_SOURCE
-from tests.core.loops.agent_jobs import agent, git, make_repository, submit_agent_job
-from tests.core.loops.workers import running_worker, runtime_with, wait_for_end
+from tests.core.worker.agent_jobs import agent, git, make_repository, submit_agent_job
+from tests.core.worker.workers import running_worker, runtime_with, wait_for_end
 from tests.factories import Factory
 from tests.support.slow import slow_except
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.attention.permission_rule import RuleCandidate
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.run import LeaderTerm
-from draftsman.handlers.run_agent.agent_messages import ApproveMessage, AskMessage
+from draftsman.agent_runs.protocol.agent_messages import ApproveMessage, AskMessage
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.permission_rules import store
+from draftsman.questions.permission_rules.permission_rule import RuleCandidate
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.store.attention import rules as store
-from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
 from tests.factories import GATE, Factory
 from tests.support.people import People

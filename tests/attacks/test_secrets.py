@@ -16,14 +16,14 @@ from uuid import uuid4
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from draftsman.domain.job import Status
-from draftsman.domain.people.actor import Actor
+from draftsman.jobs.job import Status
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import Installation
 from tests.attacks.catalog import attack
 from tests.attacks.process_snooping import SNOOPING_SOURCE, WITHOUT_PTRACE
-from tests.core.loops.agent_jobs import make_repository, submit_agent_job
-from tests.core.loops.workers import wait_for_end, wait_for_status
+from tests.core.worker.agent_jobs import make_repository, submit_agent_job
+from tests.core.worker.workers import wait_for_end, wait_for_status
 from tests.factories import Factory
 from tests.support.slack import FakeSlack
 

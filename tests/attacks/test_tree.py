@@ -10,13 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
-from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.subprocesses import process_tree
-from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.sandbox.processes import process_tree
+from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.settings import AgentSettings, SandboxSettings
 from tests.attacks.catalog import attack
-from tests.core.loops.agent_jobs import git, make_repository
+from tests.core.worker.agent_jobs import git, make_repository
 from tests.support.slow import slow_except
 
 DEADLINE = 60.0

@@ -8,8 +8,8 @@ import pytest
 from bench import checks
 from bench.history import Backlog, seed_draftsman
 from bench.server import BenchError
+from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 
 

@@ -12,7 +12,7 @@ from bench.report import VACUUM, Key, Results, tables
 from bench.resource_usage import server_cpu
 from bench.server import BenchError, BenchServer, session
 from bench.vacuum import Sample, _figures, load
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
 from tests.factories import Factory
 
 

@@ -12,7 +12,7 @@ from bench.arguments import arguments
 from bench.queue_process import Contestant, load_contestant, start_process
 from bench.resource_usage import resident_mb, server_cpu
 from bench.server import BenchError
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
 
 
 def test_without_node_its_queues_are_missing_with_the_reason(

@@ -9,7 +9,7 @@ import pytest
 
 from bench import slack
 from bench.server import BenchError
-from draftsman_bots.slack.parsers import payloads
+from draftsman_bots.slack.payloads import payloads
 from draftsman_bots.slack.transport import signature
 
 

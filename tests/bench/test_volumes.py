@@ -15,8 +15,8 @@ from bench.report import SCHEDULES, Key, Results
 from bench.resource_usage import server_cpu
 from bench.schedule import scenarios
 from bench.server import BenchError, BenchServer, session
+from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 
 
 def test_ratios_of_drains_with_limits_are_to_the_plain_drain() -> None:

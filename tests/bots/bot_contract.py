@@ -14,21 +14,21 @@ from typing import Protocol
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import Delivery, DeliveryKind
-from draftsman.domain.deliveries.target import parse
-from draftsman.domain.outcome import Done
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.response import Response
+from draftsman.deliveries.delivery import Delivery, DeliveryKind
+from draftsman.deliveries.dispatcher import DeliveryDispatcher
+from draftsman.deliveries.service.delivery_sender import DeliverySender
+from draftsman.deliveries.target import parse
 from draftsman.errors import Failure
-from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.outcome import Done
 from draftsman.ports import Channel
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.services.deliveries.delivery_sender import DeliverySender
-from draftsman.services.jobs.submissions import invocation
-from tests.core.loops.agent_jobs import job_at_gate
-from tests.core.outbox.chat_harness import FAST, running
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.chat_harness import FAST, running
+from tests.core.deliveries.outbox.rows import deliveries_of
+from tests.core.worker.agent_jobs import job_at_gate
 from tests.factories import QUESTION, Factory
 from tests.support.people import People
 from tests.support.permissions import SHOP

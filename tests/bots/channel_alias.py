@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from draftsman.domain.deliveries.delivery import File, Message, RateLimit, SendResult
+from draftsman.deliveries.delivery import File, Message, RateLimit, SendResult
 from draftsman.errors import Failure
 from draftsman.ports import Channel
 

@@ -11,20 +11,20 @@ from contextlib import asynccontextmanager
 from enum import StrEnum
 from typing import Final
 
-from draftsman.domain.event import Event
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.trello.board import BoardConfig
+from draftsman.events.event import Event
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings import SecretSettings, TrelloSettings
+from draftsman.trello.board import BoardConfig
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.outbound import modal_views
+from draftsman_bots.slack.home import modal_views
 from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.service import Service
 from tests.bots.bot_contract import LIVE
 from tests.bots.slack.channel_fixtures import Json, actionable, shown
 from tests.bots.slack.transport import service_harness
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.factories import Factory
 from tests.support.slack import FakeSlack
 from tests.support.trello import FakeTrello

@@ -8,11 +8,11 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
-from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
-from draftsman.domain.job import Status
-from draftsman.domain.people.policy import Person
-from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from tests.core.channels import channel_contract
+from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.jobs.job import Status
+from draftsman.people.policy import Person
+from draftsman.questions.question import Question, QuestionKind, QuestionStatus
+from tests.core.deliveries.channels import channel_contract
 
 Words = st.SearchStrategy[str]
 WHEN = st.none() | st.datetimes(timezones=st.just(UTC))

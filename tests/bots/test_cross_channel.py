@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.question import OnDeny, QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.question import OnDeny, QuestionKind
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Connection
 from tests.bots.cross_channel import (
     DENIAL_REASON,
     AnswerPath,

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.domain.deliveries.plain_text import format_time
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
+from draftsman.deliveries.plain_text import format_time
+from draftsman.jobs.job import Source, Status
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman_bots.slack.outbound.blocks import local_time
-from draftsman_bots.slack.outbound.channel import SlackChannel
-from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman_bots.slack.deliveries.blocks import local_time
+from draftsman_bots.slack.deliveries.channel import SlackChannel
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from tests.bots.bot_contract import run_dispatcher, wait_until_delivered
 from tests.bots.slack.channel_fixtures import actionable, shown, slack_channel
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel

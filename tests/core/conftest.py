@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.embedded import EmbeddedServer
+from draftsman.database.embedded import EmbeddedServer
 from tests.conftest import SERVER
-from tests.core.embedded_support import shared_initdb, stop_server
+from tests.core.database.embedded.embedded_support import shared_initdb, stop_server
 
 
 @pytest.fixture

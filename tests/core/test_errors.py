@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.deliveries.spans import spans_text
 from draftsman.errors import (
     CommandHint,
     DraftsmanError,
@@ -20,8 +19,9 @@ from draftsman.errors import (
     Refused,
     UnknownRepo,
 )
-from draftsman.services.jobs.submissions import invocation
-from draftsman_bots.slack.mrkdwn import error_spans
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.spans import spans_text
+from draftsman_bots.slack.deliveries.mrkdwn import error_spans
 from tests.support.cases import cases
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from draftsman import migrate
-from draftsman.embedded import EmbeddedServer
+from draftsman.database import migrate
+from draftsman.database.embedded import EmbeddedServer
 from draftsman.errors import DatabaseUnreachable
 from draftsman_soak.fault_injection import (
     accept_ends,
@@ -24,7 +24,7 @@ from draftsman_soak.fault_injection import (
 from draftsman_soak.host_clock import BOOT_TIME, STAT, HostClock
 from draftsman_soak.silent_network import SilentNetwork
 from tests.conftest import SERVER
-from tests.core.embedded_support import shared_initdb, stop_server, value
+from tests.core.database.embedded.embedded_support import shared_initdb, stop_server, value
 
 AHEAD = "SELECT extract(epoch FROM draftsman.now() - pg_catalog.now())::float8"
 

@@ -13,14 +13,14 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError, field_val
 from pydantic_core import ErrorDetails
 from pydantic_core._pydantic_core import list_all_errors
 
-from draftsman.domain.question_spec import Choice
-from draftsman.domain.response import Response
-from draftsman.domain.retries.error_classes import as_failure
 from draftsman.errors import ConfigError, UsageError
 from draftsman.field_errors import describe_error, error_line, field_error, first_error
+from draftsman.jobs.error_classes import as_failure
+from draftsman.questions.question_spec import Choice
+from draftsman.questions.response import Response
 from draftsman.settings import load
-from draftsman_bots import answer_resolution
-from draftsman_tui.common import answer_submission
+from draftsman_bots.conversation import answers as answer_resolution
+from draftsman_tui.entities import answers as answer_submission
 from tests.support.cases import cases
 
 RAW = re.compile(

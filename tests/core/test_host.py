@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from draftsman import host
-from draftsman.host import Liveness
+from draftsman.processes import host
+from draftsman.processes.host import Liveness
 from tests.support.cases import cases
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -7,24 +7,24 @@ from collections.abc import Callable
 
 import pytest
 
-from draftsman.domain import job_payloads
-from draftsman.domain.forges.body import find_issues
-from draftsman.domain.forges.ci_log import relevant_part
-from draftsman.domain.forges.project import Project
-from draftsman.domain.repos.repo_catalog import Catalog, resolve
-from draftsman.domain.repos.repo_url import (
+from draftsman.agent_runs.validation.commands import SUMMARY_LINE
+from draftsman.errors import ConfigError, DraftsmanError, UsageError
+from draftsman.forges.body import find_issues
+from draftsman.forges.ci_log import relevant_part
+from draftsman.forges.project import Project
+from draftsman.jobs.requests import payloads as job_payloads
+from draftsman.log import redact
+from draftsman.repos.repo_catalog import Catalog, resolve
+from draftsman.repos.repo_url import (
     check_secret,
     find_repo_urls,
     is_folder,
     is_repo_url,
     parse,
 )
-from draftsman.errors import ConfigError, DraftsmanError, UsageError
-from draftsman.handlers.run_agent.commands import SUMMARY_LINE
-from draftsman.log import redact
 from draftsman.settings import Settings, load
-from draftsman_bots import comment_parser
-from draftsman_bots.slack.parsers import incoming_text
+from draftsman_bots.conversation import comments as comment_parser
+from draftsman_bots.slack.payloads import incoming_text
 from tests.support.cases import cases
 
 

@@ -44,7 +44,7 @@ def test_the_example_configuration_is_toml() -> None:
 
 
 def test_a_folder_inside_the_package_is_found_first() -> None:
-    assert resources.folder("domain").joinpath("job.py").is_file()
+    assert resources.folder("jobs").joinpath("job.py").is_file()
 
 
 def test_a_missing_folder_is_named() -> None:

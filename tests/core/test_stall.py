@@ -7,7 +7,7 @@ import asyncio
 import psycopg
 import pytest
 
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
 from draftsman_soak.fault_injection import stall
 from tests.factories import Factory
 from tests.support.statements import value

@@ -16,10 +16,10 @@ from tests.docs.pages import DOCS, filled
 PAGE: Final = DOCS / "attacks.md"
 FOLDER: Final = Path(__file__).resolve().parents[1] / "attacks"
 OTHERS: Final = (
-    "tests.core.handlers.clone.test_workspace",
-    "tests.core.handlers.run_agent.test_run_socket",
-    "tests.core.handlers.network_proxy.test_proxy_server",
-    "tests.core.handlers.network_proxy.test_network_runs",
+    "tests.core.agent_runs.clones.test_workspace",
+    "tests.core.agent_runs.test_run_socket",
+    "tests.core.sandbox.network_proxy.test_proxy_server",
+    "tests.core.sandbox.network_proxy.test_network_runs",
     *(
         f"tests.soak.soak_{name}"
         for name in ("acp_agents", "claude_config", "codex", "opencode", "attacks")

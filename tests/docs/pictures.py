@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import PropertyMock, patch
 
-from draftsman.domain.activity.stream import Activity, ActivityKind
-from draftsman.domain.job import Source, Status
-from draftsman.domain.outcome import Done
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.policy import ROLES
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.quota import QuotaLimit
-from draftsman.domain.requests.invocation import Invocation
-from draftsman.domain.run import Lease
-from draftsman.handlers.clone.sample_repo import make_sample_repo
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.quota import QuotaLimit
+from draftsman.jobs.runs.run import Lease
+from draftsman.people.actor import Actor
+from draftsman.people.policy import ROLES
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime, open_runtime
-from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import load
-from draftsman_tui.dashboard.polling.refresher import Refresher
-from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS
+from draftsman_tui.dashboard.frame.refresher import Refresher
+from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 from tests.docs.gallery.past import Past
 from tests.docs.pages import DOCS

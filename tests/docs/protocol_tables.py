@@ -13,8 +13,8 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
-from draftsman.handlers.run_agent.agent_messages import ChoiceBody, FromAgent, PlanEntryBody
-from draftsman.handlers.run_agent.protocol import (
+from draftsman.agent_runs.protocol.agent_messages import ChoiceBody, FromAgent, PlanEntryBody
+from draftsman.agent_runs.protocol.protocol import (
     AnswerBody,
     AttachmentBody,
     FailedValidator,
@@ -25,7 +25,7 @@ from draftsman.handlers.run_agent.protocol import (
     StepState,
     ToAgent,
 )
-from draftsman.handlers.subprocesses.line_splitter import MAX_LINE
+from draftsman.sandbox.processes.line_splitter import MAX_LINE
 from draftsman.settings import CommandSettings, FixSettings
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from draftsman.domain.job import FUSED, INITIAL, TERMINAL, TRANSITIONS, Status
+from draftsman.jobs.job import FUSED, INITIAL, TERMINAL, TRANSITIONS, Status
 from tests.docs.pages import DOCS, filled
 
 PAGE: Final = DOCS / "state-machine.md"

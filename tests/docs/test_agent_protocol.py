@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.handlers.clone.sample_repo import make_sample_repo
-from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.run_agent.agent_messages import AskMessage, ResultMessage
-from draftsman.handlers.subprocesses.line_splitter import MalformedLine
+from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.protocol.agent_messages import AskMessage, ResultMessage
+from draftsman.sandbox.processes.line_splitter import MalformedLine
 from draftsman.settings import AgentSettings, ProfileSettings
 from tests.core.agents.driver import AgentTranscript, reply_with, run_agent, start_in
 from tests.docs.protocol_tables import DOCS, PAGE, page

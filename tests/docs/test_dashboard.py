@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from draftsman_tui.dashboard.command_table import COMMANDS
-from draftsman_tui.dashboard.filter import FIELDS, parse
-from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS
+from draftsman_tui.dashboard.tables.filter import FIELDS, parse
+from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS
 from draftsman_tui.dashboard.themes import NAMES
 from tests.docs.dashboard import PAGE, page
 from tests.docs.pages import DOCS

@@ -13,14 +13,14 @@ import pytest
 
 import draftsman
 from draftsman import Done, RunContext
-from draftsman.domain.job import Job, Status
 from draftsman.handlers import registry
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.loops import leader
+from draftsman.jobs.job import Job, Status
 from draftsman.runtime import Runtime
 from draftsman.testing import run_handler
-from tests.core.loops.workers import (
+from draftsman.worker import leader
+from tests.core.worker.workers import (
     running_worker,
     runtime_with,
     wait_for_end,

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from draftsman import BlockingClient, Client, Draftsman, Request
-from draftsman.domain.outcome import Done
-from draftsman.domain.schedules.schedule import ScheduleSpec
-from draftsman.host import login
+from draftsman.jobs.runs.outcome import Done
+from draftsman.processes.host import login
+from draftsman.schedules.schedule import ScheduleSpec
 from tests.docs.pages import DOCS
 from tests.factories import Factory
 from tests.support.waits import background, until

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from draftsman.domain.job import TRANSITIONS
+from draftsman.jobs.job import TRANSITIONS
 from tests.docs.state_machine import PAGE, TRIGGERS, page
 
 

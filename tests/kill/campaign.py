@@ -12,15 +12,15 @@ from typing import Any, Final, NoReturn
 
 from psycopg import OperationalError
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.read_models import JobSummary
-from draftsman.domain.response import Response
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.named_queries import load
 from draftsman.errors import DraftsmanError
+from draftsman.jobs.job import Source
+from draftsman.jobs.read_models import JobSummary
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.store.queries import load
 from tests.kill.processes import Process, Reached, Zygote
 from tests.kill.work import HANDLERS
 from tests.support.people import GROUPS, PEOPLE

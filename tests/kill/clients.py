@@ -11,19 +11,10 @@ from typing import Final, TypeVar
 
 import psycopg
 
-from draftsman import migrate
 from draftsman.configured import directory
-from draftsman.domain.deliveries.target import parse as parse_target
-from draftsman.domain.ids import new_id, parse_job
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import RepoProfile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.response import Response
-from draftsman.domain.schedules.schedule import Misfire, Overlap, ScheduleSpec
-from draftsman.domain.schedules.template import define
-from draftsman.domain.trello.board import BoardConfig, EpisodeStage, LabelRule, LabelSighting
+from draftsman.database import migrate
+from draftsman.deliveries.service.live_threads import LiveThreads
+from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import (
     Conflict,
     LostRace,
@@ -32,10 +23,19 @@ from draftsman.errors import (
     QuestionClosed,
     Refused,
 )
+from draftsman.ids import new_id, parse_job
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.actor import Actor
+from draftsman.questions.response import Response
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, open_runtime
-from draftsman.services.deliveries.live_threads import LiveThreads
-from draftsman.services.jobs.submissions import invocation
+from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
+from draftsman.schedules.template import define
 from draftsman.settings import Settings
+from draftsman.trello.board import BoardConfig, EpisodeStage, LabelRule, LabelSighting
 from tests.kill.notifications import OWNER, deliver_notifications
 from tests.kill.statements import statements
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from draftsman.handlers.run_agent.protocol_codec import TYPES
+from draftsman.agent_runs.protocol.codec import TYPES
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.kill import kill_points

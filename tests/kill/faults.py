@@ -93,7 +93,7 @@ def _agents(process: Process) -> list[psutil.Process]:
             with suppress(psutil.NoSuchProcess):
                 arguments = child.cmdline() or [""]  # a process that has just ended has none
                 around = arguments[0].endswith("bwrap") or any(
-                    "handlers.subprocesses.guard" in w for w in arguments
+                    "sandbox.processes.guard" in w for w in arguments
                 )
                 if AGENT in arguments and not around:
                     agents.append(child)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from draftsman.domain.job import Status
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_url import parse
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import ForgeSettings, HttpSettings
 from draftsman_bots.forges.receiver import ForgeReceiver
 from tests.kill.campaign import Campaign, all_ended, people_answer

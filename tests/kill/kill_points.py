@@ -24,10 +24,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, get_args
 
-from draftsman.forges import publication
-from draftsman.handlers.run_agent import protocol, protocol_codec
-from draftsman.handlers.subprocesses.process import AgentProcess
-from draftsman.store.queries import load
+from draftsman.agent_runs.protocol import codec as protocol_codec
+from draftsman.agent_runs.protocol import protocol
+from draftsman.database.named_queries import load
+from draftsman.forges.api import publication
+from draftsman.sandbox.processes.process import AgentProcess
 from tests.support.queries import QUERIES
 
 WRITES: Final = re.compile(
@@ -39,8 +40,19 @@ calls a function of ours that may."""
 GIT_READS: Final = {
     "cat-file", "diff", "for-each-ref", "ls-files", "ls-remote", "rev-parse", "show",
 }  # fmt: skip
-ROOT: Final = "draftsman.handlers.run_agent.run"
+GROUPS: Final = ("agent_runs", "handlers", "sandbox")
+RULES: Final = re.compile(
+    r"^(agent_runs.(activity|changes|evidence|policies)|handlers.job_types)\b"
+)
+"""Packages of the groups that run no program and write no file for an agent."""
+ROOT: Final = "draftsman.agent_runs.run"
 """The module that drives agents: it and the handlers' modules that it imports are searched."""
+
+
+def _drives_agents(module: str) -> bool:
+    """Return whether a module is one of those that are searched."""
+    package = module.removeprefix("draftsman.")
+    return package.startswith(tuple(f"{group}." for group in GROUPS)) and not RULES.search(package)
 
 
 @cache
@@ -158,7 +170,7 @@ def subcommand(arguments: list[str]) -> str | None:
 def modules() -> dict[str, ast.Module]:
     """Return the source of the modules that an agent's run is made of, by their short names."""
     trees: dict[str, ast.Module] = {}
-    waiting = [ROOT, "draftsman.handlers.clone.clone_cleanup"]
+    waiting = [ROOT, "draftsman.agent_runs.clones.clone_cleanup"]
     while waiting:
         name = waiting.pop()
         if (short := name.rpartition(".")[2]) in trees:
@@ -170,7 +182,7 @@ def modules() -> dict[str, ast.Module]:
         imported = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
         for node in imported:
             parts = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-            waiting += [part for part in parts if part.startswith("draftsman.handlers.")
+            waiting += [part for part in parts if _drives_agents(part)
                         and _is_module(part)]  # fmt: skip
     return trees
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from draftsman.domain.deliveries.delivery import (
+from draftsman.deliveries.delivery import (
     TARGET_GONE,
     ChannelName,
     File,
@@ -14,13 +14,13 @@ from draftsman.domain.deliveries.delivery import (
     Receipt,
     SendResult,
 )
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.actor import Actor
 from draftsman.runtime import open_runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.services.runs.worker_registry import SessionLock
 from draftsman.settings import Settings
+from draftsman.worker.registry.service import SessionLock
 
 OWNER: Final = Actor(Source.CLI, "root", "Root", person="root", owner=True)
 SAYS: Final[dict[str, SendResult]] = {

@@ -21,14 +21,14 @@ from typing import Any, Final
 from psycopg import AsyncConnection, AsyncCopy, AsyncCursor, AsyncTransaction
 from psycopg.pq import TransactionStatus
 
-from draftsman.forges.connection import KINDS
-from draftsman.handlers.clone import git as running
-from draftsman.handlers.run_agent import run as _run  # noqa: F401 - imports all that is wrapped
-from draftsman.handlers.run_agent.protocol_codec import parse_line
-from draftsman.handlers.run_agent.session import agent_session
-from draftsman.handlers.subprocesses.line_splitter import MalformedLine
-from draftsman.handlers.subprocesses.process import AgentProcess
-from draftsman.store.postgres.pinned_connection import PinnedConnection, Statement
+from draftsman.agent_runs import run as _run  # noqa: F401 - imports all that is wrapped
+from draftsman.agent_runs.clones import git as running
+from draftsman.agent_runs.protocol.codec import parse_line
+from draftsman.agent_runs.session import agent_session
+from draftsman.database.pinned_connection import PinnedConnection, Statement
+from draftsman.forges.api.connection import KINDS
+from draftsman.sandbox.processes.line_splitter import MalformedLine
+from draftsman.sandbox.processes.process import AgentProcess
 from tests.kill import kill_points
 
 GO_ON: Final = b"g"

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.domain.job import Status
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_url import parse
-from draftsman.services.jobs.submissions import invocation
-from tests.core.loops.agent_jobs import PRELUDE, make_repository
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_url import parse
+from tests.core.worker.agent_jobs import PRELUDE, make_repository
 from tests.kill.campaign import Campaign, all_ended, people_answer
 from tests.kill.faults import AGENT
 from tests.kill.notifications import OWNER

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.domain.job import TERMINAL, Job, Status
-from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
-from draftsman.domain.repos.repo_profile import RepoProfile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.handlers.clone.clone_cleanup import clone_tag
+from draftsman.agent_runs.clones.clone_cleanup import clone_tag
+from draftsman.jobs.job import TERMINAL, Job, Status
+from draftsman.jobs.requests.service.request_rows import row
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
+from draftsman.repos.repo_catalog import Repo, RepoLocation
+from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.request_rows import row
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store import submissions
-from tests.core.loops.agent_jobs import PRELUDE, git, make_repository
+from tests.core.worker.agent_jobs import PRELUDE, git, make_repository
 from tests.factories import GATE, QUESTION, Factory
 from tests.kill.campaign import Campaign, all_ended, jobs_of, people_answer
 from tests.kill.clients import SUBJECT, SUBMITTED

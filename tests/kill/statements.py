@@ -11,22 +11,23 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from draftsman.domain.attention.ladder import LadderNotice, NotificationOutcome, StepPlan
-from draftsman.domain.attention.pager_event import PagerEvent
-from draftsman.domain.deliveries.delivery import DeliveryStatus
-from draftsman.domain.deliveries.target import parse as parse_target
-from draftsman.domain.ids import new_id
-from draftsman.domain.run import LeaderTerm
-from draftsman.domain.trello.card_state import CardChecklist
+from draftsman.attention.ladder import LadderNotice, NotificationOutcome, StepPlan
+from draftsman.attention.pager_event import PagerEvent
+from draftsman.attention.store import acknowledgments, digests, ladders
+from draftsman.costs import store as budgets
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.deliveries.store import deliveries
+from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.ids import new_id
+from draftsman.jobs.pending_decisions import store as pending_decisions
+from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
-from draftsman.store import budgets
-from draftsman.store.attention import acknowledgments, digests, ladders
-from draftsman.store.outbox import deliveries
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import dependencies, groups, pending_decisions
-from draftsman.store.trello import trello_cards
+from draftsman.trello.card_state import CardChecklist
+from draftsman.trello.store import cards as trello_cards
+from draftsman.workflows.store import dependencies, groups
 from tests.kill.notifications import OWNER
 from tests.soak.calls import CALLS, query_of
 

@@ -8,8 +8,8 @@ from typing import LiteralString
 
 import pytest
 
-from draftsman import handlers
-from draftsman.store import queries
+from draftsman import resources
+from draftsman.database import named_queries as queries
 from tests.kill import kill_points
 from tests.kill.fault_points import check_all_reached
 from tests.support.queries import QUERIES
@@ -53,14 +53,19 @@ class New:
 
 
 def test_all_modules_that_drive_an_agent_are_searched() -> None:
-    folder = Path(handlers.__file__).parent
-    files = [path for path in folder.rglob("*.py") if path.parent.name != "builtin"]
+    core = Path(resources.__file__).parent
+    files = [
+        path
+        for group in kill_points.GROUPS
+        for path in (core / group).rglob("*.py")
+        if not kill_points.RULES.search(str(path.relative_to(core)))
+    ]
     named = {path.stem for path in files} - {"__init__", "registry", "sample_repo"}
     named -= {"profile_check", "profile_detection"}  # of people's own commands
     named -= {"command_check", "agent_check", "agent_probe"}
     named -= {"programming_errors"}  # of the worker, about any handler
     assert set(kill_points.modules()) == named, "is the new module part of an agent's run?"
-    assert {f"{path.stem}" for path in Path(queries.__file__).parent.rglob("*.sql")} == {
+    assert {Path(file.name).stem for file in queries.files_of_queries()} == {
         family for family, _ in QUERIES
     }
 

@@ -9,14 +9,14 @@ from typing import Final
 from uuid import uuid4
 
 from draftsman import Done, RunContext
-from draftsman.domain.budgets import CallEstimate
-from draftsman.domain.ids import new_id
-from draftsman.domain.outcome import Outcome, Snooze
-from draftsman.domain.quota import Quota, QuotaLimit
-from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.agent_runs.repository import assign
+from draftsman.costs.budgets import CallEstimate
 from draftsman.errors import Failure
 from draftsman.handlers.context import worker_run
-from draftsman.handlers.run_agent.repository import assign
+from draftsman.ids import new_id
+from draftsman.jobs.runs.outcome import Outcome, Snooze
+from draftsman.jobs.runs.quota import Quota, QuotaLimit
+from draftsman.repos.repo_catalog import Repo
 
 BUNDLE: Final = b"work in progress"
 MEMBERS: Final = ("first", "second")

@@ -15,9 +15,10 @@ import sys
 from contextlib import suppress
 from typing import Any, Final
 
-from draftsman import migrate, worker_main
+from draftsman import worker_main
+from draftsman.agent_runs.session import agent_session
+from draftsman.database import migrate
 from draftsman.errors import DraftsmanError
-from draftsman.handlers.run_agent.session import agent_session
 from draftsman.settings import Settings
 from tests.kill import clients
 from tests.kill.kill_points import all_points

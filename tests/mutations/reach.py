@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from draftsman.store import queries
+from draftsman.database import named_queries as queries
 from tests.mutations.mutant import ROOT, Mutant
 from tests.mutations.targets import FUNCTIONS, OBJECTS, QUERIES
 

@@ -22,7 +22,7 @@ import pytest
 from psycopg import sql
 
 from draftsman import resources
-from draftsman.store import queries
+from draftsman.database import named_queries as queries
 from tests.mutations import reach
 from tests.mutations.mutant import ROOT, Mutant
 from tests.mutations.targets import TESTS

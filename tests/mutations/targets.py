@@ -15,8 +15,8 @@ from tests.mutations.python_operators import mutants_of_functions
 from tests.mutations.sql_operators import mutants_of_objects, mutants_of_queries
 
 QUERIES: Final = (
-    "core/draftsman/store/queries/claim.sql",
-    "core/draftsman/store/queries/run_state.sql",
+    "core/draftsman/jobs/runs/queries/claim.sql",
+    "core/draftsman/jobs/runs/queries/run_state.sql",
 )
 OBJECTS: Final = frozenset(
     {
@@ -38,22 +38,22 @@ REQUIRED: Final = re.compile(
 )
 """Names of mutants that each run contains: the token, the locks that others hold, and the types."""
 FUNCTIONS: Final = (
-    "core/draftsman/loops/claim_loop.py",
-    "core/draftsman/loops/execution.py",
-    "core/draftsman/services/runs/claim.py",
+    "core/draftsman/worker/claim_loop.py",
+    "core/draftsman/worker/execution.py",
+    "core/draftsman/jobs/runs/service/claim.py",
 )
 QUERY_TESTS: Final = (
-    "tests/core/services/runs/test_exchange.py",
-    "tests/core/services/runs/test_claim.py",
-    "tests/core/services/runs/test_claim_apart.py",
-    "tests/core/services/runs/test_settlement.py",
-    "tests/core/services/runs/test_rescue.py",
-    "tests/core/services/runs/test_worker_registry.py",
-    "tests/core/services/runs/test_written_times.py",
-    "tests/core/services/test_queues.py",
+    "tests/core/jobs/runs/test_exchange.py",
+    "tests/core/jobs/runs/test_claim.py",
+    "tests/core/jobs/runs/test_claim_apart.py",
+    "tests/core/jobs/runs/test_settlement.py",
+    "tests/core/jobs/runs/test_rescue.py",
+    "tests/core/worker/registry/test_worker_registry.py",
+    "tests/core/jobs/runs/test_written_times.py",
+    "tests/core/queues/test_queues.py",
     "tests/core/services/test_types.py",
-    "tests/core/services/test_reservations.py",
-    "tests/core/services/limits/test_handover.py",
+    "tests/core/queues/test_reservations.py",
+    "tests/core/queues/limits/test_handover.py",
     "tests/core/races/test_fencing.py",
     "tests/core/races/test_runs.py",
     "tests/core/races/test_queues.py",
@@ -68,21 +68,21 @@ QUERY_TESTS: Final = (
 )
 """Tests of a change of a query: those of its service, and of two sessions."""
 RULE_TESTS: Final = (
-    "tests/core/store/test_transitions.py",
-    "tests/core/store/test_guards.py",
-    "tests/core/store/test_events.py",
-    "tests/core/store/test_state_rules.py",
+    "tests/core/jobs/test_transitions.py",
+    "tests/core/database/test_guards.py",
+    "tests/core/events/test_events.py",
+    "tests/core/jobs/test_state_rules.py",
     "tests/core/rights/test_events.py",
 )
 """Tests that change rows without a query of the claim path, and reach the rules of the database."""
 OBJECT_TESTS: Final = (
-    "tests/core/services/runs/test_exchange.py",
-    "tests/core/services/runs/test_claim.py",
-    "tests/core/services/runs/test_settlement.py",
+    "tests/core/jobs/runs/test_exchange.py",
+    "tests/core/jobs/runs/test_claim.py",
+    "tests/core/jobs/runs/test_settlement.py",
     "tests/core/services/test_types.py",
-    "tests/core/services/test_queues.py",
-    "tests/core/services/test_reservations.py",
-    "tests/core/services/limits/test_handover.py",
+    "tests/core/queues/test_queues.py",
+    "tests/core/queues/test_reservations.py",
+    "tests/core/queues/limits/test_handover.py",
     "tests/core/races/test_queues.py",
     "tests/core/races/test_lock_order.py",
     "tests/core/races/test_order.py",
@@ -94,29 +94,29 @@ OBJECT_TESTS: Final = (
 )
 """Tests of a change of a view or a function of the database."""
 PYTHON_TESTS: Final = (
-    "tests/core/services/runs",
-    "tests/core/services/limits/test_handover.py",
+    "tests/core/jobs/runs",
+    "tests/core/queues/limits/test_handover.py",
     "tests/core/races/test_fencing.py",
     "tests/core/races/test_runs.py",
     "tests/core/races/test_grace_periods.py",
     "tests/core/races/test_limits.py",
-    "tests/core/loops/test_claim_loop.py",
-    "tests/core/loops/test_claim_loop_rules.py",
-    "tests/core/loops/test_grace_waits.py",
-    "tests/core/loops/test_execution_rules.py",
-    "tests/core/loops/test_claiming.py",
-    "tests/core/loops/test_outcomes.py",
-    "tests/core/loops/test_cancel.py",
-    "tests/core/loops/test_heartbeat.py",
-    "tests/core/loops/test_outages.py",
-    "tests/core/loops/test_database_errors.py",
-    "tests/core/loops/test_refused_claims.py",
-    "tests/core/loops/test_refused_ends.py",
-    "tests/core/loops/test_caught_pauses.py",
-    "tests/core/loops/test_questions_at_once.py",
-    "tests/core/loops/test_print_capture.py",
-    "tests/core/loops/test_shutdown.py",
-    "tests/core/loops/test_programming_errors.py",
+    "tests/core/worker/test_claim_loop.py",
+    "tests/core/worker/test_claim_loop_rules.py",
+    "tests/core/worker/test_grace_waits.py",
+    "tests/core/worker/test_execution_rules.py",
+    "tests/core/worker/test_claiming.py",
+    "tests/core/worker/test_outcomes.py",
+    "tests/core/worker/test_cancel.py",
+    "tests/core/worker/test_heartbeat.py",
+    "tests/core/worker/test_outages.py",
+    "tests/core/worker/test_database_errors.py",
+    "tests/core/worker/test_refused_claims.py",
+    "tests/core/worker/test_refused_ends.py",
+    "tests/core/worker/test_caught_pauses.py",
+    "tests/core/worker/test_questions_at_once.py",
+    "tests/core/worker/test_print_capture.py",
+    "tests/core/worker/test_shutdown.py",
+    "tests/core/worker/test_programming_errors.py",
     "tests/core/handlers/test_context.py",
 )
 """Tests of a change in Python: those of whole workers."""

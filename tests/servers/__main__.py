@@ -19,7 +19,7 @@ from tests.servers.installations import MAJORS, installation
 from tests.servers.packages import Unavailable
 
 ROOT: Final = Path(__file__).parents[2]
-CORE: Final = ("tests/core/store", "tests/core/races", "tests/core/services", "tests/core/loops")
+CORE: Final = ("tests/core",)
 """Tests that depend on the server: schema, plans, races, transitions and workers."""
 DEADLINE: Final = 900.0
 """Seconds for the tests on a server."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.embedded.layout import SERVER_USERS
+from draftsman.database.embedded.layout import SERVER_USERS
 from tests.servers.installations import Installation
 from tests.servers.packages import Unavailable
 from tests.support.server import fast_folder

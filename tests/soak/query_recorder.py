@@ -13,8 +13,8 @@ from typing import Any
 from psycopg import AsyncCursor, sql
 from psycopg.pq import ExecStatus
 
-from draftsman.store.postgres.database import Connection
-from draftsman.store.postgres.pinned_connection import PinnedConnection, Statement
+from draftsman.database.database import Connection
+from draftsman.database.pinned_connection import PinnedConnection, Statement
 from tests.soak.query_plan import Plan
 from tests.support.queries import NAMES
 

@@ -12,14 +12,14 @@ from typing import Any, Final
 
 import pytest
 
+from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.handlers import registry
-from draftsman.handlers.clone.tree_removal import remove_tree
-from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.worker.worker_process import WorkerProcess
 from tests.attacks.catalog import attack
-from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
-from tests.core.loops.workers import is_free, running_worker, runtime_with
+from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job
+from tests.core.worker.workers import is_free, running_worker, runtime_with
 from tests.factories import Factory
 from tests.soak.soak_opencode import SECONDS, asked, summary_of
 from tests.support.acp_recording import PROGRAMS, SUMMARY, recorded, version_of

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
 from draftsman.handlers import registry
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import GatewaySettings
 from draftsman.settings.known_agents import KNOWN_AGENTS
-from tests.core.loops.agent_jobs import make_repository, submit_agent_job
-from tests.core.loops.workers import running_worker, runtime_with
+from tests.core.worker.agent_jobs import make_repository, submit_agent_job
+from tests.core.worker.workers import running_worker, runtime_with
 from tests.factories import Factory
 from tests.support.codex_recording import native_program
 from tests.support.fake_model import FakeModel, fake_model

@@ -7,13 +7,13 @@ from typing import Final
 
 import pytest
 
-from draftsman.domain.job import Job, Status
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
+from draftsman.jobs.job import Job, Status
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from tests.attacks.catalog import attack
-from tests.core.loops.agent_jobs import agent_worker, make_repository, submit_agent_job
+from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.factories import Factory
 from tests.support.waits import until
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Connection
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.bots.trello.board_scenario import SyncMode
 from tests.bots.trello.fake.test_fake_refusals import send_nonsense
 from tests.bots.trello.test_board_scenario import live

@@ -13,16 +13,16 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.handlers import registry
-from draftsman.handlers.clone.tree_removal import remove_tree
-from draftsman.loops.worker_process import WorkerProcess
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import GatewaySettings, SandboxSettings
 from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.worker.worker_process import WorkerProcess
 from tests.acceptance.processes import Installation
-from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job, wait_for_agent
-from tests.core.loops.workers import running_worker, runtime_with, wait_for_end
+from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job, wait_for_agent
+from tests.core.worker.workers import running_worker, runtime_with, wait_for_end
 from tests.factories import Factory
 from tests.support import record_claude
 from tests.support.claude_recording import (

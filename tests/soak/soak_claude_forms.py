@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from draftsman.runtime import Runtime
-from tests.core.loops.agent_jobs import submit_agent_job
+from tests.core.worker.agent_jobs import submit_agent_job
 from tests.factories import Factory
 from tests.soak.soak_claude import DONE, asked, claude, repo, scripted, summary_of
 

@@ -15,7 +15,7 @@ import pytest
 from draftsman.handlers import registry
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import COMMAND, Installation
-from tests.core.loops.workers import running_worker, runtime_with
+from tests.core.worker.workers import running_worker, runtime_with
 from tests.factories import Factory
 from tests.support.waits import until
 

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.handlers.clone.tree_removal import remove_tree
+from draftsman.agent_runs.clones.tree_removal import remove_tree
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from tests.acceptance.conftest import installations as installations
 from tests.acceptance.processes import Installation, Process
 from tests.attacks.catalog import attack
-from tests.core.loops.agent_jobs import git, make_repository
+from tests.core.worker.agent_jobs import git, make_repository
 from tests.factories import Factory
 from tests.support.codex_recording import (
     FOLDER,

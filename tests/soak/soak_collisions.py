@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from tests.core.handlers.run_agent.profiled_jobs import WRITE, commit_files
-from tests.core.loops.agent_jobs import agent_worker, git, submit_agent_job
-from tests.core.loops.workers import wait_for_end
+from tests.core.agent_runs.profiled_jobs import WRITE, commit_files
+from tests.core.worker.agent_jobs import agent_worker, git, submit_agent_job
+from tests.core.worker.workers import wait_for_end
 from tests.factories import Factory
 
 pytestmark = pytest.mark.timeout(400)

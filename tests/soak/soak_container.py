@@ -13,24 +13,24 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
 from draftsman.handlers import registry
-from draftsman.handlers.sandbox import container, mode_detection
-from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
-from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.jobs.job import Status
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
+from draftsman.sandbox import container, mode_detection
+from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.settings import AgentSettings, SandboxSettings
 from tests.attacks import hostile_agent
 from tests.attacks.catalog import OPEN
 from tests.attacks.probe_report import attack_report
-from tests.core.handlers.network_proxy.test_network_runs import FETCH, PROBE, mirror, with_hosts
-from tests.core.handlers.run_agent.gateway_agents import KEY, REPLY, provider, with_gateway
-from tests.core.handlers.subprocesses.test_guard import FAMILY, PAUSE, agent_dies
-from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
-from tests.core.loops.workers import last_event, running_worker, runtime_with, wait_for_end
+from tests.core.agent_runs.gateway_agents import KEY, REPLY, provider, with_gateway
+from tests.core.sandbox.network_proxy.test_network_runs import FETCH, PROBE, mirror, with_hosts
+from tests.core.sandbox.processes.test_guard import FAMILY, PAUSE, agent_dies
+from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job
+from tests.core.worker.workers import last_event, running_worker, runtime_with, wait_for_end
 from tests.factories import Factory
 from tests.support.container_image import ENGINES, IMAGE, engine_image, missing
 from tests.support.faulty_server import FaultyServer

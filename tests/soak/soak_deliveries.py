@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
+from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.bots.slack.chaos import SlackBackend
 from tests.bots.trello.chaos import TrelloBackend
-from tests.core.outbox.chaos import ChaosBackend, ChaosRun, ChatBackend
+from tests.core.deliveries.outbox.chaos import ChaosBackend, ChaosRun, ChatBackend
 from tests.factories import Factory
 
 JOBS, NOTICES, KILLS = 500, 20, 20

@@ -1,6 +1,6 @@
 """`draftsman soak` detects a duplicate effect that it did not cause.
 
-`make test` covers the parts: tests/tui/soak, from a duplicate effect to the verdict and exit code
+`make test` covers the parts: tests/soak_test, from a duplicate effect to the verdict and exit code
 1.
 """
 

@@ -10,8 +10,8 @@ import pytest
 
 from draftsman.handlers import registry
 from draftsman.runtime import Runtime, wire
-from tests.core.loops.agent_jobs import make_repository, submit_agent_job
-from tests.core.loops.workers import running_worker, wait_for_question
+from tests.core.worker.agent_jobs import make_repository, submit_agent_job
+from tests.core.worker.workers import running_worker, wait_for_question
 from tests.factories import Factory
 from tests.soak.soak_agent_budgets import SECONDS, with_agent
 from tests.support.fake_model import fake_model

@@ -19,11 +19,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.response import Response
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.actor import Actor
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
 from tests.support.server import Server
 
 BATCH, PAUSE = 10, 0.5

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
+from draftsman.database.database import Connection, Database
+from draftsman.jobs.details import store as read_model
 from draftsman.settings import DatabaseSettings
-from draftsman.store import read_model
-from draftsman.store.postgres.database import Connection, Database
 from tests.soak.calls import CALLS, query_of
 from tests.soak.calls.call import Call
 from tests.soak.calls.claim import exchange

@@ -15,16 +15,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done, Outcome
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.requests.invocation import Invocation
-from draftsman.domain.response import Response
 from draftsman.errors import ConfigError
 from draftsman.handlers.context import RunContext
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.runs.outcome import Done, Outcome
+from draftsman.people.actor import Actor
+from draftsman.questions.response import Response
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
-from tests.core.loops.workers import running_worker, runtime_with, wait_for_end, wait_for_status
+from tests.core.worker.workers import running_worker, runtime_with, wait_for_end, wait_for_status
 from tests.support.pooler import pooled
 from tests.support.statements import value
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Connection
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
-from draftsman_tui.cli.process.scripted_model import ScriptedModel, Turn, scripted_model
+from draftsman_tui.cli.demo.scripted_model import ScriptedModel, Turn, scripted_model
 from tests.acceptance.conftest import _patience, installation, installations
 from tests.acceptance.processes import Installation
 from tests.acceptance.pull_request_story import label_to_merge

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from draftsman.schemas.checker import SchemaChecker
-from tests.core.test_schemas import bomb
+from draftsman.json_schemas.checker import SchemaChecker
+from tests.core.json_schemas.test_schemas import bomb
 
 
 async def test_a_bomb_is_found_before_there_is_a_value() -> None:

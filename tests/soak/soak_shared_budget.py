@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.budgets import BudgetUse
-from draftsman.domain.job import Status
+from draftsman.costs.budgets import BudgetUse
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from tests.acceptance.conftest import installations as installations
 from tests.acceptance.processes import Installation, Process
-from tests.core.handlers.run_agent.gateway_agents import CALL, KEY
-from tests.core.loops.agent_jobs import make_repository, submit_agent_job
+from tests.core.agent_runs.gateway_agents import CALL, KEY
+from tests.core.worker.agent_jobs import make_repository, submit_agent_job
 from tests.factories import Factory
 from tests.support.faulty_server import FaultyServer, Request, Writer, answer, web
 from tests.support.waits import until

@@ -10,9 +10,9 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
+from draftsman.database.database import Connection, Database
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Connection, Database
 from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import (
     ServiceHarness,

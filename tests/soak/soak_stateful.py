@@ -14,7 +14,7 @@ import pytest
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from draftsman.domain.job import FUSED, TRANSITIONS
+from draftsman.jobs.job import FUSED, TRANSITIONS
 from tests.core.stateful.machine import on
 from tests.support.server import Server
 

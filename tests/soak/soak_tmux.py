@@ -23,7 +23,7 @@ from tests.tui.cli.conftest import cli as cli
 from tests.tui.cli.conftest import config as config
 from tests.tui.cli.conftest import me as me
 from tests.tui.cli.dashboard_scenario import ASK_HANDLER, answer_and_resume, change_size
-from tests.tui.cli.process.test_up import ended
+from tests.tui.cli.processes.test_up import ended
 from tests.tui.cli.terminal_screen import see
 
 SIZE = (120, 34)

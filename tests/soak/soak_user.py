@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.handlers.sandbox import landlock
+from draftsman.sandbox import landlock
 from tests.attacks.catalog import OPEN
 from tests.attacks.probe_report import attack_report
 

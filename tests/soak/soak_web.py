@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from draftsman.domain.job import Status
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.soak.browser import Browser, Page, browsing, find_chromium

@@ -18,10 +18,10 @@ from urllib.parse import quote
 
 import pytest
 
-from draftsman.domain.activity.stream import Activity, ActivityKind
-from draftsman.domain.job import Status
-from draftsman.domain.question_spec import Choice, QuestionSpec
-from draftsman.domain.quota import QuotaLimit
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.quota import QuotaLimit
+from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime
 from tests.bots.web.web_side import Inbox, serving
 from tests.factories import GATE, Factory

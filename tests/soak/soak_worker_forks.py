@@ -11,7 +11,7 @@ FORKED = """
 import subprocess, sys
 
 def test_imports():
-    assert {"draftsman.loops.execution", "textual.app"} <= set(sys.modules)
+    assert {"draftsman.worker.execution", "textual.app"} <= set(sys.modules)
 
 def test_collected_tests_were_rewritten():
     try:

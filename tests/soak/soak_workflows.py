@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import ClaimedJob, LeaderTerm
+from draftsman.database.database import Connection, Database
 from draftsman.errors import Failure
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
+from draftsman.jobs.runs.store.claim import exchange
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store.claim import exchange
-from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import rows

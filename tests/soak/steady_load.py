@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from draftsman import Done, RunContext
-from draftsman.domain.outcome import Outcome
 from draftsman.errors import Failure
+from draftsman.jobs.runs.outcome import Outcome
 
 LINES = 50
 

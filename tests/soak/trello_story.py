@@ -7,16 +7,16 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
-from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.trello.board import BoardConfig, LabelRule
-from draftsman.handlers.clone.sample_repo import make_sample_repo
-from draftsman.handlers.run_agent.profile_detection import detect_profile
+from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.database.database import Connection
+from draftsman.people.actor import Actor
+from draftsman.repos.profile_detection import detect_profile
+from draftsman.repos.repo_catalog import Repo, RepoLocation
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
+from draftsman.trello.board import BoardConfig, LabelRule
 from tests.acceptance.processes import Installation, Process
-from tests.core.loops.agent_jobs import git
+from tests.core.worker.agent_jobs import git
 from tests.support.trello import FakeTrello
 from tests.support.waits import until
 

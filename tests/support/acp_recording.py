@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.settings.known_agents import KNOWN_AGENTS
-from draftsman_tui.cli.process.demo_agent import AGAIN
+from draftsman_tui.cli.demo.agent import AGAIN
 from tests.support.adapter_driver import AdapterRuns
 from tests.support.codex_recording import FOLDER, TEE
 from tests.support.fake_model import FakeModel, Turn, fake_model

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from draftsman.settings.usage import BudgetsSettings
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.settings.limits_and_budgets import BudgetsSettings
 from tests.support.statements import value
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import httpx
 
-from draftsman.domain.deliveries.delivery import (
+from draftsman.deliveries.delivery import (
     COPY_GONE,
     ChannelName,
     File,
@@ -21,7 +21,7 @@ from draftsman.domain.deliveries.delivery import (
     SendResult,
     Unconfirmed,
 )
-from draftsman.domain.deliveries.plain_text import render_plain
+from draftsman.deliveries.plain_text import render_plain
 from draftsman.errors import Failure
 from tests.support.http_server import Reply, Request
 

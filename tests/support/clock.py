@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from draftsman.store.postgres.database import Connection, Database, scalar
+from draftsman.database.database import Connection, Database, scalar
 from tests.support.server import Server
 from tests.support.waits import until
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from draftsman.domain.job import Status
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from draftsman.settings import RetentionSettings, Settings
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import value

@@ -45,8 +45,8 @@ from typing import Any, Final
 import psutil
 from execnet.gateway_io import popen_bootstrapline
 
+from draftsman.json_schemas import checker_process
 from draftsman.resources import module_command
-from draftsman.schemas import checker_process
 from tests.support.sibling_fork import fork_sibling, use_huge_pages
 from tests.support.worker_process import forget_tests, leave_pytest
 

@@ -22,12 +22,12 @@ from tests.support.core_errors import error_functions, errors_of_core
 CORE: Final = "draftsman"
 SENTENCES: Final = frozenset(
     {
-        "domain.answer",
-        "domain.deliveries.plain_text",
-        "domain.refusals",
-        "domain.wait_reason",
+        "questions.answer",
+        "deliveries.plain_text",
+        "questions.refusals",
+        "jobs.details.wait_reason",
         "field_errors",
-        "services.deliveries.message_builder",
+        "deliveries.service.message_builder",
     }
 )
 """Modules of the core in which every string of several words is a text for people."""

@@ -14,8 +14,8 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.handlers.subprocesses import guard
 from draftsman.resources import PACKAGE_ROOT, module_command
+from draftsman.sandbox.processes import guard
 from tests.support import guard_server
 from tests.support.fork_server import DEFAULTS, PIPES, ROOT, end_server
 

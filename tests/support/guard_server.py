@@ -5,7 +5,7 @@
 
 A new interpreter needs 25 ms of CPU to import the guard, a fork 1 ms. The guard is a child of the
 test process and has its own command line, as after `exec`. Processes that a test starts, such as
-the workers of `tests/core/handlers/subprocesses/test_guard.py`, start guards as in production; so
+the workers of `tests/core/sandbox/processes/test_guard.py`, start guards as in production; so
 do the tests of guards and attacks, with NEW_GUARD in their environment.
 """
 
@@ -19,7 +19,7 @@ import socket
 import sys
 import traceback
 
-from draftsman.handlers.subprocesses import guard
+from draftsman.sandbox.processes import guard
 from tests.support.sibling_fork import fork_sibling
 
 TYPE_CHECKING = False

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.settings.usage import UsageSettings
-from draftsman.store.postgres.database import Connection
+from draftsman.settings.limits_and_budgets import UsageSettings
 from tests.support.statements import rows, run
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.policy import Policy
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy
 
 PEOPLE: dict[str, dict[str, Any]] = {
     "anna": {"login": "anna", "slack": "U-ANNA", "roles": ["invoker"]},

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from draftsman.agent_runs.protocol.agent_messages import AskMessage
 from draftsman.agents.agent_client import AgentClient
 from draftsman.agents.permissions import Call, Permissions
-from draftsman.domain.attention.permission_rule import PermissionRule
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.response import Response
-from draftsman.domain.run import ClaimedJob
-from draftsman.handlers.run_agent.agent_messages import AskMessage
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.people.actor import Actor
+from draftsman.questions.permission_rules.permission_rule import PermissionRule
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from tests.factories import EVENTS, Factory
 

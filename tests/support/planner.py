@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from psycopg.errors import Diagnostic
 
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
 
 DISABLED_COST = 1e9
 """Until PostgreSQL 17, a disabled node adds 1e10 to the cost of its plan; 18 counts such nodes."""

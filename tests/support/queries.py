@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any, Final
 
 from psycopg import AsyncCursor
 
-from draftsman.domain.job import Status
-from draftsman.domain.question import QuestionStatus
-from draftsman.store import queries
-from draftsman.store.postgres.database import Connection
+from draftsman.database import named_queries as queries
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
+from draftsman.questions.question import QuestionStatus
 
-FAMILIES: Final = sorted(
-    file.name.removesuffix(".sql")
-    for folder in queries.FOLDERS
-    for file in files(queries).joinpath(folder).iterdir()
-    if file.name.endswith(".sql")
-)
+FAMILIES: Final = sorted(file.name.removesuffix(".sql") for file in queries.files_of_queries())
 QUERIES: Final = [(family, name) for family in FAMILIES for name in queries.load(family)]
 NAMES: Final = {queries.load(family)[name]: f"{family}.{name}" for family, name in QUERIES}
 """Name of a query, by its text."""

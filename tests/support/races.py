@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from draftsman.database.database import Connection, Database, DedicatedSession
 from draftsman.runtime import Runtime, wire
-from draftsman.store.postgres.database import Connection, Database, DedicatedSession
 from tests.support.waits import DEADLINE, background, wait_blocked
 
 T = TypeVar("T")

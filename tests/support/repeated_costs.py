@@ -19,7 +19,7 @@ from hypothesis.internal.conjecture import providers
 from psycopg.adapt import AdaptersMap
 from psycopg.types.enum import EnumInfo
 
-from draftsman.store.postgres import database
+from draftsman.database import database
 
 TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name other certificates than those of certifi."""

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 import psycopg
 from psycopg import sql
 
-from draftsman.domain.people.directory import Directory, DirectoryEntry
+from draftsman.people.directory import Directory, DirectoryEntry
 from tests.support.people import GROUPS, PEOPLE
 from tests.support.server import Server
 

@@ -26,8 +26,8 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql
 
-from draftsman import migrate
-from draftsman.embedded import EmbeddedServer
+from draftsman.database import migrate
+from draftsman.database.embedded import EmbeddedServer
 
 PREFIX = "draftsman-tests-"
 ALIVE = "alive"

@@ -22,7 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from draftsman.store.postgres.pinned_connection import PinnedConnection
+from draftsman.database.pinned_connection import PinnedConnection
 
 IDLE: Final = "draftsman-tests-idle"
 """Application name of an idle backend."""

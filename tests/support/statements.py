@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
 
 TRANSITION = "DM001"
 CHANGE = "DM002"

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
 
 T = TypeVar("T")
 DEADLINE = 30.0

@@ -23,35 +23,35 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman import resources
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.attention.pager_event import PagerEvent
 from draftsman.configured import directory
-from draftsman.domain.activity.stream import Activity, ActivityKind
-from draftsman.domain.attention.pager_event import PagerEvent
-from draftsman.domain.budgets import CallEstimate, question_of
-from draftsman.domain.deliveries.delivery import ChannelName, Receipt
-from draftsman.domain.ids import new_id
-from draftsman.domain.job import Mode, Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.web_session import SignInMethod
-from draftsman.domain.quota import Quota, QuotaLimit
-from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
-from draftsman.domain.repos.repo_profile import RepoProfile
-from draftsman.domain.requests.invocation import FileRef
-from draftsman.domain.run import LeaderTerm
-from draftsman.domain.schedules.schedule import ScheduleSpec
-from draftsman.domain.schedules.template import define
-from draftsman.domain.trello.board import BoardConfig, LabelSighting
-from draftsman.domain.trello.card_state import CardChecklist, CardDueDate
+from draftsman.costs.budgets import CallEstimate, question_of
+from draftsman.costs.service.budget_sweep import BudgetSweep
+from draftsman.database.database import Connection, Database
+from draftsman.deliveries.delivery import ChannelName, Receipt
+from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.errors import Failure
+from draftsman.ids import new_id
+from draftsman.jobs.job import Mode, Source, Status
+from draftsman.jobs.requests.invocation import FileRef
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.quota import Quota, QuotaLimit
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.people.service.web_sessions import WebSessions
+from draftsman.people.web_session import SignInMethod
+from draftsman.questions.service.questions import MAX_REFUSALS_PER_VOTER
+from draftsman.queues.service.limit_sweep import LimitSweep
+from draftsman.repos.repo_catalog import Repo, RepoLocation
+from draftsman.repos.repo_profile import RepoProfile
 from draftsman.runtime import Runtime, wire
-from draftsman.services.deliveries.live_threads import LiveThreads
-from draftsman.services.jobs.submissions import invocation
-from draftsman.services.maintenance.budgets import BudgetSweep
-from draftsman.services.maintenance.limits import LimitSweep
-from draftsman.services.questions import MAX_REFUSALS_PER_VOTER
-from draftsman.services.web_sessions import WebSessions
+from draftsman.schedules.schedule import ScheduleSpec
+from draftsman.schedules.template import define
 from draftsman.settings import Settings
-from draftsman.settings.usage import BudgetsSettings, UsageSettings
-from draftsman.store.postgres.database import Connection, Database
+from draftsman.settings.limits_and_budgets import BudgetsSettings, UsageSettings
+from draftsman.trello.board import BoardConfig, LabelSighting
+from draftsman.trello.card_state import CardChecklist, CardDueDate
 from tests.factories import GATE, QUESTION, Factory
 from tests.support import permissions
 from tests.support.people import GROUPS, PEOPLE, People

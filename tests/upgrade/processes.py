@@ -51,7 +51,7 @@ SUBMITTER: Final = f"""{START}
 import os
 from pathlib import Path
 from draftsman.runtime import open_runtime
-from draftsman.services.jobs.submissions import invocation
+from draftsman.jobs.requests.service.submissions import invocation
 HERE = Path(os.environ["DRAFTSMAN_DATA_DIR"]).parent
 async def main():
     async with open_runtime(loaded) as rt:

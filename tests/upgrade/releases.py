@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import psycopg
 
-from draftsman.migrate import Migration
+from draftsman.database.migrate import Migration
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = Path(__file__).with_name("releases")

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 from draftsman import resources
-from draftsman.domain.job import Status
+from draftsman.jobs.job import Status
 from tests.docs.changelog import CHANGELOG, VERSION
 from tests.upgrade.releases import UNFILLED, Release, releases
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from draftsman import migrate, resources
-from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.outcome import Done, Outcome
+from draftsman import resources
+from draftsman.database import migrate
+from draftsman.database.database import Connection
 from draftsman.handlers.context import RunContext
+from draftsman.jobs.job import TERMINAL, Status
+from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
-from tests.core.loops.workers import event_kinds, running_worker, runtime_with, wait_for_end
+from tests.core.worker.workers import event_kinds, running_worker, runtime_with, wait_for_end
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.support.statements import rows

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from draftsman import resources
-from draftsman.domain.job import Status
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.acceptance.processes import DEADLINE, Installation
-from tests.core.loops import workers
-from tests.core.loops.workers import wait_for_end
+from tests.core.worker import workers
+from tests.core.worker.workers import wait_for_end
 from tests.factories import Factory
 from tests.support import waits
 from tests.support.statements import rows, value
@@ -58,7 +58,7 @@ async def more(upgrade: Upgrade, *, old: bool) -> None:
 
 @pytest.mark.timeout(LONG)
 @pytest.mark.slow(
-    fast="tests/core/test_migrate_locks.py::test_a_version_works_on_a_newer_and_not_on_an_older_schema"
+    fast="tests/core/database/test_migrate_locks.py::test_a_version_works_on_a_newer_and_not_on_an_older_schema"
 )
 async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
     upgrade: Upgrade,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-from draftsman import early_signals
+from draftsman.processes import early_signals
 
 GC_THRESHOLD: Final = 50_000
 """Allocations between two collections: with the default of 700, imports take a third longer."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from draftsman.domain.deliveries.target import IssueTarget
-from draftsman.domain.forges.forge_event import EventKind
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import NotPermitted
-from draftsman.forges.connection import discussion_of
+from draftsman.forges.api.connection import discussion_of
+from draftsman.forges.forge_event import EventKind
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 
 if TYPE_CHECKING:
-    from draftsman.domain.forges.forge_event import ForgeEvent
+    from draftsman.forges.forge_event import ForgeEvent
     from draftsman.ports import Discussion
     from draftsman.runtime import Runtime
     from draftsman.settings import ForgeSettings

@@ -9,21 +9,21 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.deliveries.target import IssueTarget
-from draftsman.domain.forges.project import find_project
+from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
+from draftsman.forges.project import find_project
 from draftsman_bots.forges.context import EventContext
-from draftsman_bots.forges.usecases.answers import IGNORED
-from draftsman_bots.forges.usecases.events import on_event
+from draftsman_bots.forges.events import on_event
+from draftsman_bots.forges.questions import IGNORED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from draftsman.domain.forges.forge_event import ForgeEvent, StoredEvent
+    from draftsman.forges.forge_event import ForgeEvent, StoredEvent
     from draftsman.ports import EventSource
     from draftsman.runtime import Runtime
     from draftsman.settings import ForgeSettings
-    from draftsman_bots.webhook_health import WebhookHealth
+    from draftsman_bots.process.webhook_health import WebhookHealth
 
 RETRY: Final = 30.0
 """Seconds before an event is processed again after a failure that names no time."""

@@ -9,15 +9,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.forges.follow_up import TrackedPull, reopened
-from draftsman.domain.forges.forge_event import PEOPLE_KINDS, ForgeEvent
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
-from draftsman.forges.connection import forge_at
+from draftsman.forges.api.connection import forge_at
+from draftsman.forges.follow_up import TrackedPull, reopened
+from draftsman.forges.forge_event import PEOPLE_KINDS, ForgeEvent
 from draftsman.ports import EventSource
-from draftsman_bots.forges.answers import delete_branches, write_answers
+from draftsman_bots.forges.event_replies import delete_branches, write_answers
+from draftsman_bots.forges.events import classify
 from draftsman_bots.forges.people import IssueReader
-from draftsman_bots.forges.usecases.events import classify
-from draftsman_bots.webhook_health import WebhookHealth
+from draftsman_bots.process.webhook_health import WebhookHealth
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

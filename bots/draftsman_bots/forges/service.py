@@ -9,16 +9,16 @@ from collections import defaultdict
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.forges.webhooks import WebhookSecrets
-from draftsman.domain.ids import new_id
 from draftsman.errors import DraftsmanError
-from draftsman.loops.lifecycle import OutageGuard, StopSignal
-from draftsman_bots.credentials import read_credential
-from draftsman_bots.forges.outbound.channel import ForgeChannel
+from draftsman.forges.webhooks import WebhookSecrets
+from draftsman.ids import new_id
+from draftsman.processes.lifecycle import OutageGuard, StopSignal
+from draftsman_bots.forges.deliveries.channel import ForgeChannel
 from draftsman_bots.forges.people import PeopleEventProcessor
 from draftsman_bots.forges.receiver import ForgeReceiver
 from draftsman_bots.forges.webhooks import application
-from draftsman_bots.http import Server, serve, serve_health
+from draftsman_bots.process.credentials import read_credential
+from draftsman_bots.process.http import Server, serve, serve_health
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

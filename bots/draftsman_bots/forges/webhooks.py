@@ -14,14 +14,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from draftsman.domain.forges import webhooks
 from draftsman.errors import DraftsmanError
-from draftsman_bots import http
+from draftsman.forges import webhooks
+from draftsman_bots.process import http
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from draftsman.domain.forges.webhooks import WebhookSecrets
+    from draftsman.forges.webhooks import WebhookSecrets
     from draftsman_bots.forges.receiver import ForgeReceiver
 
 BODY: Final = 5.0

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from draftsman.loops.lifecycle import StopSignal
+from draftsman.processes.lifecycle import StopSignal
 from draftsman.settings.attention import webhook_pagers
-from draftsman_bots.credentials import read_credential
-from draftsman_bots.http import Server, serve, serve_health
 from draftsman_bots.pagers.webhooks import PagerReceiver
-from draftsman_bots.webhook_health import WebhookHealth
+from draftsman_bots.process.credentials import read_credential
+from draftsman_bots.process.http import Server, serve, serve_health
+from draftsman_bots.process.webhook_health import WebhookHealth
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

@@ -15,16 +15,16 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from draftsman.domain.attention import pager_event
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.attention import pager_event
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
-from draftsman_bots import http
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman_bots.process import http
 
 if TYPE_CHECKING:
-    from draftsman.domain.attention.pager_event import PagerEvent
+    from draftsman.attention.pager_event import PagerEvent
     from draftsman.runtime import Runtime
-    from draftsman_bots.webhook_health import WebhookHealth
+    from draftsman_bots.process.webhook_health import WebhookHealth
 
 BODY: Final = 3.0
 """Seconds to receive a request body; Grafana OnCall waits four seconds for the response."""

@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from draftsman.domain.job import Source
-from draftsman.services.batching import Batcher
-from draftsman_bots.attachment_downloads import AttachmentDownloads
-from draftsman_bots.background import BackgroundTasks
-from draftsman_bots.slack.duplicates import DuplicateLookups
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.service.batching import Batcher
+from draftsman_bots.conversation.attachments import AttachmentDownloads
+from draftsman_bots.process.background import BackgroundTasks
 from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.requests.duplicates import DuplicateLookups
 from draftsman_bots.slack.transport.attachment_download import download
 from draftsman_bots.slack.transport.web_api import WebApi
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
-    from draftsman.domain.people.actor import Actor
-    from draftsman.domain.requests.invocation import Invocation
+    from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
-    from draftsman.services.jobs.submissions import SubmittedJob
-    from draftsman.settings.chat import SlackSettings
+    from draftsman.settings.bots import SlackSettings
 
 
 @dataclass(frozen=True)

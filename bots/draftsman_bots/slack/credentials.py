@@ -7,7 +7,7 @@ from typing import Final
 
 from draftsman.errors import ConfigError
 from draftsman.settings import SecretSettings, SlackSettings
-from draftsman_bots.credentials import read_credential
+from draftsman_bots.process.credentials import read_credential
 
 KINDS: Final = {"bot_token": "xoxb-", "app_token": "xapp-"}
 """Prefix of each kind of token."""

@@ -11,7 +11,7 @@ from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import ConfigError
 from draftsman.settings import SlackSettings
-from draftsman_bots.checks import Check
+from draftsman_bots.process.checks import Check
 from draftsman_bots.slack import credentials, scopes
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.transport import signature

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
-from draftsman.loops.lifecycle import StopSignal
+from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.json_fields import string
 from draftsman_bots.slack import scopes
 from draftsman_bots.slack.health import BotHealth

@@ -8,26 +8,26 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from draftsman.loops.lifecycle import StopSignal
+from draftsman.deliveries.service.live_threads import LiveThreads
+from draftsman.processes.lifecycle import StopSignal
 from draftsman.runtime import Runtime
-from draftsman.services.deliveries.live_threads import LiveThreads
 from draftsman.settings import SlackSettings
-from draftsman_bots.http import Server, health_application, serve
+from draftsman_bots.process.http import Server, health_application, serve
 from draftsman_bots.slack import listeners
 from draftsman_bots.slack.context import BotContext
 from draftsman_bots.slack.credentials import Credentials
+from draftsman_bots.slack.deliveries import channel
+from draftsman_bots.slack.ephemeral import notify_actor
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity, resolve_identity
 from draftsman_bots.slack.listeners.messages import on_missed_reply
 from draftsman_bots.slack.live.loop import LiveThreadLoop
-from draftsman_bots.slack.outbound import channel
+from draftsman_bots.slack.questions.backfill import Backfill
 from draftsman_bots.slack.transport.dispatcher import DEADLINE, SlackDispatcher, build
 from draftsman_bots.slack.transport.http_app import application
 from draftsman_bots.slack.transport.installation import Installation
 from draftsman_bots.slack.transport.socket_mode import SocketModeClient
 from draftsman_bots.slack.transport.web_api import WebApi
-from draftsman_bots.slack.usecases.backfill import Backfill
-from draftsman_bots.slack.usecases.ephemeral import notify_actor
 
 _log = logging.getLogger(__name__)
 

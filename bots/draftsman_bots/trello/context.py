@@ -8,14 +8,14 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from draftsman.domain.job import Source
-from draftsman_bots.attachment_downloads import AttachmentDownloads
-from draftsman_bots.background import BackgroundTasks
+from draftsman.jobs.job import Source
+from draftsman_bots.conversation.attachments import AttachmentDownloads
+from draftsman_bots.process.background import BackgroundTasks
 from draftsman_bots.trello.health import BotHealth
 from draftsman_bots.trello.transport.file_download import download_file
 
 if TYPE_CHECKING:
-    from draftsman.domain.people.actor import Actor
+    from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
     from draftsman.settings import TrelloSettings
     from draftsman_bots.trello.transport.client import Trello

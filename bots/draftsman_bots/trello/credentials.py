@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from draftsman.errors import ConfigError
 from draftsman.settings import SecretSettings, TrelloSettings
-from draftsman_bots.credentials import read_credential
+from draftsman_bots.process.credentials import read_credential
 
 
 @dataclass(frozen=True, slots=True)

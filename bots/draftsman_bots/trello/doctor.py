@@ -6,24 +6,24 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
 from draftsman.errors import ConfigError, Failure, NotFound, UsageError
-from draftsman_bots.checks import Check
+from draftsman.jobs.job import Source, Status
+from draftsman.people.actor import Actor
+from draftsman_bots.process.checks import Check
 from draftsman_bots.trello import credentials
+from draftsman_bots.trello.boards import board_fields, board_setup, webhooks
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.ids import is_id
 from draftsman_bots.trello.transport.api_errors import ACCOUNT
 from draftsman_bots.trello.transport.api_errors import TIMEOUT as TIMED_OUT
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.custom_fields import TYPES
-from draftsman_bots.trello.usecases import board_fields, board_setup, webhooks
 
 if TYPE_CHECKING:
-    from draftsman.domain.trello.board import BoardConfig
     from draftsman.runtime import Runtime
     from draftsman.settings import TrelloSettings
-    from draftsman_bots.trello.usecases.board_setup import BoardLayout
+    from draftsman.trello.board import BoardConfig
+    from draftsman_bots.trello.boards.board_setup import BoardLayout
 
 TIMEOUT: Final = 10.0
 """Seconds for each API call."""

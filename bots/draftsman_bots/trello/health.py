@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
-from draftsman_bots.health import HealthState
+from draftsman_bots.process.health import HealthState
 
 
 class BotHealth(HealthState):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
 from draftsman.errors import ConfigError, DatabaseUnreachable, Failure
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 from draftsman_bots.trello.ids import is_id
 
 if TYPE_CHECKING:
-    from draftsman.loops.lifecycle import StopSignal
+    from draftsman.processes.lifecycle import StopSignal
     from draftsman_bots.trello.context import BotContext
 
 BACKOFF: Final = (1.0, 2.0, 5.0, 15.0, 60.0)

@@ -7,17 +7,17 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from draftsman.loops.lifecycle import StopSignal
+from draftsman.processes.lifecycle import StopSignal
 from draftsman.runtime import Runtime
 from draftsman.settings import TrelloSettings
-from draftsman_bots.http import Server, health_application, serve
+from draftsman_bots.process.http import Server, health_application, serve
+from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.identity import resolve_identity
-from draftsman_bots.trello.listeners.http_app import application
-from draftsman_bots.trello.listeners.poller import Poller
-from draftsman_bots.trello.outbound.channel import TrelloChannel
 from draftsman_bots.trello.transport.client import connect
+from draftsman_bots.trello.transport.http_app import application
 
 CLOSING: Final = 5.0
 """Seconds for background tasks to finish at shutdown."""

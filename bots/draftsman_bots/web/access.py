@@ -10,9 +10,9 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.web_session import SignInMethod, WebSession
-from draftsman.services.web_sessions import WebSessions
+from draftsman.people.actor import Actor
+from draftsman.people.service.web_sessions import WebSessions
+from draftsman.people.web_session import SignInMethod, WebSession
 from draftsman.settings.dashboard import WebSettings
 from draftsman_bots.web.origin import is_trusted_proxy
 from draftsman_bots.web.problems import PageProblem

@@ -6,14 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from draftsman.loops.lifecycle import StopSignal
+from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.web.access import Access
 from draftsman_bots.web.problems import PageProblem
 from draftsman_bots.web.rate_limit import RequestLimit
 
 if TYPE_CHECKING:
+    from draftsman.people.service.web_sessions import WebSessions
     from draftsman.runtime import Runtime
-    from draftsman.services.web_sessions import WebSessions
     from draftsman.settings.dashboard import WebSettings
     from draftsman_bots.web.oidc import OidcProvider
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from draftsman.domain.changes.diff import changed_files, file_name
+from draftsman.agent_runs.changes.diff import changed_files, file_name
 
 MAX_LINES: Final = 3000
 """Lines of a diff that a page shows; the rest is in the text file of the diff."""

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from draftsman_bots.http import BodyRejected, read_body
+from draftsman_bots.process.http import BodyRejected, read_body
 from draftsman_bots.web.problems import PageProblem
 
 BODY_TIMEOUT: Final = 10.0

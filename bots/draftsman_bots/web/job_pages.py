@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
-from draftsman.domain.deliveries import result_text
-from draftsman.domain.ids import actor_name, job_number
-from draftsman.domain.job import TERMINAL, WAITING, Job, Status
-from draftsman.domain.read_models import JobFilters
-from draftsman.domain.retries.error_classes import ErrorClass
-from draftsman.domain.text import humanize
+from draftsman.agent_runs.activity.service.log_feed import log_tail
+from draftsman.deliveries import result_text
 from draftsman.errors import NotFound
-from draftsman.services.runs.log_feed import log_tail
+from draftsman.ids import actor_name, job_number
+from draftsman.jobs.error_classes import ErrorClass
+from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
+from draftsman.jobs.read_models import JobFilters
+from draftsman.text import humanize
 from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.log_lines import encode_cursor, log_lines
 from draftsman_bots.web.pages import TONES, page
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from draftsman.domain.event import Event
+    from draftsman.events.event import Event
     from draftsman_bots.web.access import Visit
     from draftsman_bots.web.context import WebContext
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from draftsman.domain.activity.activity_text import activity_text
-from draftsman.domain.activity.stream import TEXT_KINDS, ActivityRow
-from draftsman.services.runs.log_feed import LogCursor
+from draftsman.agent_runs.activity.activity_text import activity_text
+from draftsman.agent_runs.activity.service.log_feed import LogCursor
+from draftsman.agent_runs.activity.stream import TEXT_KINDS, ActivityRow
 from draftsman_bots.text import replace_invisible
 
 _CURSOR: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})-([0-9]{1,9})\.([0-9]{1,9})")

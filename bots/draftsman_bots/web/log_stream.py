@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import StreamingResponse
 
-from draftsman.domain.ids import job_number
+from draftsman.agent_runs.activity.service.log_feed import LogCursor, log_items
 from draftsman.errors import DraftsmanError, NotFound
-from draftsman.services.runs.log_feed import LogCursor, log_items
+from draftsman.ids import job_number
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.log_lines import encode_cursor, item_text, parse_cursor
 from draftsman_bots.web.problems import PageProblem

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
-from draftsman.domain.text import humanize, is_link
+from draftsman.text import humanize, is_link
 from draftsman_bots.text import replace_invisible
 from draftsman_bots.web.access import Visit
 

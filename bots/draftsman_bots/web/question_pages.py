@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import PlainTextResponse, RedirectResponse
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.changes.diff import is_diff
-from draftsman.domain.deliveries.action_text import action_text
-from draftsman.domain.deliveries.plain_text import (
+from draftsman.agent_runs.changes.diff import is_diff
+from draftsman.deliveries.action_text import action_text
+from draftsman.deliveries.plain_text import (
     already_recorded,
     holder_text,
     missing_diff,
     resolution_text,
 )
-from draftsman.domain.ids import job_number, question_name
-from draftsman.domain.question import (
+from draftsman.errors import NotFound, UsageError
+from draftsman.ids import job_number, question_name
+from draftsman.questions.answer import Verdict
+from draftsman.questions.question import (
     OpenQuestion,
     Question,
     QuestionKind,
     QuestionStatus,
     asking_text,
 )
-from draftsman.domain.text import digest
-from draftsman.errors import NotFound, UsageError
-from draftsman_bots.answer_resolution import build_response
-from draftsman_bots.pause_note import pause_note
+from draftsman.text import digest
+from draftsman_bots.conversation.answers import build_response
+from draftsman_bots.conversation.pause_note import pause_note
 from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.forms import read_form
 from draftsman_bots.web.origin import client_address
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from draftsman.domain.response import Response as AnswerResponse
+    from draftsman.questions.response import Response as AnswerResponse
     from draftsman_bots.web.access import Visit
     from draftsman_bots.web.context import WebContext
 

@@ -7,15 +7,15 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from draftsman import migrate
+from draftsman.database import migrate
 from draftsman.errors import ConfigError
-from draftsman.hardening import deny_inspection
-from draftsman.loops.lifecycle import StopSignal
+from draftsman.people.service.web_sessions import WebSessions
+from draftsman.processes.hardening import deny_inspection
+from draftsman.processes.lifecycle import StopSignal
+from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
-from draftsman.services.web_sessions import WebSessions
-from draftsman.shutdown import shutdown_signals
-from draftsman_bots.credentials import read_credential
-from draftsman_bots.http import Server, bind
+from draftsman_bots.process.credentials import read_credential
+from draftsman_bots.process.http import Server, bind
 from draftsman_bots.web.access import Access
 from draftsman_bots.web.app import application
 from draftsman_bots.web.context import WebContext

@@ -1,1 +1,1 @@
-"""Agents that travel with draftsman: programs of their own, which know it by its protocol alone."""
+"""Agents, as programs that know only the protocol."""

@@ -7,24 +7,24 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack, cast
 from uuid import UUID
 
+from draftsman.agent_runs.activity.stream import ActivityRow
 from draftsman.client.batches import batch_note, batches
-from draftsman.client.question_client import QuestionClient
-from draftsman.client.request_fields import Fields, JobName, Request
-from draftsman.domain.activity.stream import ActivityRow
-from draftsman.domain.event import Event
-from draftsman.domain.ids import job_name
-from draftsman.domain.job import TERMINAL, Job, Source
-from draftsman.domain.job_message import SentMessage
-from draftsman.domain.requests.invocation import Invocation
-from draftsman.domain.workflows.dependencies import JobTree
-from draftsman.domain.workflows.groups import GroupMember, JobGroup
+from draftsman.client.questions import QuestionClient
+from draftsman.client.requests import Fields, JobName, Request
 from draftsman.errors import UsageError
-from draftsman.services.jobs.job_control import CancelResult, PauseResult
-from draftsman.services.jobs.request_checks import build_request, require_instructions
-from draftsman.services.jobs.submissions import SubmittedJob
+from draftsman.events.event import Event
+from draftsman.ids import job_name
+from draftsman.jobs.control.job_message import SentMessage
+from draftsman.jobs.control.service.control import CancelResult, PauseResult
+from draftsman.jobs.job import TERMINAL, Job, Source
+from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
+from draftsman.jobs.requests.service.submissions import SubmittedJob
+from draftsman.workflows.dependencies import JobTree
+from draftsman.workflows.groups import GroupMember, JobGroup
 
 if TYPE_CHECKING:
-    from draftsman.store.postgres.caller_connection import CallersConnection
+    from draftsman.database.caller_connection import CallersConnection
 
 Cursor = tuple[int, int, int]
 """A position in the event feed of all jobs: `Event.cursor`."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Final
 
-from draftsman.client.request_fields import Request
+from draftsman.client.requests import Request
 
 BATCH: Final = 1000
 """Requests that `submit_stream` submits in one statement."""

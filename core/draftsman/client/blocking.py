@@ -10,31 +10,31 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
+from draftsman.agent_runs.activity.stream import ActivityRow
+from draftsman.attention.pings import ReminderDelay
 from draftsman.client.asynchronous import Client, Cursor
 from draftsman.client.batches import batch_note, in_batches
 from draftsman.client.blocking_schedules import BlockingSchedules
-from draftsman.client.question_client import HOUR
-from draftsman.client.request_fields import Fields, JobName, Request
-from draftsman.domain.activity.stream import ActivityRow
-from draftsman.domain.answer import Verdict
-from draftsman.domain.attention.pings import ReminderDelay
-from draftsman.domain.budgets import BudgetUse, Cost
-from draftsman.domain.event import Event
-from draftsman.domain.job import Job
-from draftsman.domain.job_message import SentMessage
-from draftsman.domain.question import Question
-from draftsman.domain.queues.queue_models import QueuedJob, QueueSummary
-from draftsman.domain.queues.usage_limits import LimitUse
-from draftsman.domain.wait_reason import WaitReason
-from draftsman.domain.workflows.dependencies import JobTree
-from draftsman.domain.workflows.groups import GroupMember, JobGroup
+from draftsman.client.questions import HOUR
+from draftsman.client.requests import Fields, JobName, Request
+from draftsman.costs.budgets import BudgetUse, Cost
 from draftsman.errors import DraftsmanError
-from draftsman.services.jobs.job_control import CancelResult, PauseResult
-from draftsman.services.jobs.submissions import SubmittedJob
-from draftsman.services.queues import Place
+from draftsman.events.event import Event
+from draftsman.jobs.control.job_message import SentMessage
+from draftsman.jobs.control.service.control import CancelResult, PauseResult
+from draftsman.jobs.details.wait_reason import WaitReason
+from draftsman.jobs.job import Job
+from draftsman.jobs.requests.service.submissions import SubmittedJob
+from draftsman.questions.answer import Verdict
+from draftsman.questions.question import Question
+from draftsman.queues.queue_models import QueuedJob, QueueSummary
+from draftsman.queues.service.queues import Place
+from draftsman.queues.usage_limits import LimitUse
+from draftsman.workflows.dependencies import JobTree
+from draftsman.workflows.groups import GroupMember, JobGroup
 
 if TYPE_CHECKING:
-    from draftsman.store.postgres.caller_connection import CallersConnection
+    from draftsman.database.caller_connection import CallersConnection
 
 T = TypeVar("T")
 CLOSED: Final = "this client is closed; open a new Draftsman"

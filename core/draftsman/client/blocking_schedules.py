@@ -7,9 +7,9 @@ from collections.abc import Coroutine, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from draftsman.domain.schedules.schedule import Fire, Schedule
-from draftsman.domain.schedules.template import Template
-from draftsman.services.jobs.submissions import SubmittedJob
+from draftsman.jobs.requests.service.submissions import SubmittedJob
+from draftsman.schedules.schedule import Fire, Schedule
+from draftsman.schedules.template import Template
 
 if TYPE_CHECKING:
     from draftsman.client.asynchronous import Client

@@ -1,1 +1,1 @@
-"""Forges over their REST APIs, and how pull requests are opened and merged there."""
+"""Forges: events, pull requests and follow-ups."""

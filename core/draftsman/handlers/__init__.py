@@ -1,1 +1,1 @@
-"""Handlers of job types: their context, and the run of agents."""
+"""Handlers of job types: their context and its registry, and the built-in types."""

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from draftsman.domain.activity.agent_progress import AgentProgress
-from draftsman.domain.activity.stream import Activity, ActivityBuffer
-from draftsman.domain.ids import job_name
-from draftsman.domain.quota import QuotaLimit
-from draftsman.domain.run import Lease
+from draftsman.agent_runs.activity.agent_progress import AgentProgress
+from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.activity.stream import Activity, ActivityBuffer
 from draftsman.errors import DraftsmanError, LeaseLost
+from draftsman.ids import job_name
+from draftsman.jobs.runs.quota import QuotaLimit
+from draftsman.jobs.runs.run import Lease
 from draftsman.log import redact
-from draftsman.services.runs.activity import ActivityStream
 from draftsman.settings import QuotaSettings
 
 DELAY: Final = 0.5

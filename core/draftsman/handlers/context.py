@@ -9,18 +9,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-from draftsman.domain import reserved_names
-from draftsman.domain.ids import new_id
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Snooze
-from draftsman.domain.question import Answered, NoAnswer, OnDeny, OnExpire, QuestionKind
-from draftsman.domain.question_spec import Choice
-from draftsman.domain.requests.attachments import AttachedFile
-from draftsman.domain.reserved_names import Owner
-from draftsman.domain.retries.retry_policy import RetryPolicy
-from draftsman.domain.run import ClaimedJob
-from draftsman.domain.text import first_line
-from draftsman.domain.workflows.dependencies import Parent
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.job_attachments import attached_files
 from draftsman.handlers.print_capture import PrintCapture
@@ -28,7 +16,19 @@ from draftsman.handlers.question_mapping import build_ask
 from draftsman.handlers.run_pause import Wait, first_answers
 from draftsman.handlers.run_services import RunServices
 from draftsman.handlers.worker_run import ContinueInGrace, WorkerRun
-from draftsman.services.questions import MAX_TIMEOUT
+from draftsman.ids import new_id
+from draftsman.jobs import reserved_names
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.attachments import AttachedFile
+from draftsman.jobs.reserved_names import Owner
+from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.runs.outcome import Snooze
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.questions.question import Answered, NoAnswer, OnDeny, OnExpire, QuestionKind
+from draftsman.questions.question_spec import Choice
+from draftsman.questions.service.questions import MAX_TIMEOUT
+from draftsman.text import first_line
+from draftsman.workflows.dependencies import Parent
 
 P = ParamSpec("P")
 T = TypeVar("T")

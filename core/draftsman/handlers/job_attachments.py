@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.requests.attachments import (
+from draftsman.handlers.worker_run import WorkerRun
+from draftsman.jobs.requests.attachments import (
     FOLDER,
     AttachedFile,
     JobAttachment,
     unique_names,
 )
-from draftsman.handlers.worker_run import WorkerRun
 
 if TYPE_CHECKING:
-    from draftsman.handlers.clone.workspace import Workspace
-    from draftsman.handlers.run_agent.protocol import AttachmentBody
+    from draftsman.agent_runs.clones.workspace import Workspace
+    from draftsman.agent_runs.protocol.protocol import AttachmentBody
 
 INTERVAL: Final = 0.5
 """Seconds between two looks at downloads."""
@@ -61,8 +61,8 @@ async def write_attachments(
     files = await attached_files(run, messages)
     if not files:
         return ()
-    from draftsman.handlers.clone import home_files
-    from draftsman.handlers.run_agent.protocol import AttachmentBody
+    from draftsman.agent_runs.clones import home_files
+    from draftsman.agent_runs.protocol.protocol import AttachmentBody
 
     contents = {file.name: file.data for file in files if file.data is not None}
     uid = workspace.sandbox.uid if workspace.sandbox else None

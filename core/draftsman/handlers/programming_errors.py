@@ -18,7 +18,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from draftsman.domain.question_spec import Choice
+from draftsman.questions.question_spec import Choice
 
 ALWAYS_MISTAKES: Final = (ImportError, NameError, NotImplementedError, SyntaxError)
 MISTAKES_IN_OWN_CODE: Final = (AttributeError, TypeError)

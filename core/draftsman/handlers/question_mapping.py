@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from draftsman import field_errors
-from draftsman.domain.question import Answered, NoAnswer, Question, QuestionStatus
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.questions.question import Answered, NoAnswer, Question, QuestionStatus
+from draftsman.questions.question_spec import QuestionSpec
 
 
 def build_ask(**fields: Any) -> QuestionSpec:

@@ -6,16 +6,16 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 
-from draftsman.domain.outcome import Outcome
 from draftsman.errors import ConfigError
 from draftsman.handlers.context import RunContext
+from draftsman.jobs.runs.outcome import Outcome
 
 Handler = Callable[[RunContext], Awaitable[Outcome]]
 
 
 def _lazy_handler(name: str, module: str | None = None) -> Handler:
     """Return a handler that is imported at its first job: its imports are slow and large."""
-    path = f"draftsman.handlers.{module or f'builtin.{name}'}"
+    path = f"draftsman.{module or f'handlers.job_types.{name}'}"
 
     async def handle(ctx: RunContext) -> Outcome:
         handler: Handler = getattr(import_module(path), name)
@@ -25,7 +25,7 @@ def _lazy_handler(name: str, module: str | None = None) -> Handler:
 
 
 BUILT_IN: dict[str, Handler] = {
-    "run_agent": _lazy_handler("run_agent", "run_agent.run"),
+    "run_agent": _lazy_handler("run_agent", "agent_runs.run"),
     "http_request": _lazy_handler("http_request"),
     "webhook_dispatch": _lazy_handler("webhook_dispatch"),
     "llm_generate": _lazy_handler("llm_generate"),

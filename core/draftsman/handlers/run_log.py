@@ -8,10 +8,10 @@ import logging
 import time
 from typing import Final
 
-from draftsman.domain.ids import job_name
-from draftsman.domain.run import Lease
 from draftsman.errors import DraftsmanError, LeaseLost
-from draftsman.services.runs.checkpoints import Checkpoints
+from draftsman.ids import job_name
+from draftsman.jobs.runs.run import Lease
+from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.settings import QuotaSettings
 
 CHUNK: Final = 64 * 1024

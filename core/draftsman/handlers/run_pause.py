@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, TypeVar
 
-from draftsman.domain.asked_question import AskedQuestion
-from draftsman.domain.outcome import Parked
-from draftsman.domain.question_spec import QuestionSpec
 from draftsman.errors import UsageError
+from draftsman.jobs.runs.outcome import Parked
+from draftsman.questions.asked_question import AskedQuestion
+from draftsman.questions.question_spec import QuestionSpec
 
 T = TypeVar("T")
 MAX_QUESTIONS: Final = 100

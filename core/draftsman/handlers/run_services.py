@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from draftsman.costs.service.model_calls import ModelCalls
+from draftsman.jobs.runs.service.checkpoints import Checkpoints
+from draftsman.jobs.runs.service.settlement import Settlement
+from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.ports import Notifier
-from draftsman.schemas.checker import SchemaChecker
-from draftsman.services.jobs.workflows import Workflows
-from draftsman.services.questions import Questions
-from draftsman.services.repos import Repos
-from draftsman.services.runs.checkpoints import Checkpoints
-from draftsman.services.runs.model_calls import ModelCalls
-from draftsman.services.runs.settlement import Settlement
+from draftsman.questions.service.questions import Questions
+from draftsman.repos.service import Repos
 from draftsman.settings import Settings
+from draftsman.workflows.service.workflows import Workflows
 
 
 class RunServices(Protocol):

@@ -9,19 +9,8 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
-from draftsman.domain import reserved_names
-from draftsman.domain.activity import stream
-from draftsman.domain.asked_question import AskedQuestion
-from draftsman.domain.budgets import BudgetState, CallEstimate, usage_of
-from draftsman.domain.ids import new_id
-from draftsman.domain.outcome import Parked
-from draftsman.domain.question import BUDGET_KEY, Answered, NoAnswer, QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.quota import Quota, QuotaLimit
-from draftsman.domain.read_models import Step
-from draftsman.domain.reserved_names import Owner
-from draftsman.domain.retries.retry_policy import RetryPolicy
-from draftsman.domain.run import ClaimedJob, Run
+from draftsman.agent_runs.activity import stream
+from draftsman.costs.budgets import BudgetState, CallEstimate, usage_of
 from draftsman.handlers.activity_recorder import ActivityRecorder
 from draftsman.handlers.db_retry import wait_for_database
 from draftsman.handlers.print_capture import PrintCapture
@@ -29,9 +18,20 @@ from draftsman.handlers.question_mapping import to_answer
 from draftsman.handlers.run_log import RunLog
 from draftsman.handlers.run_pause import QuestionWait, RunPause
 from draftsman.handlers.run_services import RunServices
+from draftsman.ids import new_id
+from draftsman.jobs import reserved_names
+from draftsman.jobs.read_models import Step
+from draftsman.jobs.reserved_names import Owner
+from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.runs.outcome import Parked
+from draftsman.jobs.runs.quota import Quota, QuotaLimit
+from draftsman.jobs.runs.run import ClaimedJob, Run
+from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.outbound.timeouts import time_limit
-from draftsman.schemas.checker import SchemaChecker
-from draftsman.services.repos import Repos
+from draftsman.questions.asked_question import AskedQuestion
+from draftsman.questions.question import BUDGET_KEY, Answered, NoAnswer, QuestionKind
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.repos.service import Repos
 from draftsman.settings import Settings
 
 P = ParamSpec("P")

@@ -7,8 +7,8 @@ import ipaddress
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from draftsman.domain.retries.error_classes import errno_name
 from draftsman.errors import Failure
+from draftsman.jobs.error_classes import errno_name
 from draftsman.outbound.egress_policy import IpAddress
 from draftsman.outbound.lookup_threads import LookupThreads
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 import h11
 import httpx
 
-from draftsman.domain.retries.error_classes import errno_name
 from draftsman.errors import Failure
+from draftsman.jobs.error_classes import errno_name
 
 _CODES: tuple[tuple[type[Exception], str], ...] = (
     (httpx.ConnectTimeout, "connect_timeout"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from draftsman.domain.deliveries import webhook_signature
 from draftsman.errors import NotOnThisWorker
+from draftsman.outbound import webhook_signature
 from draftsman.settings import PagerSettings, SecretSettings, Section, WebhookSettings
 
 MAX_BYTES: Final = 64 * 1024

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Self
 
-from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.errors import Failure
+from draftsman.jobs.retry_policy import RetryPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,12 +49,13 @@ from draftsman.settings.attention import (
     PagerSettings,
     check_attention,
 )
-from draftsman.settings.chat import SlackSettings, TrelloSettings
+from draftsman.settings.bots import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings, WebSettings
 from draftsman.settings.evidence import EvidenceSettings
 from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.known_agents import TIDY, with_known_agents
+from draftsman.settings.limits_and_budgets import BudgetSettings, BudgetsSettings, UsageSettings
 from draftsman.settings.network import GROUP, resolve_groups
 from draftsman.settings.outbound import (
     CredentialSettings,
@@ -67,7 +68,7 @@ from draftsman.settings.outbound import (
     ToolSettings,
     WebhookSettings,
 )
-from draftsman.settings.policy import CodeOwner, PolicySettings
+from draftsman.settings.policies import CodeOwner, PolicySettings
 from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.tables import (
     CommandSettings,
@@ -92,7 +93,6 @@ from draftsman.settings.tables import (
     UserPath,
     WorkerSettings,
 )
-from draftsman.settings.usage import BudgetSettings, BudgetsSettings, UsageSettings
 
 __all__ = [
     "AgentSettings",

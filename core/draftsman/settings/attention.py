@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from draftsman.field_errors import matching
-from draftsman.settings.chat import Listen, address_of
+from draftsman.settings.bots import Listen, address_of
 from draftsman.settings.hours import Zone
 from draftsman.settings.outbound import SecretSettings, web_address
 from draftsman.settings.tables import PersonSettings, QuestionSettings, Section, UserPath

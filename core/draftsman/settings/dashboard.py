@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator
 
 from draftsman.field_errors import matching
-from draftsman.settings.chat import Listen, address_of
+from draftsman.settings.bots import Listen, address_of
 from draftsman.settings.outbound import SecretSettings, web_address
 from draftsman.settings.tables import Section
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from draftsman.field_errors import matching
-from draftsman.settings.chat import Listen, address_of
+from draftsman.settings.bots import Listen, address_of
 from draftsman.settings.outbound import SecretSettings, web_address
 from draftsman.settings.tables import Section
 

@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from draftsman.domain.job import Source
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
+from draftsman.jobs.job import Source
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from tests.bots.bot_contract import run_dispatcher
 from tests.bots.forges.forge_side import forge_side

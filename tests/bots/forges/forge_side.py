@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 from draftsman.settings import HttpSettings, Settings
-from draftsman_bots.forges.outbound.channel import ForgeChannel
-from tests.core.forges.contract import FAKES
+from draftsman_bots.forges.deliveries.channel import ForgeChannel
+from tests.core.forges.api_contract import FAKES
 from tests.support.fake.faults import Fault
 from tests.support.forges.server import FakeForge
 from tests.support.forges.world import MENTION

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
+from draftsman.forges.forge_event import EventKind, ForgeEvent
 from draftsman.runtime import Runtime
 from draftsman_bots.forges.context import EventContext
-from draftsman_bots.forges.usecases.events import on_event
+from draftsman_bots.forges.events import on_event
 from tests.bots.bot_contract import wait_until_delivered
 from tests.bots.forges.forge_side import ForgeSide
 

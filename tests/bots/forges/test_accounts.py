@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
 from draftsman.errors import NotFound, NotPermitted
+from draftsman.jobs.job import Source, Status
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from tests.bots.forges.issues import LABEL, Issue, comment
 from tests.factories import QUESTION, Factory

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from draftsman_bots.forges.outbound.markdown import marker_of
+from draftsman_bots.forges.deliveries.markdown import marker_of
 from tests.bots.channel_alias import ChannelAlias
 from tests.bots.forges.forge_side import KINDS, TARGET, ForgeSide, forge_side
-from tests.core.channels.channel_contract import ChannelContract
+from tests.core.deliveries.channels.channel_contract import ChannelContract
 from tests.support.fake.faults import Fault
 from tests.support.forges.server import Refused
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from draftsman.domain.forges.forge_event import EventKind
-from draftsman.domain.job import Job, Status
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.forges.forge_event import EventKind
+from draftsman.forges.service.follow_up_sweep import FollowUpSweep
+from draftsman.jobs.job import Job, Status
+from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.services.maintenance.follow_ups import FollowUpSweep
-from draftsman.store.postgres.database import Connection
-from draftsman_bots.forges.usecases.controls import as_comment
-from draftsman_bots.forges.usecases.events import classify
+from draftsman_bots.forges.controls import as_comment
+from draftsman_bots.forges.events import classify
 from tests.bots.forges.issues import LABEL, Issue, comment
 from tests.factories import QUESTION, Factory
 from tests.support.cases import cases

@@ -8,21 +8,21 @@ from typing import Any, Final, cast
 
 import pytest
 
-from draftsman.domain.deliveries.plain_text import format_time
-from draftsman.domain.deliveries.target import parse as parse_target
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
-from draftsman.domain.outcome import Done
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.repos.repo_url import parse
+from draftsman.deliveries.plain_text import format_time
+from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import Failure
-from draftsman.forges.connection import forge_at
+from draftsman.forges.api.connection import forge_at
+from draftsman.forges.forge_event import EventKind, ForgeEvent
+from draftsman.forges.store import people_events
+from draftsman.jobs.runs.outcome import Done
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.settings import ForgeSettings
-from draftsman.store.forges import people_events
 from draftsman_bots.forges.context import EventContext
+from draftsman_bots.forges.events import classify
 from draftsman_bots.forges.service import ForgeService
-from draftsman_bots.forges.usecases.events import classify
 from tests.bots.forges.issues import LABEL, Issue, comment
 from tests.factories import QUESTION, Factory
 from tests.support.cases import cases

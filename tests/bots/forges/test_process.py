@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
 from tests.acceptance.conftest import installations
 from tests.acceptance.processes import Installation
 from tests.support.forges.github import FakeGitHub

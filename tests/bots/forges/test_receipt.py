@@ -14,13 +14,13 @@ from typing import Final
 import httpx
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
-from draftsman_bots.forges.answers import delete_branches
+from draftsman_bots.forges.event_replies import delete_branches
 from draftsman_bots.forges.service import ForgeService
-from draftsman_bots.http import MAX_BODY_BYTES
-from tests.core.forges.contract import BRANCH, ForgeHarness, forge_harness
+from draftsman_bots.process.http import MAX_BODY_BYTES
+from tests.core.forges.api_contract import BRANCH, ForgeHarness, forge_harness
 from tests.factories import Factory
 from tests.support.fake.faults import Fault
 from tests.support.forges.conversation import SECRET, Payloads, deliver, github_webhook

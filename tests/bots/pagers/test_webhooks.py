@@ -10,15 +10,15 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from draftsman.channels.pager_channel import PagerChannel
-from draftsman.domain.attention.attention import QuestionAttention
-from draftsman.domain.deliveries.delivery import ChannelName, DeliveryStatus
-from draftsman.domain.run import ClaimedJob, LeaderTerm
+from draftsman.attention.attention import QuestionAttention
+from draftsman.database.database import Connection
+from draftsman.deliveries.channels.pager_channel import PagerChannel
+from draftsman.deliveries.delivery import ChannelName, DeliveryStatus
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from draftsman_bots.pagers.service import PagerService
 from tests.core.attention.conftest import TeamRuntime, person, team
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.forges.conversation import deliver

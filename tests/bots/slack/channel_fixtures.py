@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from draftsman.domain.deliveries.delivery import DeliveryKind, Message
-from draftsman.domain.job import Source
-from draftsman.domain.people.policy import Person
-from draftsman_bots.slack.outbound.channel import SlackChannel, client
-from tests.core.channels import channel_contract
+from draftsman.deliveries.delivery import DeliveryKind, Message
+from draftsman.jobs.job import Source
+from draftsman.people.policy import Person
+from draftsman_bots.slack.deliveries.channel import SlackChannel, client
+from tests.core.deliveries.channels import channel_contract
 from tests.support.slack import FakeSlack
 
 Json = dict[str, Any]

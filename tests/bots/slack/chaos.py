@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
-from tests.core.outbox.chaos import VisibleMessage
+from tests.core.deliveries.outbox.chaos import VisibleMessage
 from tests.support.slack import FakeSlack, Fault, error
 
 RATES: Final = {

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from draftsman_bots.slack.outbound.channel import SlackChannel, client
-from tests.core.outbox.dispatch import deliver
+from draftsman_bots.slack.deliveries.channel import SlackChannel, client
+from tests.core.deliveries.outbox.dispatch import deliver
 
 if __name__ == "__main__":
     database, api_url, token, seconds = sys.argv[1:]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.bots.channel_alias import ChannelAlias
 from tests.bots.slack.channel_fixtures import slack_channel
-from tests.core.channels.channel_contract import ChannelContract
+from tests.core.deliveries.channels.channel_contract import ChannelContract
 from tests.support.slack import FakeSlack, Fault, error
 
 

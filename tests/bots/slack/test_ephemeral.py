@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman_bots.background import BackgroundTasks
+from draftsman_bots.process.background import BackgroundTasks
 from draftsman_bots.slack.context import BotContext
-from draftsman_bots.slack.usecases.ephemeral import Reply, ReplyTarget, send_ephemeral
+from draftsman_bots.slack.ephemeral import Reply, ReplyTarget, send_ephemeral
 from tests.support.slack import FakeSlack, Fault, error
 from tests.support.slack.world import HOOK_LIFE, HOOK_USES, Hook
 

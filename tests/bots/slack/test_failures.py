@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import (
+from draftsman.deliveries.delivery import (
     COPY_GONE,
     TARGET_GONE,
     DeliveryKind,
@@ -17,11 +17,11 @@ from draftsman.domain.deliveries.delivery import (
     Unconfirmed,
     after_attempt,
 )
-from draftsman.domain.retries.error_classes import ErrorClass, classify
-from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.errors import Failure
+from draftsman.jobs.error_classes import ErrorClass, classify
+from draftsman.jobs.retry_policy import RetryPolicy
 from draftsman.log import redact
-from draftsman_bots.slack.outbound.channel import SlackChannel
+from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.transport.api_errors import ACCOUNT, CONTENT, COPY, TARGET, UNCONFIRMED
 from tests.bots.slack.channel_fixtures import message, shown, slack_channel
 from tests.support.cases import cases

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_bots.slack.parsers.command_parser import (
+from draftsman_bots.slack.commands.command_parser import (
     OPTIONS,
     VERBS,
     InvalidText,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.parsers import payloads
-from draftsman_bots.slack.parsers.incoming_text import readable_text
-from draftsman_bots.slack.parsers.payloads import MessageChange
+from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.payloads.incoming_text import readable_text
+from draftsman_bots.slack.payloads.payloads import MessageChange
 from tests.support.cases import cases
 
 TS = "1700000000.000100"

@@ -8,28 +8,28 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import (
+from draftsman.deliveries.delivery import (
     ChannelName,
     Delivery,
     DeliveryKind,
     DeliveryStatus,
     Receipt,
 )
-from draftsman.domain.deliveries.target import Target, parse
-from draftsman.domain.job import Source
-from draftsman.domain.outcome import Done
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.run import LeaderTerm
-from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
+from draftsman.deliveries.dispatcher import DeliveryDispatcher
+from draftsman.deliveries.service.delivery_sender import DeliverySender
+from draftsman.deliveries.target import Target, parse
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.store import people as store
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.services.deliveries.delivery_sender import DeliverySender
-from draftsman.store import people as store
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.outbound.channel import SlackChannel
+from draftsman_bots.slack.deliveries.channel import SlackChannel
 from tests.bots.slack.channel_fixtures import Json, actionable, message, shown, slack_channel
-from tests.core.outbox.chat_harness import FAST, running
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.chat_harness import FAST, running
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People

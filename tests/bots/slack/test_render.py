@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from draftsman.domain.deliveries.delivery import DeliveryKind, Message
-from draftsman.domain.deliveries.plain_text import render_plain, resolution_text
-from draftsman.domain.job import Status
-from draftsman.domain.question import QuestionKind, QuestionStatus
+from draftsman.deliveries.delivery import DeliveryKind, Message
+from draftsman.deliveries.plain_text import render_plain, resolution_text
+from draftsman.jobs.job import Status
+from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.outbound.render import STATUS_EMOJI, render
+from draftsman_bots.slack.deliveries.render import STATUS_EMOJI, render
 from tests.bots.messages import messages, words
 from tests.bots.slack.channel_fixtures import (
     Json,
@@ -25,7 +25,7 @@ from tests.bots.slack.channel_fixtures import (
     person,
     shown,
 )
-from tests.core.channels.channel_contract import question
+from tests.core.deliveries.channels.channel_contract import question
 from tests.support.cases import cases
 from tests.support.slack.block_validation import message_blocks
 

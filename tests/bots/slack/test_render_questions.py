@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import DeliveryKind
-from draftsman.domain.job import Status
-from draftsman.domain.question import QuestionStatus
+from draftsman.deliveries.delivery import DeliveryKind
+from draftsman.jobs.job import Status
+from draftsman.questions.question import QuestionStatus
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.test_render import rendered
-from tests.core.channels.channel_contract import question
+from tests.core.deliveries.channels.channel_contract import question
 
 
 def test_a_job_that_only_asks_shows_its_question_once() -> None:

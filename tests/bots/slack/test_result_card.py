@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import DeliveryKind
-from draftsman.domain.job import Status
+from draftsman.deliveries.delivery import DeliveryKind
+from draftsman.jobs.job import Status
 from draftsman_bots.slack import ids
 from tests.bots.slack.channel_fixtures import actionable, shown
 from tests.bots.slack.test_render import rendered

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.bots.slack.chaos import SlackBackend
-from tests.core.outbox.chaos import ChaosRun
+from tests.core.deliveries.outbox.chaos import ChaosRun
 from tests.factories import Factory
 
 
 @pytest.mark.slow(
-    fast="tests/core/outbox/test_shown_once.py::test_each_message_is_visible_once_and_in_order_despite_faults"
+    fast="tests/core/deliveries/outbox/test_shown_once.py::test_each_message_is_visible_once_and_in_order_despite_faults"
 )
 async def test_each_message_is_visible_once_and_in_order_despite_faults(
     make: Factory, rt: Runtime, conn: Connection

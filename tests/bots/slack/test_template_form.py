@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from draftsman.domain.schedules.template import Template, TemplateDefinition
 from draftsman.errors import Refused
+from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.outbound.template_form import MAX_PARAMETERS, template_form
-from draftsman_bots.slack.parsers import payloads
-from draftsman_bots.slack.parsers.form_values import entered_values
+from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.requests.form_values import entered_values
+from draftsman_bots.slack.requests.template_form import MAX_PARAMETERS, template_form
 from tests.support.cases import cases
 from tests.support.slack.block_rules import VIEW_BYTES
 from tests.support.slack.block_validation import whole_view

@@ -7,7 +7,7 @@ import html
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_bots.slack.mrkdwn import (
+from draftsman_bots.slack.deliveries.mrkdwn import (
     MAX_TEXT,
     code,
     escape,

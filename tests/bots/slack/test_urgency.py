@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from draftsman.domain.deliveries.delivery import DeliveryKind, DeliveryStatus
+from draftsman.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.runtime import Runtime
 from tests.bots.slack.channel_fixtures import slack_channel
-from tests.core.outbox.chat_harness import running
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.chat_harness import running
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.factories import Factory
 from tests.support.slack import FakeSlack
 from tests.support.waits import until

@@ -7,17 +7,17 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from draftsman.domain.deliveries.delivery import DeliveryKind, Message
-from draftsman.domain.job import Source
-from draftsman.domain.people.policy import Person
-from draftsman.domain.trello.board import BoardConfig
-from draftsman_bots.health import HealthState
+from draftsman.deliveries.delivery import DeliveryKind, Message
+from draftsman.jobs.job import Source
+from draftsman.people.policy import Person
+from draftsman.trello.board import BoardConfig
+from draftsman_bots.process.health import HealthState
 from draftsman_bots.trello.credentials import Credentials
-from draftsman_bots.trello.outbound.card_context import BoardSource
-from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman_bots.trello.deliveries.card_context import BoardSource
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.transport.client import Trello, connect
 from tests.bots.trello.accounts import settings
-from tests.core.channels import channel_contract
+from tests.core.deliveries.channels import channel_contract
 from tests.support.trello import FakeTrello
 
 

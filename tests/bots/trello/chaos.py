@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
-from draftsman_bots.trello.markdown import marker_of
-from tests.core.outbox.chaos import VisibleMessage
+from draftsman_bots.trello.deliveries.markdown import marker_of
+from tests.core.deliveries.outbox.chaos import VisibleMessage
 from tests.support.trello import FakeTrello, Fault, Limits
 
 RATES: Final = {

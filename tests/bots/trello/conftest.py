@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from trello import TrelloClient
 
-from draftsman_bots.trello.usecases import board_scans
+from draftsman_bots.trello.boards import board_scans
 from tests.bots.trello.http_adapters import RequestsAdapter
 from tests.bots.trello.webhook_receiver import WebhookReceiver, receive_webhooks
 from tests.support.trello import FakeTrello

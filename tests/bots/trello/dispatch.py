@@ -9,10 +9,10 @@ import asyncio
 import sys
 
 from draftsman_bots.trello.credentials import Credentials
-from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.transport.client import connect
 from tests.bots.trello.accounts import settings
-from tests.core.outbox.dispatch import deliver
+from tests.core.deliveries.outbox.dispatch import deliver
 
 
 async def main(database: str, api_url: str, key: str, token: str, seconds: str) -> None:

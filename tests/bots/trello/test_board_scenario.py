@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.trello.board import BoardConfig, LabelRule, card_subject_key
+from draftsman.database.database import Connection
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.settings import SecretSettings, TrelloSettings
-from draftsman.store.postgres.database import Connection
-from draftsman_bots.http import Server, bind
+from draftsman.trello.board import BoardConfig, LabelRule, card_subject_key
+from draftsman_bots.process.http import Server, bind
+from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.identity import resolve_identity
-from draftsman_bots.trello.listeners.http_app import application
-from draftsman_bots.trello.listeners.poller import Poller
 from draftsman_bots.trello.transport.client import connect
+from draftsman_bots.trello.transport.http_app import application
 from tests.bots.trello.board_scenario import BoardScenario, SyncMode
 from tests.support.slow import slow_except
 from tests.support.trello import FakeTrello, Limits

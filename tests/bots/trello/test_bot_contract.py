@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from tests.bots.bot_contract import BotContract
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
 from tests.support.trello import FakeTrello, Fault, error

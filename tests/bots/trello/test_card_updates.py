@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import DeliveryKind, Receipt, Unconfirmed
-from draftsman.domain.job import Status
+from draftsman.deliveries.delivery import DeliveryKind, Receipt, Unconfirmed
 from draftsman.errors import Failure
-from draftsman_bots.health import HealthState
-from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman.jobs.job import Status
+from draftsman_bots.process.health import HealthState
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
 from tests.support.trello import FakeTrello, Fault, error
 

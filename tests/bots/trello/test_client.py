@@ -14,9 +14,9 @@ import httpx
 import pytest
 import respx
 
-from draftsman.domain.deliveries.delivery import COPY_GONE, TARGET_GONE
-from draftsman.domain.retries.error_classes import ErrorClass, classify
+from draftsman.deliveries.delivery import COPY_GONE, TARGET_GONE
 from draftsman.errors import Failure, UsageError
+from draftsman.jobs.error_classes import ErrorClass, classify
 from draftsman_bots.trello.transport.api_errors import (
     ACCOUNT,
     CONNECT,

@@ -8,19 +8,19 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from draftsman.domain.deliveries.delivery import DeliveryKind, Message
-from draftsman.domain.job import Status
-from draftsman.domain.question import QuestionKind, QuestionStatus
-from draftsman.domain.schedules.template import TemplateDefinition
-from draftsman_bots.trello.markdown import bold, code, escape, with_marker
-from draftsman_bots.trello.outbound.checklists import item_names
-from draftsman_bots.trello.outbound.render import render
-from draftsman_bots.trello.usecases.template_jobs import missing_comment
+from draftsman.deliveries.delivery import DeliveryKind, Message
+from draftsman.jobs.job import Status
+from draftsman.questions.question import QuestionKind, QuestionStatus
+from draftsman.schedules.template import TemplateDefinition
+from draftsman_bots.trello.deliveries.checklists import item_names
+from draftsman_bots.trello.deliveries.markdown import bold, code, escape, with_marker
+from draftsman_bots.trello.deliveries.render import render
+from draftsman_bots.trello.requests.template_jobs import missing_comment
 from tests.bots.messages import messages
 from tests.bots.trello.channel_fixtures import person
 from tests.bots.trello.test_render import ACCOUNTS, NAMES, WORDS
-from tests.core.channels import channel_contract
-from tests.core.channels.channel_contract import question
+from tests.core.deliveries.channels import channel_contract
+from tests.core.deliveries.channels.channel_contract import question
 from tests.support.trello.comment_markdown import Seen, parse
 
 BLOCKS: Final = {

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from draftsman_bots.trello.markdown import marker_of
-from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
+from draftsman_bots.trello.deliveries.markdown import marker_of
 from tests.bots.channel_alias import ChannelAlias
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
-from tests.core.channels.channel_contract import ChannelContract
+from tests.core.deliveries.channels.channel_contract import ChannelContract
 from tests.support.trello import FakeTrello, Fault, Limits, error
 
 COMMENTS = "/cards/{id}/actions/comments"

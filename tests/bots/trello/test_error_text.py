@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.answer import check_kind
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.response import Response
 from draftsman.errors import CommandHint, Hint, OptionHint, Refused, UsageError
-from draftsman_bots.trello.error_text import error_text
-from tests.core.channels.channel_contract import question
+from draftsman.questions.answer import check_kind
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.response import Response
+from draftsman_bots.trello.deliveries.error_text import error_text
+from tests.core.deliveries.channels.channel_contract import question
 from tests.support.cases import cases
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_bots.answer_resolution import ApprovalDecision
-from draftsman_bots.comment_parser import ParsedComment, is_attachment_only, parse
+from draftsman_bots.conversation.answers import ApprovalDecision
+from draftsman_bots.conversation.comments import ParsedComment, is_attachment_only, parse
+from draftsman_bots.trello.deliveries.markdown import blockquote
 from draftsman_bots.trello.ids import created_at, format_time, just_after, parse_time
-from draftsman_bots.trello.markdown import blockquote
 from tests.support.cases import cases
 
 ME = "draftsman"

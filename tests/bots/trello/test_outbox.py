@@ -7,21 +7,21 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
-from draftsman.domain.deliveries.target import Target, parse
-from draftsman.domain.job import Source
-from draftsman.domain.outcome import Done
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
+from draftsman.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.deliveries.dispatcher import DeliveryDispatcher
+from draftsman.deliveries.service.delivery_sender import DeliverySender
+from draftsman.deliveries.target import Target, parse
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.outcome import Done
+from draftsman.people.store import people as store
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.services.deliveries.delivery_sender import DeliverySender
-from draftsman.store import people as store
-from draftsman_bots.trello.markdown import MAX_COMMENT
-from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
+from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT
 from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
-from tests.core.outbox.chat_harness import FAST, running
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.chat_harness import FAST, running
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.people import People
 from tests.support.statements import rows

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from draftsman.domain.deliveries.delivery import DeliveryKind, Message
-from draftsman.domain.deliveries.spans import ActorRef, decode_spans, encode_spans, spans_text
-from draftsman.domain.job import Status
-from draftsman.domain.question import QuestionKind, QuestionStatus
-from draftsman.domain.trello.comment_template import FIELDS
+from draftsman.deliveries.delivery import DeliveryKind, Message
+from draftsman.jobs.job import Status
+from draftsman.people.spans import ActorRef, decode_spans, encode_spans, spans_text
+from draftsman.questions.question import QuestionKind, QuestionStatus
+from draftsman.trello.comment_template import FIELDS
 from draftsman_bots.text import utf16_length
-from draftsman_bots.trello.markdown import MAX_COMMENT, marker_of, with_marker
-from draftsman_bots.trello.outbound.member_names import names_members
-from draftsman_bots.trello.outbound.render import (
+from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT, marker_of, with_marker
+from draftsman_bots.trello.deliveries.member_names import names_members
+from draftsman_bots.trello.deliveries.render import (
     STATUS_EMOJI,
     TRUNCATED_NOTICE,
     render,
@@ -26,8 +26,8 @@ from draftsman_bots.trello.outbound.render import (
 )
 from tests.bots.messages import messages, words
 from tests.bots.trello.channel_fixtures import person
-from tests.core.channels import channel_contract
-from tests.core.channels.channel_contract import question
+from tests.core.deliveries.channels import channel_contract
+from tests.core.deliveries.channels.channel_contract import question
 from tests.support.cases import cases
 
 ANNA = "5f1e0c9a8b7d6e5f4a3b2c1d"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.bots.trello.chaos import TrelloBackend
-from tests.core.outbox.chaos import ChaosRun
+from tests.core.deliveries.outbox.chaos import ChaosRun
 from tests.factories import Factory
 
 

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from draftsman_bots.http import Server, bind
+from draftsman_bots.process.http import Server, bind
 
 CLIENT, SECRET = "draftsman", "s3cret:of the client"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Source, Status
+from draftsman.people.actor import Actor
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.bots.web.web_side import Inbox
 from tests.factories import GATE, Factory
 from tests.support.people import People

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from draftsman.domain.activity.stream import Activity, ActivityKind
-from draftsman.domain.job import Status
-from draftsman.domain.quota import QuotaLimit
-from draftsman.domain.run import ClaimedJob
+from draftsman.agent_runs.activity.service.log_feed import LogCursor
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.quota import QuotaLimit
+from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.runtime import Runtime
-from draftsman.services.runs.log_feed import LogCursor
 from draftsman_bots.web import log_stream
 from draftsman_bots.web.context import MAX_STREAMS
 from draftsman_bots.web.job_pages import event_text

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from joserfc.jwk import OctKey, RSAKey
 
-from draftsman.domain.people.web_session import SignInMethod
+from draftsman.people.web_session import SignInMethod
 from draftsman.runtime import Runtime
 from draftsman.settings.dashboard import WebSettings
 from draftsman_bots.web.rate_limit import RequestLimit

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings.dashboard import WebSettings
-from draftsman_bots.http import MAX_BODY_BYTES
+from draftsman_bots.process.http import MAX_BODY_BYTES
 from draftsman_bots.web.diff_lines import MAX_LINES, shown_diff
 from draftsman_bots.web.origin import local_path
 from draftsman_bots.web.rate_limit import MAX_KEYS, RequestLimit

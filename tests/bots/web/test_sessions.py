@@ -8,10 +8,10 @@ import re
 
 import pytest
 
+from draftsman.database.database import Connection
 from draftsman.errors import ConfigError, NotFound
+from draftsman.people.service.web_sessions import WebSessions
 from draftsman.runtime import Runtime
-from draftsman.services.web_sessions import WebSessions
-from draftsman.store.postgres.database import Connection
 from tests.bots.web.web_side import Inbox, serving
 from tests.factories import Factory
 from tests.support.clock import Clock

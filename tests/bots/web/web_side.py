@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 
 import httpx
 
-from draftsman.domain.people.actor import Actor
+from draftsman.people.actor import Actor
+from draftsman.people.service.web_sessions import WebSessions
 from draftsman.runtime import Runtime, wire
-from draftsman.services.web_sessions import WebSessions
 from draftsman.settings.dashboard import WebSettings
 from draftsman_bots.web.service import WebService
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.run_agent.agent_messages import ApproveMessage, AskMessage, FromAgent
-from draftsman.handlers.run_agent.protocol import (
+from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.protocol.agent_messages import ApproveMessage, AskMessage, FromAgent
+from draftsman.agent_runs.protocol.codec import encode, parse_line
+from draftsman.agent_runs.protocol.protocol import (
     AckMessage,
     AnswerMessage,
     ParkMessage,
@@ -19,11 +20,10 @@ from draftsman.handlers.run_agent.protocol import (
     StartMessage,
     ToAgent,
 )
-from draftsman.handlers.run_agent.protocol_codec import encode, parse_line
-from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
-from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
-from draftsman.handlers.subprocesses.line_splitter import MalformedLine
-from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.sandbox.processes.line_splitter import MalformedLine
+from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.sandbox.run_sandbox import open_run_sandbox
+from draftsman.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings import AgentSettings, ProfileSettings, SandboxSettings
 
 DEADLINE = 60.0

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from draftsman.agents.inputs import MAX_VALUE, InputQuestion, matching_key
 from draftsman.agents.mcp_forms import DECLINE, form_content, form_questions
-from draftsman.domain import choice_matching
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.text import clean
+from draftsman.questions import choice_matching
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.text import clean
 
 TEXTS = st.text(min_size=1, max_size=40).map(clean)
 

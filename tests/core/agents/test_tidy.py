@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from draftsman.handlers.clone.git import git_environment
-from draftsman.handlers.clone.sample_repo import make_sample_repo
-from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.run_agent.agent_messages import (
+from draftsman.agent_runs.clones.git import git_environment
+from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.protocol.agent_messages import (
     ActivityMessage,
     ArtifactMessage,
     AskMessage,
@@ -24,13 +24,13 @@ from draftsman.handlers.run_agent.agent_messages import (
     FromAgent,
     ResultMessage,
 )
-from draftsman.handlers.run_agent.protocol import (
+from draftsman.agent_runs.protocol.protocol import (
     AgentErrorClass,
     ParkMessage,
     RefusedMessage,
     ToAgent,
 )
-from draftsman.handlers.subprocesses.line_splitter import MalformedLine
+from draftsman.sandbox.processes.line_splitter import MalformedLine
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings
 from tests.core.agents.driver import (
     DEADLINE,
@@ -40,7 +40,7 @@ from tests.core.agents.driver import (
     start_in,
 )
 from tests.core.agents.tidy_host import RUFF, TIDY, Host
-from tests.core.loops.agent_jobs import running_with
+from tests.core.worker.agent_jobs import running_with
 
 SED = ProfileSettings(
     validation_commands=(

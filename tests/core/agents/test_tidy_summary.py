@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.run_agent.agent_messages import ResultMessage
+from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.protocol.agent_messages import ResultMessage
 from draftsman.settings import AgentSettings, CommandSettings, FixSettings, ProfileSettings
 from tests.core.agents.driver import reply_with, run_agent, start_in
-from tests.core.loops.agent_jobs import make_repository
+from tests.core.worker.agent_jobs import make_repository
 
 TIDY = AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))
 

@@ -8,9 +8,9 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
-from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.run_agent.agent_messages import CheckpointMessage, ResultMessage
-from draftsman.handlers.run_agent.protocol import AnswerBody
+from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.protocol.agent_messages import CheckpointMessage, ResultMessage
+from draftsman.agent_runs.protocol.protocol import AnswerBody
 from draftsman.settings import AgentSettings, ProfileSettings
 from tests.core.agents.driver import (
     AgentTranscript,

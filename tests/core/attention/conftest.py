@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from draftsman.configured import directory
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Database
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Database
 from tests.factories import Factory
 
 TEAM: dict[str, dict[str, Any]] = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from draftsman.domain.deliveries.delivery import (
+from draftsman.deliveries.delivery import (
     ChannelName,
     DeliveryKind,
     File,

@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import ChannelName
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.run import LeaderTerm
-from draftsman.domain.trello.board import BoardConfig, LabelSighting
+from draftsman.attention.service.digests import Digests
+from draftsman.attention.store import digests as store
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import NotPermitted, Refused, UsageError
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.services.attention.digests import Digests
-from draftsman.store.attention import digests as store
-from draftsman.store.postgres.database import Connection
-from tests.core.outbox.rows import deliveries_of
+from draftsman.trello.board import BoardConfig, LabelSighting
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.core.rights.conftest import As, as_role, known, roles
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock

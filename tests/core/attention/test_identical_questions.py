@@ -7,16 +7,16 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.job import Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.response import Response
-from draftsman.domain.run import ClaimedJob
-from draftsman.handlers.run_agent.agent_messages import AskMessage
+from draftsman.agent_runs.protocol.agent_messages import AskMessage
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.people.actor import Actor
+from draftsman.questions.answer import Verdict
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.factories import EVENTS, GATE, QUESTION, Factory
 from tests.support.cases import cases
 from tests.support.people import People

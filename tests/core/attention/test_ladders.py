@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import (
+from draftsman.deliveries.delivery import (
     ChannelName,
     Deferred,
     DeliveryKind,
@@ -17,14 +17,14 @@ from draftsman.domain.deliveries.delivery import (
     Receipt,
     SendResult,
 )
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse as parse_url
-from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, UsageError
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse as parse_url
 from draftsman.runtime import Runtime
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
-from tests.core.outbox.rows import claim, deliveries_of
+from tests.core.deliveries.outbox.rows import claim, deliveries_of
 from tests.factories import GATE, QUESTION
 from tests.support.clock import Clock
 

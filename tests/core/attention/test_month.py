@@ -16,13 +16,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from draftsman.domain.attention.figures import FigureGroup
-from draftsman.domain.deliveries.delivery import ChannelName, DeliveryKind
-from draftsman.domain.job import Source
-from draftsman.domain.people.policy import Person
-from draftsman.domain.question import OnExpire, QuestionStatus
-from draftsman.domain.run import LeaderTerm
+from draftsman.attention.figures import FigureGroup
+from draftsman.deliveries.delivery import ChannelName, DeliveryKind
 from draftsman.errors import Refused
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.policy import Person
+from draftsman.questions.question import OnExpire, QuestionStatus
 from draftsman.runtime import Runtime
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
 from tests.core.attention.recording import RecordingChannel, Sent

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.attention.service import oncall as service
 from draftsman.configured import oncall
-from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError
-from draftsman.services.attention import oncall as service
+from draftsman.jobs.runs.run import LeaderTerm
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
 from tests.core.attention.test_ladders import sent
 from tests.core.outbound.test_icalendar import calendar

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from draftsman.channels.pager_channel import PagerChannel
-from draftsman.domain.deliveries.delivery import ChannelName, DeliveryStatus
-from draftsman.domain.run import LeaderTerm
-from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
+from draftsman.deliveries.channels.pager_channel import PagerChannel
+from draftsman.deliveries.delivery import ChannelName, DeliveryStatus
+from draftsman.deliveries.dispatcher import DeliveryDispatcher
+from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.factories import QUESTION
 from tests.support.http_server import serving
 from tests.support.pagers import GRAFANA_PATH, ROUTING_KEY, FakePagers

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.domain.attention.permission_rule import RuleStatus
-from draftsman.domain.job import Status
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
 from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.permission_rules.permission_rule import RuleStatus
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
-from tests.core.loops.agent_jobs import agent_worker, make_repository, submit_agent_job
-from tests.core.loops.workers import wait_for_end
+from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
+from tests.core.worker.workers import wait_for_end
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from draftsman.domain.attention.command_pattern import matches
-from draftsman.domain.attention.permission_rule import (
+from draftsman.agent_runs.protocol.agent_messages import AskMessage
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.permission_rules.command_pattern import matches
+from draftsman.questions.permission_rules.permission_rule import (
     PermissionDecision,
     RuleCandidate,
     candidates,
 )
-from draftsman.domain.job import Status
-from draftsman.domain.run import LeaderTerm
-from draftsman.handlers.run_agent.agent_messages import AskMessage
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.people import People
 from tests.support.permission_prompts import Prompt, prompts

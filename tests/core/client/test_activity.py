@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
 from draftsman.client.asynchronous import Client
-from draftsman.domain.activity.stream import Activity, ActivityKind
-from draftsman.domain.outcome import Done
-from draftsman.domain.quota import QuotaLimit
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 

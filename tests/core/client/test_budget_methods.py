@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from draftsman.client.asynchronous import Client
+from draftsman.database.database import Connection
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.budgets import set_budgets
 

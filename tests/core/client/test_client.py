@@ -15,10 +15,8 @@ from psycopg.rows import dict_row
 
 from draftsman import BlockingClient, Client, Draftsman, Request
 from draftsman.client.batches import BATCH
-from draftsman.client.request_fields import JobName
-from draftsman.domain.job import Source, Status
-from draftsman.domain.outcome import Done
-from draftsman.domain.people.actor import Actor
+from draftsman.client.requests import JobName
+from draftsman.database.database import Connection, Database
 from draftsman.errors import (
     DraftsmanError,
     IdempotencyConflict,
@@ -27,10 +25,12 @@ from draftsman.errors import (
     Refused,
     UsageError,
 )
-from draftsman.host import login
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
+from draftsman.jobs.runs.outcome import Done
+from draftsman.people.actor import Actor
+from draftsman.processes.host import login
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import SubmittedJob, invocation
-from draftsman.store.postgres.database import Connection, Database
 from tests.factories import GATE, Factory
 from tests.support.waits import wait_blocked
 

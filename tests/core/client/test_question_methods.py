@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from draftsman import BlockingClient, Client
-from draftsman.domain.job import Source
-from draftsman.domain.people.policy import Person
 from draftsman.errors import NotFound, NotPermitted, QuestionClosed, UsageError
-from draftsman.host import login
+from draftsman.jobs.job import Source
+from draftsman.people.policy import Person
+from draftsman.processes.host import login
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 

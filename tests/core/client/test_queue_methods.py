@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from draftsman import BlockingClient, Client, Draftsman
-from draftsman.domain.schedules.schedule import Schedule
+from draftsman.database.database import Connection
 from draftsman.errors import Conflict, NotFound, NotPermitted, Refused, UsageError
-from draftsman.host import login
+from draftsman.processes.host import login
+from draftsman.queues.service.queues import Place
 from draftsman.runtime import Runtime
-from draftsman.services.queues import Place
-from draftsman.store.postgres.database import Connection
+from draftsman.schedules.schedule import Schedule
 from tests.factories import Factory
 from tests.support.limits import set_limits
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from draftsman import Cancel, Done, Failure, Outcome, RunContext, Snooze
-from draftsman.domain.question_spec import Choice
 from draftsman.errors import AnswerTimeout, NotPermitted, UsageError
+from draftsman.questions.question_spec import Choice
 from draftsman.testing import Clock, Deny, run_handler
 
 

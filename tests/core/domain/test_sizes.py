@@ -10,25 +10,25 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from draftsman import field_errors
-from draftsman.domain.question_spec import Choice, QuestionSpec
-from draftsman.domain.repos.repo_profile import (
-    CoverageProfile,
-    EvidenceProfile,
-    RepoProfile,
-    profile,
-)
-from draftsman.domain.requests.invocation import (
+from draftsman.errors import UsageError
+from draftsman.jobs.requests.invocation import (
     FileRef,
     GroupRef,
     Invocation,
     RepoResolution,
     TemplateRef,
 )
-from draftsman.domain.response import Response
-from draftsman.domain.schedules.template import TemplateDefinition
-from draftsman.domain.trello.board import BoardConfig
-from draftsman.errors import UsageError
+from draftsman.questions.question_spec import Choice, QuestionSpec
+from draftsman.questions.response import Response
+from draftsman.repos.repo_profile import (
+    CoverageProfile,
+    EvidenceProfile,
+    RepoProfile,
+    profile,
+)
+from draftsman.schedules.template import TemplateDefinition
 from draftsman.settings import CommandSettings, FixSettings, SetupSettings
+from draftsman.trello.board import BoardConfig
 
 HUGE: Final = "x" * 1_100_000
 MANY: Final = ["x" * 20] * 60_000

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.forges import webhooks
-from draftsman.domain.forges.checks import CheckState
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
 from draftsman.errors import Failure
-from draftsman.forges import gitea_reader
-from tests.core.forges.contract import BRANCH, COMMITS, ForgeHarness, forge_harness
+from draftsman.forges import webhooks
+from draftsman.forges.api import gitea_reader
+from draftsman.forges.checks import CheckState
+from draftsman.forges.forge_event import EventKind, ForgeEvent
+from tests.core.forges.api_contract import BRANCH, COMMITS, ForgeHarness, forge_harness
 from tests.support.forges.conversation import (
     SECRET,
     GiteaPayloads,

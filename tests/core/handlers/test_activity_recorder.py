@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.activity.stream import Activity, ActivityKind, ActivityState
-from draftsman.domain.run import ClaimedJob, LeaderTerm, Lease
+from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind, ActivityState
+from draftsman.database.database import Connection
 from draftsman.handlers import activity_recorder
 from draftsman.handlers.activity_recorder import TRUNCATED, ActivityRecorder
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, Lease
 from draftsman.runtime import Runtime
-from draftsman.services.runs.activity import ActivityStream
 from draftsman.settings import QuotaSettings
-from draftsman.store.postgres.database import Connection
-from tests.core.loops.workers import before_deadline
+from tests.core.worker.workers import before_deadline
 from tests.factories import Factory
 from tests.support.statements import rows, value
 from tests.support.waits import until, wait_blocked

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done, Outcome, Parked, Snooze
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.quota import Quota, QuotaLimit
-from draftsman.domain.reserved_names import Owner
-from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import LeaseLost, UsageError
 from draftsman.handlers.context import RunContext, worker_run
-from draftsman.loops import leader
-from draftsman.loops.worker_process import WorkerProcess
+from draftsman.jobs.job import Status
+from draftsman.jobs.reserved_names import Owner
+from draftsman.jobs.runs.outcome import Done, Outcome, Parked, Snooze
+from draftsman.jobs.runs.quota import Quota, QuotaLimit
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from tests.core.loops.workers import (
+from draftsman.worker import leader
+from draftsman.worker.worker_process import WorkerProcess
+from tests.core.worker.workers import (
     last_event,
     run_of,
     running_worker,

@@ -10,19 +10,19 @@ from uuid import uuid4
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done, Outcome
+from draftsman.database.database import Database
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, LeaseLost
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.db_retry import wait_for_database
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.runtime import Runtime
 from draftsman.settings import DatabaseSettings, WorkerSettings
-from draftsman.store.postgres.database import Database
 from tests.conftest import SERVER
-from tests.core.embedded_support import shared_initdb
-from tests.core.loops.agent_jobs import agent_worker, make_repository, submit_agent_job
-from tests.core.loops.cuttable_proxy import CuttableProxy, open_proxied
-from tests.core.loops.workers import (
+from tests.core.database.embedded.embedded_support import shared_initdb
+from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
+from tests.core.worker.cuttable_proxy import CuttableProxy, open_proxied
+from tests.core.worker.workers import (
     BlockingHandler,
     CapturedLog,
     event_kinds,

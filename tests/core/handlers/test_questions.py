@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done, Outcome
-from draftsman.domain.question import Answered, NoAnswer
 from draftsman.errors import UsageError
 from draftsman.handlers.context import RunContext
-from draftsman.loops import leader
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.outcome import Done, Outcome
+from draftsman.questions.question import Answered, NoAnswer
 from draftsman.runtime import Runtime
+from draftsman.worker import leader
 from tests.core.handlers.test_context import context
-from tests.core.loops.cuttable_proxy import open_proxied
-from tests.core.loops.workers import (
+from tests.core.worker.cuttable_proxy import open_proxied
+from tests.core.worker.workers import (
     BlockingHandler,
     before_deadline,
     event_kinds,

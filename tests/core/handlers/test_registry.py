@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.domain.retries.retry_policy import BUILT_IN
 from draftsman.errors import ConfigError
 from draftsman.handlers import registry
+from draftsman.jobs.retry_policy import BUILT_IN
 from draftsman.runtime import Runtime
-from tests.core.loops.workers import running_worker, runtime_with, wait_for_end
+from tests.core.worker.workers import running_worker, runtime_with, wait_for_end
 from tests.factories import Factory
 from tests.support.cases import cases
 

@@ -8,21 +8,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from draftsman.domain.activity.stream import Activity, ActivityKind
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done, Outcome, Snooze
-from draftsman.domain.run import LeaderTerm
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.database.database import Connection
 from draftsman.handlers import activity_recorder, run_log
 from draftsman.handlers.activity_recorder import ActivityRecorder
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_log import BUFFER_LIMIT, CHUNK, RunLog
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.outcome import Done, Outcome, Snooze
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.runtime import Runtime
-from draftsman.services.runs.checkpoints import Checkpoints
 from draftsman.settings import QuotaSettings
-from draftsman.store.postgres.database import Connection
-from tests.core.loops.cuttable_proxy import open_proxied
-from tests.core.loops.workers import (
+from tests.core.worker.cuttable_proxy import open_proxied
+from tests.core.worker.workers import (
     BlockingHandler,
     CapturedLog,
     before_deadline,

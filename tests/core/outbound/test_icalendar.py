@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from draftsman.attention.calendars.calendar_reader import read_calendar
+from draftsman.attention.calendars.holiday_calendar import holidays_of
+from draftsman.attention.calendars.icalendar import read_events
 from draftsman.errors import UsageError
-from draftsman.outbound.calendar_reader import read_calendar
-from draftsman.outbound.holiday_calendar import holidays_of
-from draftsman.outbound.icalendar import read_events
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SPAN = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.requests.attachments import MAX_BYTES
-from draftsman.domain.requests.invocation import FileRef
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.attachments import MAX_BYTES
+from draftsman.jobs.requests.invocation import FileRef
+from draftsman.jobs.requests.service import attachments
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.services.jobs import attachments
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.people import People
 from tests.support.races import FirstSession

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain import budgets
-from draftsman.domain.budgets import BudgetState, CallEstimate
-from draftsman.domain.ids import new_id
-from draftsman.domain.response import Response
-from draftsman.domain.run import ClaimedJob
+from draftsman.costs import budgets
+from draftsman.costs.budgets import BudgetState, CallEstimate
+from draftsman.database.database import Connection
+from draftsman.ids import new_id
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.budgets import set_budgets
 from tests.support.clock import Clock

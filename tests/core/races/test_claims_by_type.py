@@ -10,10 +10,10 @@ from uuid import UUID
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.store.claim import exchange
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.claim import exchange
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.statements import rows, run
 from tests.support.waits import background, wait_blocked

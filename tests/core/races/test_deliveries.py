@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from draftsman.domain.deliveries.delivery import (
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
     DeliveryKind,
@@ -14,8 +15,14 @@ from draftsman.domain.deliveries.delivery import (
 )
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
-from tests.core.outbox.rows import LOG, RECEIPT, claim, deliveries_of, kinds_and_statuses, send_all
+from tests.core.deliveries.outbox.rows import (
+    LOG,
+    RECEIPT,
+    claim,
+    deliveries_of,
+    kinds_and_statuses,
+    send_all,
+)
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession

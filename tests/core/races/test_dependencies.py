@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import ClaimedJob
+from draftsman.database.database import Connection
 from draftsman.errors import Failure, Refused
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store.postgres.database import Connection
-from tests.core.services.test_queues import claim
+from tests.core.queues.test_queues import claim
 from tests.factories import Factory
 from tests.support.races import FirstSession
 

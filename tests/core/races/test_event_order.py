@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Connection
+from draftsman.forges.store import follow_ups
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.forges import follow_ups
-from draftsman.store.postgres.database import Connection
-from tests.core.services.test_reservations import reserve
+from tests.core.queues.test_reservations import reserve
 from tests.factories import Factory
 from tests.support.races import FirstSession
 

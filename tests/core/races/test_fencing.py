@@ -7,19 +7,19 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from draftsman.domain.activity.stream import Activity, ActivityKind
-from draftsman.domain.deliveries.target import parse as parse_target
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Cancel, Done, Snooze
-from draftsman.domain.quota import Quota, QuotaLimit
-from draftsman.domain.run import ClaimedJob, LeaderTerm, Lease, LeaseState
+from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.costs.service.model_calls import ModelCalls
+from draftsman.database.database import Connection
+from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import Failure, LeaseLost
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.outcome import Cancel, Done, Snooze
+from draftsman.jobs.runs.quota import Quota, QuotaLimit
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, Lease, LeaseState
+from draftsman.jobs.runs.service.checkpoints import Checkpoints
+from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.runtime import Runtime
-from draftsman.services.runs.activity import ActivityStream
-from draftsman.services.runs.checkpoints import Checkpoints
-from draftsman.services.runs.model_calls import ModelCalls
-from draftsman.services.runs.settlement import Settlement
-from draftsman.store.postgres.database import Connection
 from tests.factories import QUESTION, Factory
 from tests.support.races import FirstSession
 from tests.support.statements import rows

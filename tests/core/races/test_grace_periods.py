@@ -7,14 +7,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from draftsman.domain.budgets import CallEstimate
-from draftsman.domain.ids import new_id
-from draftsman.domain.job import Status
-from draftsman.domain.run import ClaimedJob, LeaderTerm
+from draftsman.costs.budgets import CallEstimate
+from draftsman.costs.service.budget_sweep import BudgetSweep
+from draftsman.database.database import Connection
+from draftsman.ids import new_id
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
+from draftsman.jobs.runs.service.claim import Claim
 from draftsman.runtime import Runtime
-from draftsman.services.maintenance.budgets import BudgetSweep
-from draftsman.services.runs.claim import Claim
-from draftsman.store.postgres.database import Connection
 from tests.factories import QUESTION, Factory
 from tests.support.budgets import set_budgets
 from tests.support.clock import Clock

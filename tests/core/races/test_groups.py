@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import SubmittedJob, invocation
-from draftsman.store.postgres.database import Connection
+from tests.core.queues.test_queues import claim
 from tests.core.races.test_dependencies import end
-from tests.core.services.test_queues import claim
 from tests.factories import Factory
 from tests.support.races import FirstSession
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.job import Status
-from draftsman.domain.response import Response
-from draftsman.domain.run import ClaimedJob
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.questions.answer import Verdict
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.permissions import SHOP
 from tests.support.races import FirstSession

@@ -9,13 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from draftsman.domain.attention.ladder import LadderNotice, NotificationOutcome, StepPlan
-from draftsman.domain.run import LeaderTerm
+from draftsman.attention.ladder import LadderNotice, NotificationOutcome, StepPlan
+from draftsman.attention.store import ladders
+from draftsman.database.database import Connection, Database
+from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store import workers
-from draftsman.store.attention import ladders
-from draftsman.store.postgres.database import Connection, Database
+from draftsman.worker.registry import store as workers
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession, hold_commits

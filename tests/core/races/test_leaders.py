@@ -10,11 +10,12 @@ from uuid import uuid4
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.store import sweeps, workers
-from draftsman.store.postgres.database import Connection
+from draftsman.worker import store as sweeps
+from draftsman.worker.registry import store as workers
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession, hold_commits

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import ClaimedJob, LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
+from draftsman.jobs.runs.service.claim import Claim
+from draftsman.jobs.runs.store.claim import exchange
+from draftsman.people.actor import Actor
+from draftsman.queues.store import limits
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.services.runs.claim import Claim
-from draftsman.store.claim import exchange
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import limits
 from tests.factories import Factory
 from tests.support.limits import check_places, placed, set_limits, waiting
 from tests.support.races import FirstSession

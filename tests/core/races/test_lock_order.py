@@ -10,12 +10,12 @@ from uuid import uuid4
 import pytest
 from psycopg.errors import LockNotAvailable
 
-from draftsman.domain.job import Status
-from draftsman.domain.run import Lease
+from draftsman.database.database import Connection, Database
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import Lease
+from draftsman.jobs.runs.service.claim import Claim
+from draftsman.jobs.runs.store import claim as store
 from draftsman.runtime import Runtime
-from draftsman.services.runs.claim import Claim
-from draftsman.store import claim as store
-from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.waits import background, wait_blocked
 

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done
+from draftsman.database.database import Connection
 from draftsman.errors import LeaseLost, Refused
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.factories import QUESTION, Factory
 from tests.support.races import FirstSession
 

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Connection
 from draftsman.errors import Refused
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
-from tests.core.services.test_order import order
-from tests.core.services.test_queues import claim
+from tests.core.queues.test_order import order
+from tests.core.queues.test_queues import claim
 from tests.factories import Factory
 from tests.support.races import FirstSession
 

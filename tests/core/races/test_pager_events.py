@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from draftsman.domain.attention.pager_event import PagerEvent
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.attention.pager_event import PagerEvent
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.races import FirstSession
 

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done
+from draftsman.database.database import Connection
 from draftsman.errors import Refused
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.races import FirstSession
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.attention.pending_decision import PendingDecision
-from draftsman.domain.job import Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionStatus
-from draftsman.domain.response import Response
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
 from draftsman.errors import Refused
+from draftsman.jobs.control.service.control import CancelResult
+from draftsman.jobs.job import Status
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.answer import Verdict
+from draftsman.questions.question import QuestionStatus
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.job_control import CancelResult
-from draftsman.store.postgres.database import Connection
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from draftsman import configured
+from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Connection
 from tests.support.people import GROUPS, PEOPLE
 from tests.support.races import FirstSession
 

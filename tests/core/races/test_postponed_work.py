@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.support.statements import rows
 
 KEYS = "SELECT key FROM draftsman.postponed_work ORDER BY key"

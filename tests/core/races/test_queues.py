@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.queues.store import queues
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import queues
-from tests.core.services.test_queues import HELD, claim
+from tests.core.queues.test_queues import HELD, claim
 from tests.factories import Factory
 from tests.support.races import FirstSession
 from tests.support.statements import run, value

@@ -7,15 +7,15 @@ from uuid import uuid4
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import DeliveryKind
-from draftsman.domain.job import Status
-from draftsman.domain.question import OnExpire
-from draftsman.domain.run import LeaderTerm
+from draftsman.attention.store import reminders
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import DeliveryKind
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.question import OnExpire
 from draftsman.runtime import Runtime
-from draftsman.store import workers
-from draftsman.store.outbox import reminders
-from draftsman.store.postgres.database import Connection
-from tests.core.outbox.rows import LOG, deliveries_of
+from draftsman.worker.registry import store as workers
+from tests.core.deliveries.outbox.rows import LOG, deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.attention.permission_rule import RuleStatus
-from draftsman.domain.job import Status
-from draftsman.domain.response import Response
-from draftsman.domain.run import ClaimedJob, LeaderTerm
+from draftsman.database.database import Connection
 from draftsman.errors import Refused
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
+from draftsman.questions.permission_rules.permission_rule import RuleStatus
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.people import People
 from tests.support.permissions import ALLOW, DENY, SHOP, asked, decided, question, ratified

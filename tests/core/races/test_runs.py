@@ -9,16 +9,16 @@ from uuid import uuid4
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done
-from draftsman.domain.quota import Quota, QuotaLimit
-from draftsman.domain.run import ClaimedJob, LeaderTerm, RunStatus
+from draftsman.database.database import Connection
 from draftsman.errors import Failure, LeaseLost, Refused
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.quota import Quota, QuotaLimit
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, RunStatus
+from draftsman.jobs.runs.store import claim as claims
 from draftsman.runtime import Runtime
-from draftsman.store import claim as claims
-from draftsman.store import sweeps
-from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import RescuedJob
+from draftsman.worker import store as sweeps
+from draftsman.worker.store import RescuedJob
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import LeaderTerm
-from draftsman.domain.schedules.schedule import FireStatus, Overlap, ScheduleSpec
+from draftsman.database.database import Connection
 from draftsman.errors import Conflict, NotFound
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import schedules as store
+from draftsman.schedules.schedule import FireStatus, Overlap, ScheduleSpec
+from draftsman.schedules.store import schedules as store
 from tests.support.clock import Clock
 from tests.support.people import People
 from tests.support.races import FirstSession, hold_commits

@@ -7,15 +7,15 @@ from collections import Counter
 
 import pytest
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.asked_question import AskedQuestion
-from draftsman.domain.job import Status
-from draftsman.domain.question import QuestionStatus
-from draftsman.domain.response import Response
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.answer import Verdict
+from draftsman.questions.asked_question import AskedQuestion
+from draftsman.questions.question import QuestionStatus
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.store import sweeps
-from draftsman.store.postgres.database import Connection
+from draftsman.worker import store as sweeps
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.database.database import Connection
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.races import FirstSession
 from tests.support.statements import value

@@ -8,16 +8,16 @@ from collections.abc import Awaitable
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.requests.invocation import Invocation
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection, Database
 from draftsman.errors import IdempotencyConflict, Refused
+from draftsman.jobs.job import Status
+from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.requests.service.request_rows import row
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.request_rows import row
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store import submissions
-from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.races import FirstSession
 from tests.support.waits import background, wait_blocked

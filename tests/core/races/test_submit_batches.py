@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.requests.invocation import Invocation
+from draftsman.database.database import Connection
 from draftsman.errors import DatabaseUnreachable, IdempotencyConflict, NotPermitted, UsageError
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.requests.service.batching import Batcher
+from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.services.batching import Batcher
-from draftsman.services.jobs.submissions import SubmittedJob, invocation
-from draftsman.store.postgres.database import Connection
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.support.races import FirstSession
 from tests.support.waits import background, wait_blocked
 

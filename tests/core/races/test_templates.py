@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.schedules.template import define
+from draftsman.database.database import Connection
 from draftsman.errors import Conflict
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
+from draftsman.schedules.template import define
 from tests.support.races import FirstSession
 
 

@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from draftsman.database.database import Connection, Database
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Connection, Database
 from tests.support.roles import Roles, login_roles
 from tests.support.server import Server
 

@@ -8,19 +8,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from draftsman.domain.attention.ladder import LadderStep
-from draftsman.domain.attention.pager_event import PagerEvent
-from draftsman.domain.attention.pings import ReminderDelay
-from draftsman.domain.deliveries.delivery import DeliveryKind
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import LeaderTerm
+from draftsman.attention.ladder import LadderStep
+from draftsman.attention.pager_event import PagerEvent
+from draftsman.attention.pings import ReminderDelay
+from draftsman.attention.store import acknowledgments as store
+from draftsman.attention.store import ladders
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.attention import acknowledgments as store
-from draftsman.store.attention import ladders
-from draftsman.store.postgres.database import Connection
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.core.rights.conftest import As
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock

@@ -9,12 +9,12 @@ from typing import Any, Final
 import pytest
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.policy import Person, Policy, Verb
+from draftsman.database.database import Connection
 from draftsman.errors import NotPermitted
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store.postgres.database import Connection
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Person, Policy, Verb
 from tests.core.rights.conftest import As
 from tests.factories import GATE, Factory
 from tests.support.people import PEOPLE

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.directory import Directory
-from draftsman.domain.requests.invocation import FileRef
 from draftsman.errors import Refused
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.invocation import FileRef
+from draftsman.jobs.requests.service import attachments
+from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
+from draftsman.people.actor import Actor
+from draftsman.people.directory import Directory
 from draftsman.runtime import Runtime
-from draftsman.services.jobs import attachments
-from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from tests.core.rights.conftest import As
 from tests.support.roles import Roles
 

@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import ChannelName
-from draftsman.domain.job import Source
-from draftsman.domain.reserved_names import EVENT_KINDS
-from draftsman.domain.response import Response
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import ChannelName
+from draftsman.jobs.job import Source
+from draftsman.jobs.reserved_names import EVENT_KINDS
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.core.rights.conftest import As
 from tests.factories import QUESTION, Factory
 from tests.support.people import People

@@ -5,15 +5,15 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from draftsman.domain.attention.figures import AttentionFigures
-from draftsman.domain.deliveries.delivery import ChannelName
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.attention.figures import AttentionFigures
+from draftsman.attention.store import figures as store
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import Refused
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.attention import figures as store
-from draftsman.store.postgres.database import Connection
-from tests.core.outbox.rows import send_all
+from tests.core.deliveries.outbox.rows import send_all
 from tests.core.rights.conftest import As
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 import psycopg
 import pytest
 
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.jobs.requests.service.submissions import invocation
 from tests.core.rights.conftest import As
 from tests.factories import Factory
 from tests.support.statements import rows

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
 from draftsman.errors import Refused
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store.scheduling import groups
+from draftsman.workflows.store import groups
 from tests.core.rights.conftest import As
 
 

@@ -10,11 +10,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from draftsman.domain.deliveries.delivery import ChannelName
-from draftsman.domain.run import Lease
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import ChannelName
+from draftsman.jobs.details import store as read_model
+from draftsman.jobs.runs.run import Lease
+from draftsman.jobs.runs.store import claim
 from draftsman.runtime import Runtime
-from draftsman.store import claim, read_model
-from draftsman.store.postgres.database import Connection
 from tests.core.rights.conftest import As
 from tests.core.rights.hostile import COLUMNS, Column, insertion, submission
 from tests.factories import QUESTION, Factory

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.response import Response
-from draftsman.domain.run import LeaderTerm
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.answer import Verdict
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from tests.core.rights.conftest import As
 from tests.factories import Factory

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import ChannelName
-from draftsman.domain.ids import new_id
-from draftsman.domain.job import TERMINAL, Source, Status
-from draftsman.domain.outcome import Done
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.directory import Directory, DirectoryEntry
-from draftsman.domain.question import OnDeny, OnExpire
-from draftsman.domain.response import Response
-from draftsman.domain.run import LeaderTerm
+from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import Refused
+from draftsman.ids import new_id
+from draftsman.jobs.job import TERMINAL, Source, Status
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.people.directory import Directory, DirectoryEntry
+from draftsman.questions.question import OnDeny, OnExpire
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.services.runs.worker_registry import SessionLock
-from draftsman.store import submissions, workers
+from draftsman.worker.registry import store as workers
+from draftsman.worker.registry.service import SessionLock
 from tests.core.rights.conftest import As
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from psycopg import sql
 
-from draftsman import migrate
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.response import Response
+from draftsman.database import migrate
+from draftsman.jobs.job import Source, Status
+from draftsman.people.actor import Actor
+from draftsman.questions.response import Response
 from draftsman.runtime import open_runtime, wire
 from draftsman.settings import Settings
 from tests.factories import GATE, Factory

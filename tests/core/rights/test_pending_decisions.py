@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.attention.pending_decision import PendingDecision
-from draftsman.domain.job import Status
-from draftsman.domain.response import Response
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
 from draftsman.errors import Refused
+from draftsman.jobs.control.store import control as jobs
+from draftsman.jobs.job import Status
+from draftsman.jobs.pending_decisions import store
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.answer import Verdict
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.store import job_control as jobs
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import pending_decisions as store
 from tests.core.rights.conftest import As
 from tests.factories import GATE, Factory
 from tests.support.clock import Clock

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.attention.permission_rule import proposal_text
-from draftsman.domain.deliveries.delivery import ChannelName
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import NotPermitted, Refused
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.permission_rules.permission_rule import proposal_text
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
 from tests.core.rights.conftest import As
 from tests.factories import Factory
 from tests.support.permissions import ALLOW, SHOP, asked, decide, question

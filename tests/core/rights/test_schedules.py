@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.directory import Directory, DirectoryEntry
-from draftsman.domain.run import LeaderTerm
-from draftsman.domain.schedules.schedule import ScheduleSpec
-from draftsman.domain.schedules.template import define
+from draftsman.database.database import Connection
 from draftsman.errors import DraftsmanError, NotPermitted, UsageError
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.service.request_rows import row
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.request_rows import row
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store import submissions
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import templates
+from draftsman.schedules.schedule import ScheduleSpec
+from draftsman.schedules.store import templates
+from draftsman.schedules.template import define
 from tests.core.rights.conftest import As
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -8,8 +8,8 @@ from typing import Final
 import psycopg
 import pytest
 
-from draftsman.store import queries
-from draftsman.store.postgres.database import Connection
+from draftsman.database import named_queries as queries
+from draftsman.database.database import Connection
 from tests.support.queries import FAMILIES, plan
 
 SCHEMA: Final = {

@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable
 import psycopg
 import pytest
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.web_session import SignInMethod
-from draftsman.domain.response import Response
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.people.service.web_sessions import WebSessions
+from draftsman.people.store import web_sessions as store
+from draftsman.people.web_session import SignInMethod
+from draftsman.questions.answer import Verdict
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.services.web_sessions import WebSessions
-from draftsman.store.postgres.database import Connection
-from draftsman.store.web import web_sessions as store
 from tests.core.rights.conftest import As
 from tests.factories import GATE, Factory
 

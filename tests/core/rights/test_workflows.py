@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.outcome import Done
-from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure, Refused
-from draftsman.services.jobs.request_rows import row
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store import submissions
-from draftsman.store.scheduling import dependencies
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.requests.service.request_rows import row
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
+from draftsman.jobs.runs.outcome import Done
+from draftsman.people.actor import Actor
+from draftsman.workflows.store import dependencies
 from tests.core.rights.conftest import As
 from tests.factories import Factory
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.reserved_names import Owner, check_artifact, check_event_kind, check_key
-from draftsman.domain.response import text_response
-from draftsman.domain.run import ClaimedJob
-from draftsman.domain.schedules.template import TemplateDefinition
+from draftsman.database.database import Connection
 from draftsman.errors import DraftsmanError
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.reserved_names import Owner, check_artifact, check_event_kind, check_key
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.people.actor import Actor
+from draftsman.questions.response import text_response
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store.postgres.database import Connection
+from draftsman.schedules.template import TemplateDefinition
 from tests.factories import QUESTION, Factory
 from tests.support.statements import rows, value
 

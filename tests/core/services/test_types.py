@@ -7,14 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from draftsman.domain.outcome import Done
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import ClaimedJob, LeaderTerm
+from draftsman.database.database import Connection
 from draftsman.errors import Refused
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
+from draftsman.jobs.runs.store import claim as store
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store import claim as store
-from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.limits import check_places, set_limits
 from tests.support.statements import rows, value

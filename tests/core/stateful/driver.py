@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
-from draftsman.domain.people.policy import Policy
-from draftsman.domain.question import Question
-from draftsman.domain.run import ClaimedJob
 from draftsman.errors import DraftsmanError, NotPermitted
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.people.policy import Policy
+from draftsman.questions.question import Question
 from draftsman.runtime import Runtime
 from tests.core.stateful.model.people import EVERYBODY, ModelActor
 from tests.core.stateful.model.state import Refusal, Worker, facts

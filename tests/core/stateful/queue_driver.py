@@ -10,11 +10,11 @@ from typing import Any, Final
 import psycopg
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
-from draftsman.domain.run import ClaimedJob, LeaderTerm
+from draftsman.database.database import Connection
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.settings.usage import UsageSettings
-from draftsman.store.postgres.database import Connection
+from draftsman.settings.limits_and_budgets import UsageSettings
 from tests.core.stateful.model.fan_out import FanOutModel
 from tests.core.stateful.model.limits import Limits
 from tests.core.stateful.model.people import EVERYBODY

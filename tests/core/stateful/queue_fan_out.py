@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from draftsman.domain.run import ClaimedJob
+from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.runtime import Runtime
 from tests.core.stateful.model.queues import Request
 from tests.core.stateful.model.workflows import ATTEMPTS

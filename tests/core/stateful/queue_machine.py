@@ -8,14 +8,14 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from draftsman.domain.outcome import Done, Snooze
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.response import Response
-from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs.outcome import Done, Snooze
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
+from draftsman.jobs.runs.store.claim import exchange
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store.claim import exchange
 from tests.core.stateful.model.groups import GROUPS
 from tests.core.stateful.model.queues import ENDED, UNKNOWN, WAITING, Request
 from tests.core.stateful.model.workflows import ATTEMPTS, LIVE

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from draftsman.domain.answer import Verdict
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.response import Response
 from draftsman.errors import LeaseLost
+from draftsman.questions.answer import Verdict
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.people import EVERYBODY, ModelActor, reachable

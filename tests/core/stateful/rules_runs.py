@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from draftsman.domain.outcome import Cancel, Done, Snooze
-from draftsman.domain.run import ClaimedJob
 from draftsman.errors import Failure, LeaseLost
+from draftsman.jobs.runs.outcome import Cancel, Done, Snooze
+from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.runtime import Runtime
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.people import EVERYBODY

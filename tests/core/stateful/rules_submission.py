@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from draftsman.domain.requests.invocation import Invocation
-from draftsman.services.jobs.submissions import SubmittedJob, invocation
+from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.people import EVERYBODY, ModelActor
 from tests.core.stateful.model.state import TERMINAL, JobRequest

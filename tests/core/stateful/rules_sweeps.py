@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from draftsman.domain.run import LeaderTerm
+from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.sweeps import Term

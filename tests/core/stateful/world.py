@@ -16,12 +16,13 @@ from uuid import UUID
 
 import psycopg
 
-from draftsman import host
+from draftsman.database.database import Connection, Database, DedicatedSession
 from draftsman.errors import DatabaseUnreachable
+from draftsman.jobs.runs.store import claim
+from draftsman.processes import host
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store import claim, workers
-from draftsman.store.postgres.database import Connection, Database, DedicatedSession
+from draftsman.worker.registry import store as workers
 from tests.core.stateful.model.sweeps import FORGOTTEN, LEASE
 from tests.support.people import GROUPS, PEOPLE
 from tests.support.races import PooledLine

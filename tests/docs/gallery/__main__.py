@@ -18,7 +18,7 @@ from typing import Final
 
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import load
-from draftsman_tui.dashboard.screens.row_preview import PREVIEWED
+from draftsman_tui.dashboard.tables.row_preview import PREVIEWED
 from draftsman_tui.dashboard.views import VIEWS
 from tests.docs.gallery.resources import heartbeats
 from tests.docs.gallery.team import QUESTIONS, Team

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 from uuid import UUID
 
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import RepoProfile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.schedules.schedule import ScheduleSpec
-from draftsman.domain.schedules.template import define
-from draftsman.domain.trello.board import BoardConfig, LabelRule
-from draftsman.store import workers
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_url import parse
+from draftsman.schedules.schedule import ScheduleSpec
+from draftsman.schedules.template import define
+from draftsman.trello.board import BoardConfig, LabelRule
+from draftsman.worker.registry import store as workers
 from tests.factories import Factory
 from tests.support.budgets import set_budgets
 

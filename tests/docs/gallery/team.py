@@ -10,16 +10,16 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.domain.activity.stream import Activity, ActivityKind
-from draftsman.domain.job import Source
-from draftsman.domain.outcome import Done
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.policy import ROLES
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.quota import QuotaLimit
-from draftsman.domain.run import ClaimedJob
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
 from draftsman.errors import Failure
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.quota import QuotaLimit
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.people.actor import Actor
+from draftsman.people.policy import ROLES
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import open_runtime
 from draftsman.settings import load
 from tests.docs.gallery.past import Past

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from draftsman.embedded import binaries, cluster, password, server_config, server_process
-from draftsman.embedded.layout import ROLE, ClusterLayout
+from draftsman.database.embedded import binaries, cluster, password, server_config, server_process
+from draftsman.database.embedded.layout import ROLE, ClusterLayout
 
 PROGRAMS = Path(os.environ["SERVERS_PROGRAMS"])
 SETTINGS = """\

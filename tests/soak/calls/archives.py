@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from draftsman.domain.run import LeaderTerm
-from draftsman.store import archives
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.events import store as archives
+from draftsman.jobs.runs.run import LeaderTerm
 from tests.soak.calls.call import MIDDLE, NEWEST, OLDEST, Call
 from tests.soak.history import ARCHIVED, DAYS, WORKER
 

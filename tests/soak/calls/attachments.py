@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.job import Source
-from draftsman.domain.requests.attachments import PATIENCE, PendingFile, rows_of
-from draftsman.domain.requests.invocation import FileRef
-from draftsman.store.requests import attachments
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.attachments import PATIENCE, PendingFile, rows_of
+from draftsman.jobs.requests.invocation import FileRef
+from draftsman.jobs.requests.store import attachments
 from tests.soak.calls.call import MIDDLE, MISSING, NEWEST, Call
 
 FILES: Final = rows_of([FileRef(reference={"id": "F1"}, name="a.txt")])

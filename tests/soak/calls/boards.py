@@ -5,16 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from draftsman.domain.trello.board import (
+from draftsman.deliveries.store import threads
+from draftsman.trello.board import (
     BoardConfig,
     Episode,
     EpisodeStage,
     LabelRule,
     LabelSighting,
 )
-from draftsman.domain.trello.card_state import CardChecklist, CardDueDate
-from draftsman.store.outbox import threads
-from draftsman.store.trello import trello_boards, trello_cards
+from draftsman.trello.card_state import CardChecklist, CardDueDate
+from draftsman.trello.store import boards as trello_boards
+from draftsman.trello.store import cards as trello_cards
 from tests.soak.calls.call import MIDDLE, Call
 
 BOARD, CARD, LABEL = "b" * 24, "c" * 24, "a" * 24

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 from uuid import uuid4
 
-from draftsman.domain.budgets import CallEstimate, CostGroup
-from draftsman.domain.ids import new_id
-from draftsman.domain.run import LeaderTerm
-from draftsman.store import budgets, workers
-from draftsman.store.postgres.database import Connection
+from draftsman.costs import store as budgets
+from draftsman.costs.budgets import CallEstimate, CostGroup
+from draftsman.database.database import Connection
+from draftsman.ids import new_id
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.worker.registry import store as workers
 from tests.soak.calls.call import RUNNING, Call
 
 RUN: Final = RUNNING[0]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from draftsman.domain.run import Lease
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.run import Lease
 from tests.soak.history import ALL, FINISHED, groups
 
 ALIVE = 86_400.0

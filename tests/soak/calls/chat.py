@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Final
 from uuid import uuid4
 
-from draftsman.domain.activity.live_thread import LiveThread
-from draftsman.domain.job import Source
-from draftsman.domain.people.directory import Directory, DirectoryEntry
-from draftsman.store import people
-from draftsman.store.outbox import live_threads, threads
-from draftsman.store.postgres.database import Connection
+from draftsman.agent_runs.activity.live_thread import LiveThread
+from draftsman.database.database import Connection
+from draftsman.deliveries.store import live_threads, threads
+from draftsman.jobs.job import Source
+from draftsman.people.directory import Directory, DirectoryEntry
+from draftsman.people.store import people
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call
 
 

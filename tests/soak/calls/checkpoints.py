@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.activity.stream import Activity, ActivityKind
-from draftsman.domain.quota import Quota, QuotaLimit
-from draftsman.services.runs.checkpoints import MAX_RUN
-from draftsman.store import activity, checkpoints
-from draftsman.store.postgres.database import Connection
+from draftsman.agent_runs.activity import store as activity
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.quota import Quota, QuotaLimit
+from draftsman.jobs.runs.service.checkpoints import MAX_RUN
+from draftsman.jobs.runs.store import checkpoints
 from tests.soak.calls.call import MIDDLE, MISSING, NEWEST, OLDEST, RUNNING, Call
 
 RUN = RUNNING[0]

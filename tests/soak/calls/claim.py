@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
-from draftsman.domain.deliveries.target import Target, parse
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.requests.unique_work import Unique
-from draftsman.domain.retries.job_limits import JobLimits
-from draftsman.services.jobs.request_rows import row
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store import claim, submissions
+from draftsman.deliveries.target import Target, parse
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.service.request_rows import row
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
+from draftsman.jobs.requests.unique_work import Unique
+from draftsman.jobs.runs.job_limits import JobLimits
+from draftsman.jobs.runs.store import claim
+from draftsman.people.actor import Actor
 from tests.soak.calls.call import CLAIMED, MIDDLE, MISSING, RUNNING, Call, last_of
 from tests.soak.calls.limits import FULL
 from tests.soak.history import WORKER, key

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from draftsman.domain.deliveries.delivery import (
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
     DeliveryKind,
@@ -13,10 +14,9 @@ from draftsman.domain.deliveries.delivery import (
     DeliveryTransition,
     RateLimit,
 )
-from draftsman.domain.deliveries.target import parse
-from draftsman.store.outbox import deliveries, delivery_claims
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import groups
+from draftsman.deliveries.store import deliveries, delivery_claims
+from draftsman.deliveries.target import parse
+from draftsman.workflows.store import groups
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
 
 WAITS = last_of("waiting_for_input", 5000) // 10 * 10

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.job import Condition, Source
-from draftsman.domain.people.actor import Actor
-from draftsman.services.jobs.request_rows import row
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store import job_control, submissions
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import dependencies
-from draftsman.store.scheduling.dependencies import Link
+from draftsman.database.database import Connection
+from draftsman.jobs.control.store import control as job_control
+from draftsman.jobs.job import Condition, Source
+from draftsman.jobs.requests.service.request_rows import row
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
+from draftsman.people.actor import Actor
+from draftsman.workflows.store import dependencies
+from draftsman.workflows.store.dependencies import Link
 from tests.soak.calls.call import MIDDLE, MISSING, RUNNING, Call, last_of
 from tests.soak.calls.claim import NO_LIMITS
 

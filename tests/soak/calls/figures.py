@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from draftsman.domain.attention.pager_event import PagerEvent
-from draftsman.domain.ids import new_id
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.store.attention import acknowledgments, figures
+from draftsman.attention.pager_event import PagerEvent
+from draftsman.attention.store import acknowledgments, figures
+from draftsman.ids import new_id
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 from tests.soak.calls.call import NEWEST, Call, last_of
 
 ANNA: Final = Actor(Source.CLI, "anna", "Anna")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.forges.follow_up import TrackedPull
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import LeaderTerm
-from draftsman.store.forges import follow_ups, forge_events, people_events
-from draftsman.store.outbox import threads
+from draftsman.deliveries.store import threads
+from draftsman.forges.follow_up import TrackedPull
+from draftsman.forges.forge_event import EventKind, ForgeEvent
+from draftsman.forges.store import follow_ups, forge_events, people_events
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
 from tests.soak.calls.call import NEWEST, OLDEST, Call
 
 EVENT: Final = ForgeEvent(EventKind.COMMENT, "acme/pay", 1, "comment:1:a", author="anna")

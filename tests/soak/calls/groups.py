@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.services.jobs.request_rows import row
-from draftsman.services.jobs.submissions import invocation
-from draftsman.store import job_control, submissions
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import dependencies, groups
+from draftsman.database.database import Connection
+from draftsman.jobs.control.store import control as job_control
+from draftsman.jobs.requests.service.request_rows import row
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
+from draftsman.workflows.store import dependencies, groups
 from tests.soak.calls.call import MISSING, Call
 from tests.soak.calls.claim import NO_LIMITS
 from tests.soak.calls.dependencies import ME

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.job import Status
-from draftsman.store import job_control
+from draftsman.jobs.control.store import control as job_control
+from draftsman.jobs.job import Status
 from tests.soak.calls.call import LATE, MIDDLE, MISSING, NEWEST, RUNNING, Call, last_of
 
 

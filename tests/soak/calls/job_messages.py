@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.store import job_messages
+from draftsman.jobs.control.store import messages as job_messages
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 from tests.soak.calls.call import MIDDLE, MISSING, NEWEST, RUNNING, Call
 
 RUN = RUNNING[0]

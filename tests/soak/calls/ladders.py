@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.attention.ladder import DueStep, LadderNotice, NotificationOutcome, StepPlan
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import LeaderTerm
-from draftsman.store.attention import ladders
-from draftsman.store.postgres.database import Connection
+from draftsman.attention.ladder import DueStep, LadderNotice, NotificationOutcome, StepPlan
+from draftsman.attention.store import ladders
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
 from tests.soak.calls.call import FEW, NEWEST, Call, last_of
 from tests.soak.history import WORKER
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 from uuid import uuid4
 
-from draftsman.domain.run import LeaderTerm
-from draftsman.store import workers
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import limits
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.queues.store import limits
+from draftsman.worker.registry import store as workers
 from tests.soak.calls.call import Call, last_of
 
 RULES: Final = [{"scope": "type", "value": "noop", "running": 5, "rate": 90, "period": 60.0}]

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from draftsman.domain.job import Status
-from draftsman.services.jobs.read_model import SCAN_LIMIT, ReadModel
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.jobs.details.service.read_model import SCAN_LIMIT, ReadModel
+from draftsman.jobs.job import Status
 from tests.soak.calls.call import MIDDLE, Call
 
 LIVE = [Status.SCHEDULED, Status.QUEUED, Status.RUNNING, Status.RESUMED, Status.RETRYING]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import LeaderTerm
-from draftsman.store.scheduling import pending_decisions
+from draftsman.jobs.job import Source
+from draftsman.jobs.pending_decisions import store as pending_decisions
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
 from tests.soak.calls.call import NEWEST, Call
 from tests.soak.history import WORKER
 

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Question, QuestionStatus, Resolution
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.store import approval_tokens, questions
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Source, Status
+from draftsman.people.actor import Actor
+from draftsman.questions.question import Question, QuestionStatus, Resolution
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.store import approval_tokens, questions
 from tests.soak.calls.call import MIDDLE, RUNNING, Call, last_of
 
 WAITS, GATE = last_of("waiting_for_input", 5000), last_of("waiting_for_approval", 5000)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.run import LeaderTerm
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import queues, reservations
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.queues.store import queues, reservations
 from tests.soak.calls.call import ALIVE, Call, last_of
 from tests.soak.history import ALL, FINISHED
 

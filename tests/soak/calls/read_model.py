@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-from draftsman.domain.ids import parse_job
-from draftsman.store import read_model
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.ids import parse_job
+from draftsman.jobs.details import store as read_model
 from tests.soak.calls.call import ALIVE, ENDS, MIDDLE, MISSING, Call, last_of
 from tests.soak.history import ALL, FINISHED, WAITING
 

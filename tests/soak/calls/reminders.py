@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.run import LeaderTerm
-from draftsman.store.outbox import reminders
-from draftsman.store.postgres.database import Connection
+from draftsman.attention.store import reminders
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.question import QuestionKind
 from tests.soak.calls.call import FEW, Call
 from tests.soak.history import WORKER
 

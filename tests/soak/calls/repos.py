@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import RepoProfile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.store import repos
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.repos import store as repos
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_url import parse
 from tests.soak.calls.call import RUNNING, Call
 
 PAY: Final = Repo.at(parse("https://github.com/acme/pay"))

@@ -5,14 +5,16 @@ from __future__ import annotations
 from datetime import time
 from typing import Final
 
-from draftsman.domain.attention.permission_rule import RuleCandidate
-from draftsman.domain.deliveries.target import parse
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import LeaderTerm
-from draftsman.domain.selection import ALL
-from draftsman.store.attention import digests, identical, rules
-from draftsman.store.postgres.database import Connection
+from draftsman.attention.store import digests
+from draftsman.database.database import Connection
+from draftsman.database.selection import ALL
+from draftsman.deliveries.target import parse
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.permission_rules import store as rules
+from draftsman.questions.permission_rules.permission_rule import RuleCandidate
+from draftsman.questions.store import identical
 from tests.soak.calls.call import NEWEST, Call, last_of
 from tests.soak.history import WORKER
 

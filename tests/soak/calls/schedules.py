@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from draftsman.domain.schedules.schedule import FireStatus, ScheduleSpec
-from draftsman.domain.schedules.template import TemplateDefinition
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import schedules, templates
+from draftsman.database.database import Connection
+from draftsman.schedules.schedule import FireStatus, ScheduleSpec
+from draftsman.schedules.store import schedules, templates
+from draftsman.schedules.template import TemplateDefinition
 from tests.soak.calls.call import MIDDLE, MISSING, Call
 from tests.soak.calls.sweeps import HAND, LEADER
 

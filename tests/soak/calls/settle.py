@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from draftsman.domain.job import Status
-from draftsman.domain.run import Lease, RunStatus
-from draftsman.store import run_state
-from draftsman.store.run_state import RunEnd
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import Lease, RunStatus
+from draftsman.jobs.runs.store import run_state
+from draftsman.jobs.runs.store.run_state import RunEnd
 from tests.soak.calls.call import MISSING, RUNNING, Call
 from tests.soak.calls.limits import FULL
 from tests.soak.history import WORKER

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Final, LiteralString
 from uuid import UUID
 
-from draftsman.domain.deliveries.target import parse
-from draftsman.domain.run import LeaderTerm
-from draftsman.domain.selection import ALL, Selection
-from draftsman.store import sweeps, workers
-from draftsman.store.postgres import schema
-from draftsman.store.postgres.database import Connection, rows
-from draftsman.store.queries import load
+from draftsman.database import schema
+from draftsman.database.database import Connection, rows
+from draftsman.database.named_queries import load
+from draftsman.database.selection import ALL, Selection
+from draftsman.deliveries.target import parse
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.worker import store as sweeps
+from draftsman.worker.registry import store as workers
 from tests.soak.calls.call import ALIVE, MIDDLE, Call, last_of
 from tests.soak.history import WORKER, WORKER_IDS, WORKERS
 

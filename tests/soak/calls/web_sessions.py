@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.people.web_session import SignInMethod
-from draftsman.store.web import web_sessions
+from draftsman.people.store import web_sessions
+from draftsman.people.web_session import SignInMethod
 from tests.soak.calls.call import Call
 
 DIGEST: Final = "0" * 64

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
-from draftsman.handlers.sandbox import mode_detection
-from draftsman.handlers.subprocesses import command_check
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman.sandbox import mode_detection
+from draftsman.sandbox.processes import command_check
 from tests.bots.trello.webhook_receiver import WebhookReceiver, receive_webhooks
 from tests.support.people import GROUPS, PEOPLE
 from tests.support.trello import FakeTrello

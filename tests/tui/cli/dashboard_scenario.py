@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from draftsman.domain.job import Status
+from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.tui.cli.cli_runner import DEADLINE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from draftsman import Done, Outcome, RunContext
-from draftsman.domain.question import Answered
+from draftsman.questions.question import Answered
 
 
 async def ask(ctx: RunContext) -> Outcome:

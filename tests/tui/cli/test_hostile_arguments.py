@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.embedded import EmbeddedServer
+from draftsman.database.embedded import EmbeddedServer
 from draftsman.errors import ConfigError, EmbeddedServerError
 from draftsman.settings import load
 from tests.factories import Factory

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_tui.common.output import CommandOutput, as_data, one_line, plain
+from draftsman_tui.terminal.output import CommandOutput, as_data, one_line, plain
 
 
 class Colour(StrEnum):

@@ -75,7 +75,7 @@ async def test_a_configuration_file_is_validated_once(
 
 
 async def test_a_running_embedded_server_is_used_without_psutil() -> None:
-    modules = await loaded_modules("", "", "import draftsman.embedded")
+    modules = await loaded_modules("", "", "import draftsman.database.embedded")
     assert "psutil" not in modules
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.errors import UsageError
-from draftsman_tui.common import times
+from draftsman_tui.terminal import times
 from tests.support.cases import cases
 
 NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)

@@ -13,10 +13,10 @@ from textual._context import active_app
 from textual.app import App
 from textual.screen import Screen
 
-from draftsman_tui.common import times
-from draftsman_tui.dashboard.polling.messages import StatsUpdated
-from draftsman_tui.dashboard.polling.refresher import Refresher
-from draftsman_tui.dashboard.screens import base
+from draftsman_tui.dashboard.frame import base_screen as base
+from draftsman_tui.dashboard.frame.messages import StatsUpdated
+from draftsman_tui.dashboard.frame.refresher import Refresher
+from draftsman_tui.terminal import times
 from tests.tui.dashboard import shared_styles
 from tests.tui.dashboard.fixtures_data import NOW, STATS
 

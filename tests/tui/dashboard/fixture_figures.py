@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from draftsman.domain.attention.figures import AttentionFigures, FigureGroup
-from draftsman.domain.attention.permission_rule import PermissionRule, RuleStatus
-from draftsman.domain.budgets import Cost, CostGroup
-from draftsman_tui.dashboard.views.costs import CostRow
-from draftsman_tui.dashboard.views.figures import FigureRow
+from draftsman.attention.figures import AttentionFigures, FigureGroup
+from draftsman.costs.budgets import Cost, CostGroup
+from draftsman.questions.permission_rules.permission_rule import PermissionRule, RuleStatus
+from draftsman_tui.dashboard.attention.view import FigureRow
+from draftsman_tui.dashboard.costs.view import CostRow
 
 _NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 _PERSON: Final = FigureGroup.PERSON

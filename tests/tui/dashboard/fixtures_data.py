@@ -8,29 +8,35 @@ from types import SimpleNamespace
 from typing import Any, Final
 from uuid import UUID
 
-from draftsman.domain.answer import Answer
-from draftsman.domain.budgets import BudgetUse
-from draftsman.domain.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
-from draftsman.domain.event import Event
-from draftsman.domain.job import Job, Mode, OnLost, Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.policy import ROLES
-from draftsman.domain.question import OnDeny, OnExpire, OpenQuestion, QuestionKind, QuestionStatus
-from draftsman.domain.queues.queue_models import QueuePause, QueueSummary
-from draftsman.domain.read_models import ActivityBucket, JobSummary, RecentActivity
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.run import Run, RunStatus
-from draftsman.domain.schedules.schedule import FireStatus, Misfire, Overlap, Schedule
-from draftsman.domain.schedules.template import Template, TemplateDefinition
-from draftsman.domain.trello.board import BoardConfig, LabelRule
-from draftsman.domain.wait_reason import WaitReason
-from draftsman.domain.workflows.groups import GroupKind, JobGroup, OnFailure
-from draftsman.services.jobs.read_model import BUCKET_SECONDS
-from draftsman_tui.dashboard.job.log_buffer import LogLine, LogView
-from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
-from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
-from draftsman_tui.dashboard.views.budgets import BudgetRow
-from draftsman_tui.dashboard.views.workers import WorkerRow
+from draftsman.costs.budgets import BudgetUse
+from draftsman.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.events.event import Event
+from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
+from draftsman.jobs.details.wait_reason import WaitReason
+from draftsman.jobs.job import Job, Mode, OnLost, Source, Status
+from draftsman.jobs.read_models import ActivityBucket, JobSummary, RecentActivity
+from draftsman.jobs.runs.run import Run, RunStatus
+from draftsman.people.actor import Actor
+from draftsman.people.policy import ROLES
+from draftsman.questions.answer import Answer
+from draftsman.questions.question import (
+    OnDeny,
+    OnExpire,
+    OpenQuestion,
+    QuestionKind,
+    QuestionStatus,
+)
+from draftsman.queues.queue_models import QueuePause, QueueSummary
+from draftsman.repos.repo_catalog import Repo
+from draftsman.schedules.schedule import FireStatus, Misfire, Overlap, Schedule
+from draftsman.schedules.template import Template, TemplateDefinition
+from draftsman.trello.board import BoardConfig, LabelRule
+from draftsman.workflows.groups import GroupKind, JobGroup, OnFailure
+from draftsman_tui.dashboard.costs.budgets_view import BudgetRow
+from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
+from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView
+from draftsman_tui.dashboard.jobs.details.snapshot import JobPatch, JobSnapshot
+from draftsman_tui.dashboard.worker.view import WorkerRow
 from tests.tui.dashboard.fixture_figures import COSTS, FIGURES, RULES
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)

@@ -25,12 +25,12 @@ from rich.cells import cell_len
 from textual.app import App
 from textual.widgets import Input, TextArea
 
-from draftsman.domain.people.policy import Policy
+from draftsman.people.policy import Policy
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.filter import NOTHING
-from draftsman_tui.dashboard.polling.attention import AttentionCount
-from draftsman_tui.dashboard.polling.messages import RowsLoaded, StatsUpdated
-from draftsman_tui.dashboard.resource import Query, Rows
+from draftsman_tui.dashboard.attention.attention import AttentionCount
+from draftsman_tui.dashboard.frame.messages import RowsLoaded, StatsUpdated
+from draftsman_tui.dashboard.tables.filter import NOTHING
+from draftsman_tui.dashboard.tables.resource import Query, Rows
 from draftsman_tui.dashboard.themes import THEMES as PALETTES
 from draftsman_tui.dashboard.views import VIEWS
 from tests.support.svg import Look, lines_of, look_of, render_svg

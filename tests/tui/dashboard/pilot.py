@@ -10,16 +10,16 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from draftsman.domain.people.actor import Actor
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.app import Dashboard
-from draftsman_tui.dashboard.dialogs.key_guard import KeyGuard
+from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.launch_options import LaunchOptions
-from draftsman_tui.dashboard.screens.job import JobScreen
+from draftsman_tui.dashboard.questions.key_guard import KeyGuard
 from tests.support.waits import until
 
 if TYPE_CHECKING:
-    from draftsman_tui.dashboard.screens.session import Connect
+    from draftsman_tui.dashboard.frame.session import Connect
 
 
 class DashboardPilot:

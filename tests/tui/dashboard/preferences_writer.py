@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from draftsman_tui.dashboard.preferences import Preferences
-from draftsman_tui.dashboard.saved_views import View
+from draftsman_tui.dashboard.tables.saved_views import View
 
 
 def main() -> None:

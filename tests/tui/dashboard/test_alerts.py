@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.alerts import TerminalAlerts, notification_text
-from draftsman_tui.dashboard.polling import attention
-from draftsman_tui.dashboard.polling.attention import AttentionCount, AttentionPoller
+from draftsman_tui.dashboard.attention import attention
+from draftsman_tui.dashboard.attention.alerts import TerminalAlerts, notification_text
+from draftsman_tui.dashboard.attention.attention import AttentionCount, AttentionPoller
 from tests.factories import GATE, Factory
 from tests.support.clock import Clock
 from tests.support.event_history import wait_for_feed

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import OnExpire, Question, QuestionKind
-from draftsman.domain.question_spec import Choice, QuestionSpec
-from draftsman.domain.run import LeaderTerm
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.question import OnExpire, Question, QuestionKind
+from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
-from draftsman_tui.dashboard.polling import question_watch
+from draftsman_tui.dashboard.questions import question_watch
+from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
-from tests.core.loops.agent_jobs import job_at_gate
+from tests.core.worker.agent_jobs import job_at_gate
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.tui.dashboard import fixtures_data

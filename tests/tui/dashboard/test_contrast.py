@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.color import Color as RichColor
 from textual.color import Color
 
-from draftsman.domain.people.actor import Actor
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory
 from tests.tui.dashboard.fixtures_data import PATCH

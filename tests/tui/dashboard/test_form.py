@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.repos.repo_catalog import Catalog, Repo
-from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import UsageError
+from draftsman.jobs.job import Status
+from draftsman.repos.repo_catalog import Catalog, Repo
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard import job_form
-from draftsman_tui.dashboard.actions import retry_actions
-from draftsman_tui.dashboard.actions.submit_actions import validate_request
-from draftsman_tui.dashboard.filter import parse as filtered
-from draftsman_tui.dashboard.job_form import FormErrors, from_job, from_line, read
+from draftsman_tui.dashboard.jobs import retry_actions
+from draftsman_tui.dashboard.requests import form as job_form
+from draftsman_tui.dashboard.requests.actions import validate_request
+from draftsman_tui.dashboard.requests.form import FormErrors, from_job, from_line, read
+from draftsman_tui.dashboard.tables.filter import parse as filtered
 from tests.factories import Factory
 
 PAY = Repo.at(parse("https://git.example/acme/pay"))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionKind, QuestionStatus
-from draftsman.domain.question_spec import Choice, QuestionSpec
+from draftsman.people.actor import Actor
+from draftsman.questions.question import QuestionKind, QuestionStatus
+from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime
 from tests.factories import GATE, Factory
 from tests.support.permissions import SHOP

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.host import login
+from draftsman.database.database import Database
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.processes.host import login
 from draftsman.runtime import wire
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Database
 from tests.factories import GATE, Factory
 from tests.support.people import PEOPLE
 from tests.tui.dashboard.pilot import open_dashboard

@@ -9,16 +9,16 @@ import pytest
 from psycopg import AsyncConnection
 from textual.message import Message
 
-from draftsman.domain.job import Status
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Connection
+from draftsman.jobs.job import Status
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Connection
-from draftsman_tui.dashboard.filter import NOTHING
-from draftsman_tui.dashboard.polling import refresher as module
-from draftsman_tui.dashboard.polling.messages import RowsLoaded
-from draftsman_tui.dashboard.polling.refresher import Refresher, TableLoader
-from draftsman_tui.dashboard.resource import Query, Rows
+from draftsman_tui.dashboard.frame import refresher as module
+from draftsman_tui.dashboard.frame.messages import RowsLoaded
+from draftsman_tui.dashboard.frame.refresher import Refresher, TableLoader
+from draftsman_tui.dashboard.tables.filter import NOTHING
+from draftsman_tui.dashboard.tables.resource import Query, Rows
 from draftsman_tui.dashboard.views import VIEWS
 from tests.factories import Factory
 from tests.support.event_history import wait_for_feed

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from psycopg import AsyncConnection
 
-from draftsman.domain.job import Mode, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import RepoProfile
-from draftsman.domain.repos.repo_url import parse
+from draftsman.jobs.job import Mode, Status
+from draftsman.people.actor import Actor
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
-from draftsman_tui.dashboard.actions.submit_actions import validate_request
-from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
-from draftsman_tui.dashboard.job_form import FIELDS, FormErrors
+from draftsman_tui.dashboard.requests.actions import validate_request
+from draftsman_tui.dashboard.requests.dialog import NewJobDialog
+from draftsman_tui.dashboard.requests.form import FIELDS, FormErrors
 from draftsman_tui.dashboard.widgets.field import FieldRow
 from tests.factories import Factory
 from tests.support.server import Server
@@ -108,7 +108,7 @@ async def test_form_whose_first_submission_succeeded_creates_no_second_job(
     rt: Runtime, owner: Actor
 ) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
-    from draftsman_tui.dashboard.actions.submit_actions import JobSubmission
+    from draftsman_tui.dashboard.requests.actions import JobSubmission
 
     async with open_dashboard(rt, owner) as seen:
         submit = JobSubmission(seen.app.main)
@@ -124,7 +124,7 @@ async def test_form_whose_first_submission_succeeded_creates_no_second_job(
 
 
 async def test_form_joins_an_equal_job_of_another_form(rt: Runtime, owner: Actor) -> None:
-    from draftsman_tui.dashboard.actions.submit_actions import JobSubmission
+    from draftsman_tui.dashboard.requests.actions import JobSubmission
 
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     async with open_dashboard(rt, owner) as seen:

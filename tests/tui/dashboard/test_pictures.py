@@ -8,15 +8,15 @@ from typing import Final
 import pytest
 from rich.color import Color
 
-from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
-from draftsman_tui.dashboard.dialogs.approval_dialog import ApprovalDialog
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
-from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
-from draftsman_tui.dashboard.filter import parse
-from draftsman_tui.dashboard.job.snapshot import JobLoaded
-from draftsman_tui.dashboard.job_form import FormErrors
-from draftsman_tui.dashboard.polling.messages import ConnectionLost, RowsLoaded
-from draftsman_tui.dashboard.resource import Rows
+from draftsman_tui.dashboard.frame.messages import ConnectionLost, RowsLoaded
+from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
+from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
+from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
+from draftsman_tui.dashboard.requests.dialog import NewJobDialog
+from draftsman_tui.dashboard.requests.form import FormErrors
+from draftsman_tui.dashboard.tables.filter import parse
+from draftsman_tui.dashboard.tables.resource import Rows
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets import banner
 from tests.support.svg import lines_of

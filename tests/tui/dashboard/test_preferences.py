@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from draftsman.errors import ConfigError, NotFound, Refused, UsageError
-from draftsman_tui.dashboard import saved_views
 from draftsman_tui.dashboard.preferences import Preferences
-from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
+from draftsman_tui.dashboard.tables import saved_views
+from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS, View
 from tests.support.cases import cases
 from tests.support.fork_server import ROOT
 

@@ -9,17 +9,18 @@ from typing import Any, cast
 
 import pytest
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionStatus
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.database.database import Connection
 from draftsman.errors import DatabaseUnreachable
+from draftsman.jobs.job import Source, Status
+from draftsman.people.actor import Actor
+from draftsman.questions.question import QuestionStatus
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
-from draftsman_tui.common import answer_submission
-from draftsman_tui.dashboard.actions import bulk_answers, question_actions
-from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog, wrap_hints
-from draftsman_tui.dashboard.screens.main import MainScreen
+from draftsman_tui.dashboard.questions import actions as question_actions
+from draftsman_tui.dashboard.questions import bulk_answers
+from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog, wrap_hints
+from draftsman_tui.dashboard.tables.screen import MainScreen
+from draftsman_tui.entities import answers as answer_submission
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.support.waits import wait_blocked

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from draftsman_tui.dashboard.filter import ANYBODY
-from draftsman_tui.dashboard.job.snapshot import JobLoaded
-from draftsman_tui.dashboard.polling.messages import RowsLoaded
+from draftsman_tui.dashboard.frame.messages import RowsLoaded
+from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
 from draftsman_tui.dashboard.preferences import preferences_path
-from draftsman_tui.dashboard.resource import Rows
-from draftsman_tui.dashboard.saved_views import View
-from draftsman_tui.dashboard.screens.main import MainScreen
+from draftsman_tui.dashboard.tables.filter import ANYBODY
+from draftsman_tui.dashboard.tables.resource import Rows
+from draftsman_tui.dashboard.tables.saved_views import View
+from draftsman_tui.dashboard.tables.screen import MainScreen
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.command_line import CommandLine
 from tests.tui.dashboard.fixtures_data import ANNA, ROWS, job_snapshot

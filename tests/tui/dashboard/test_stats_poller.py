@@ -9,13 +9,13 @@ from uuid import UUID
 import pytest
 from textual.message import Message
 
-from draftsman.domain.read_models import ActivityBucket, RecentActivity
+from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
+from draftsman.jobs.read_models import ActivityBucket, RecentActivity
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.read_model import BUCKET_SECONDS
-from draftsman_tui.dashboard.polling import dashboard_stats
-from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
-from draftsman_tui.dashboard.polling.messages import StatsUpdated
-from draftsman_tui.dashboard.polling.stats_poller import StatsPoller
+from draftsman_tui.dashboard.frame import dashboard_stats
+from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
+from draftsman_tui.dashboard.frame.messages import StatsUpdated
+from draftsman_tui.dashboard.frame.stats_poller import StatsPoller
 from draftsman_tui.dashboard.widgets.overview import lines, sparkline
 from tests.factories import Factory
 from tests.support.event_history import wait_for_feed

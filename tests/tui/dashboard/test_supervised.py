@@ -10,7 +10,7 @@ import pytest
 
 from draftsman.log import LogEvent, keys, setup
 from draftsman.settings import LogSettings
-from draftsman_tui.dashboard.supervised import SUPERVISOR, SupervisedProcesses
+from draftsman_tui.dashboard.worker.supervised import SUPERVISOR, SupervisedProcesses
 
 
 @pytest.fixture
@@ -24,12 +24,12 @@ def written() -> io.StringIO:
 def test_start_and_stop_of_workers_and_leaders_are_detected_by_event(
     written: io.StringIO, event: LogEvent
 ) -> None:
-    logging.getLogger("draftsman.loops").info("zyx %s", 3, extra=keys(event=event, job="D-1"))
+    logging.getLogger("draftsman.worker").info("zyx %s", 3, extra=keys(event=event, job="D-1"))
     assert SupervisedProcesses(1, Path()).read_log(written.getvalue().splitlines())
 
 
 def test_other_log_lines_are_ignored(written: io.StringIO) -> None:
-    log = logging.getLogger("draftsman.loops")
+    log = logging.getLogger("draftsman.worker")
     log.info("worker w1 is busy, and leading")
     log.info("a line", extra=keys(count=3))
     assert not SupervisedProcesses(1, Path()).read_log(written.getvalue().splitlines())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from draftsman.domain.people.actor import Actor
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.widgets.tabs import Tabs
 from tests.factories import Factory

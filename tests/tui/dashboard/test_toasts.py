@@ -6,9 +6,9 @@ import pytest
 from textual.notifications import Notification, Notify
 from textual.widgets._toast import Toast
 
-from draftsman.domain.people.actor import Actor
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.screens.base import BaseScreen
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from tests.factories import Factory
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 

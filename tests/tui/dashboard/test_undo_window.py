@@ -8,16 +8,16 @@ from typing import cast
 
 import pytest
 
-from draftsman.domain.attention.pending_decision import PendingDecision
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionStatus
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DatabaseUnreachable
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.question import QuestionStatus
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.dialogs.key_guard import KeyGuard
-from draftsman_tui.dashboard.polling.undo_window import HeldBatch, UndoWindow, undo_text
+from draftsman_tui.dashboard.questions.key_guard import KeyGuard
+from draftsman_tui.dashboard.questions.undo_window import HeldBatch, UndoWindow, undo_text
 from tests.factories import GATE, Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from draftsman.domain.ids import worker_name
-from draftsman.domain.people.actor import Actor
+from draftsman.ids import worker_name
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.tui.dashboard.pilot import open_dashboard

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from draftsman import early_signals
-from draftsman_tui.common.output import CommandOutput
+from draftsman.processes import early_signals
+from draftsman_tui.terminal.output import CommandOutput
 
 if TYPE_CHECKING:
-    from draftsman.domain.ids import JobRef
+    from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
-    from draftsman_tui.common.params import Completed
+    from draftsman_tui.terminal.params import Completed
 
 Function = Callable[..., Any]
 
@@ -125,7 +125,7 @@ class Group(click.Group):
         names = self.list_commands(ctx)
         if args[0] in names or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
-        from draftsman.domain.ids import job_number
+        from draftsman.ids import job_number
 
         near = difflib.get_close_matches(args[0], names, 2)
         if near:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final, assert_never
 
-from draftsman.domain.ids import job_name
-from draftsman.domain.text import first_line, humanize
 from draftsman.errors import DraftsmanError
+from draftsman.ids import job_name
+from draftsman.text import first_line, humanize
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman_tui.common.params import Completed
+    from draftsman_tui.terminal.params import Completed
 
 MAX_VALUES: Final = 200
 """Newest jobs, and soonest questions, that are completed."""

@@ -21,107 +21,107 @@ from typing import Final
 
 import click
 
-from draftsman import early_signals
-from draftsman.hardening import deny_inspection
+from draftsman.processes import early_signals
+from draftsman.processes.hardening import deny_inspection
 from draftsman_tui.cli.app import App, Group, example_lines, shared_options
-from draftsman_tui.common import stdio
-from draftsman_tui.common.output import CommandOutput, one_line
+from draftsman_tui.terminal import stdio
+from draftsman_tui.terminal.output import CommandOutput, one_line
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Jobs": {
-        "submit": ("job.submit", "Submit a job."),
-        "run": ("job.run", "Submit a job and follow it to its end."),
-        "jobs": ("job.jobs", "List jobs, newest first."),
-        "show": ("job.show", "Show the details of a job."),
-        "events": ("job.events", "Show the event history, oldest first."),
-        "logs": ("job.logs", "Print the output of a job's runs and the activity of its agent."),
+        "submit": ("requests.submit", "Submit a job."),
+        "run": ("requests.run", "Submit a job and follow it to its end."),
+        "jobs": ("jobs.jobs", "List jobs, newest first."),
+        "show": ("jobs.show", "Show the details of a job."),
+        "events": ("events.events", "Show the event history, oldest first."),
+        "logs": ("jobs.logs", "Print the output of a job's runs and the activity of its agent."),
         "diff": ("changes.diff", "Print the changes of a job or of a question."),
         "checkout": ("changes.checkout", "Check out the branch of a job in your own repository."),
         "apply": ("changes.apply", "Apply the changes of a job to your working tree."),
         "verify": ("changes.verify", "Check the signed evidence of a job."),
         "merge": ("changes.merge", "Merge the pull request of a job, after an approval."),
         "open": ("changes.open", "Open the pull request, ticket or thread of a job."),
-        "artifacts": ("job.artifacts", "List or download the artifacts of a job."),
-        "wait": ("job.job_wait", "Wait for a job to finish."),
-        "why": ("job.jobs", "Explain why a job is waiting."),
-        "move": ("job.order", "Move a queued job in its queue."),
-        "priority": ("job.order", "Change the priority of a job that has not started."),
-        "tell": ("job.tell", "Send a message to the agent of a job."),
-        "pause": ("job.pause", "Pause a job."),
-        "resume": ("job.pause", "Continue a paused job."),
-        "cancel": ("job.cancel", "Cancel jobs."),
-        "retry": ("job.retry", "Retry finished jobs."),
-        "groups": ("job.groups", "List, show and cancel groups of jobs."),
-        "deliveries": ("job.deliveries", "List deliveries, newest first."),
-        "redeliver": ("job.deliveries", "Retry dead-letter deliveries."),
+        "artifacts": ("jobs.artifacts", "List or download the artifacts of a job."),
+        "wait": ("jobs.job_wait", "Wait for a job to finish."),
+        "why": ("jobs.jobs", "Explain why a job is waiting."),
+        "move": ("queues.order", "Move a queued job in its queue."),
+        "priority": ("queues.order", "Change the priority of a job that has not started."),
+        "tell": ("jobs.tell", "Send a message to the agent of a job."),
+        "pause": ("jobs.pause", "Pause a job."),
+        "resume": ("jobs.pause", "Continue a paused job."),
+        "cancel": ("jobs.cancel", "Cancel jobs."),
+        "retry": ("jobs.retry", "Retry finished jobs."),
+        "groups": ("workflows", "List, show and cancel groups of jobs."),
+        "deliveries": ("deliveries", "List deliveries, newest first."),
+        "redeliver": ("deliveries", "Retry dead-letter deliveries."),
     },
     "Recurring": {
-        "templates": ("schedule.templates", "Manage and run templates of jobs."),
-        "schedules": ("schedule.schedules", "Manage schedules, which submit jobs at set times."),
+        "templates": ("schedules.templates", "Manage and run templates of jobs."),
+        "schedules": ("schedules.schedules", "Manage schedules, which submit jobs at set times."),
     },
     "Questions": {
-        "questions": ("question.questions", "List open questions and approvals."),
-        "answer": ("question.answers", "Answer a question."),
-        "approve": ("question.answers", "Approve a question that asks for approval."),
-        "deny": ("question.answers", "Deny a question that asks for approval."),
-        "extend": ("question.questions", "Extend the time to answer a question."),
-        "ack": ("question.acknowledgments", "Acknowledge a question: you work on the answer."),
-        "snooze": ("question.acknowledgments", "Pause your own reminders of a question."),
-        "delegate": ("question.acknowledgments", "Ask another person to answer a question."),
-        "oncall": ("question.oncall", "Show the people on duty now and next."),
-        "digest": ("question.digest", "Get your questions in a digest at hours of your own."),
-        "rules": ("question.rules", "List, test, ratify and revoke permission rules."),
+        "questions": ("questions.questions", "List open questions and approvals."),
+        "answer": ("questions.answers", "Answer a question."),
+        "approve": ("questions.answers", "Approve a question that asks for approval."),
+        "deny": ("questions.answers", "Deny a question that asks for approval."),
+        "extend": ("questions.questions", "Extend the time to answer a question."),
+        "ack": ("attention.acknowledgments", "Acknowledge a question: you work on the answer."),
+        "snooze": ("attention.acknowledgments", "Pause your own reminders of a question."),
+        "delegate": ("attention.acknowledgments", "Ask another person to answer a question."),
+        "oncall": ("attention.oncall", "Show the people on duty now and next."),
+        "digest": ("attention.digest", "Get your questions in a digest at hours of your own."),
+        "rules": ("permission_rules", "List, test, ratify and revoke permission rules."),
     },
     "Programs": {
-        "ask": ("question.ask", "Ask a question, and print the answer."),
-        "approve-action": ("question.ask", "Ask for the approval of an action."),
-        "note": ("job.progress", "Add a note to the history of the current job."),
-        "progress": ("job.progress", "Report the progress of the run: 12/40 or 30%."),
+        "ask": ("questions.ask", "Ask a question, and print the answer."),
+        "approve-action": ("questions.ask", "Ask for the approval of an action."),
+        "note": ("jobs.progress", "Add a note to the history of the current job."),
+        "progress": ("jobs.progress", "Report the progress of the run: 12/40 or 30%."),
         "hook": ("mcp.hook", "Let the team decide the tool calls of coding agents."),
         "mcp": ("mcp.mcp", "Run an MCP server for a coding agent."),
     },
     "Queues and costs": {
-        "queues": ("process.queues", "List, pause, resume, drain and release queues."),
-        "limits": ("process.limits", "Show limits of concurrency and rates, and their use."),
-        "budgets": ("process.budgets", "List each budget with its use."),
-        "costs": ("process.budgets", "Show tokens and costs by repository, person or day."),
-        "stats": ("process.workers", "Show counts of jobs, questions, deliveries and workers."),
+        "queues": ("queues.queues", "List, pause, resume, drain and release queues."),
+        "limits": ("queues.limits", "Show limits of concurrency and rates, and their use."),
+        "budgets": ("costs", "List each budget with its use."),
+        "costs": ("costs", "Show tokens and costs by repository, person or day."),
+        "stats": ("processes.workers", "Show counts of jobs, questions, deliveries and workers."),
     },
     "Processes": {
-        "dashboard": ("process.dashboard", "Open the live dashboard."),
+        "dashboard": ("processes.dashboard", "Open the live dashboard."),
         "demo": (
-            "process.demo",
+            "demo.demo",
             "Run an example job on a sample repository, no credentials needed.",
         ),
-        "up": ("process.serve", "Start a worker and the configured bots, and supervise them."),
-        "worker": ("process.serve", "Run a worker."),
+        "up": ("processes.serve", "Start a worker and the configured bots, and supervise them."),
+        "worker": ("processes.serve", "Run a worker."),
         "bots": (
-            "process.serve",
+            "processes.serve",
             "Run the bots, and receive the events of forges and pagers.",
         ),
-        "web": ("process.web", "Serve the web inbox: questions and jobs in a browser."),
-        "workers": ("process.workers", "List workers and their health."),
-        "sweep": ("process.workers", "Run a maintenance sweep now."),
+        "web": ("processes.web", "Serve the web inbox: questions and jobs in a browser."),
+        "workers": ("processes.workers", "List workers and their health."),
+        "sweep": ("processes.workers", "Run a maintenance sweep now."),
         "soak": (
-            "process.soak",
+            "processes.soak",
             "Run a soak test: inject faults under load and check the jobs.",
         ),
     },
     "Setup": {
         "doctor": ("setup.doctor", "Check the installation and suggest fixes."),
         "agents": ("setup.agents", "List the configured agents, and check them."),
-        "people": ("setup.people", "Manage people, their roles and chat accounts."),
-        "link": ("setup.link", "Sign in to the web inbox, or link a chat account to you."),
-        "boards": ("board.boards", "Manage Trello boards and their label rules."),
-        "repos": ("repo.repos", "Manage repositories and their profiles."),
-        "policy": ("repo.policy", "Show and test the policy of a repository."),
+        "people": ("people.people", "Manage people, their roles and chat accounts."),
+        "link": ("people.link", "Sign in to the web inbox, or link a chat account to you."),
+        "boards": ("trello.boards", "Manage Trello boards and their label rules."),
+        "repos": ("repos.repos", "Manage repositories and their profiles."),
+        "policy": ("policies", "Show and test the policy of a repository."),
         "config": ("setup.configuration", "Print the effective configuration, without secrets."),
-        "migrate": ("setup.database", "Migrate the database schema to this version."),
-        "db": ("setup.database", "Manage the embedded PostgreSQL server."),
+        "migrate": ("database", "Migrate the database schema to this version."),
+        "db": ("database", "Manage the embedded PostgreSQL server."),
         "archives": (
-            "setup.archives",
+            "events.archives",
             "List, check or restore archived events.",
         ),
         "completion": ("setup.configuration", "Print a shell completion script."),
@@ -210,14 +210,14 @@ def cli(ctx: click.Context) -> None:
     """Durable jobs that pause to ask people questions and resume with the answers."""
     if ctx.invoked_subcommand is not None:
         return
-    from draftsman_tui.cli.process.dashboard import dashboard, is_available
+    from draftsman_tui.cli.processes.dashboard import dashboard, is_available
 
     if is_available():
         with dashboard.make_context("dashboard", [], parent=ctx) as dashboard_ctx:
             dashboard.invoke(dashboard_ctx)
     else:
         CommandOutput().write(ctx.get_help() + "\n")
-        from draftsman_tui.common import extras
+        from draftsman_tui.terminal import extras
 
         if stdio.is_screen() and extras.missing("tui"):
             CommandOutput().info(f"draftsman: {extras.advice('tui')}")

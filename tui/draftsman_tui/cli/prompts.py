@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from draftsman.early_signals import SIGNALS
 from draftsman.errors import Refused
-from draftsman_tui.common.output import one_line
+from draftsman.processes.early_signals import SIGNALS
+from draftsman_tui.terminal.output import one_line
 
 
 def prompt(question: str, *, choices: Sequence[str] = (), default: str | None = None) -> str:

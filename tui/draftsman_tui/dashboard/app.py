@@ -16,22 +16,22 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.worker import Worker, WorkerError
 
-from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.alerts import TerminalAlerts
+from draftsman_tui.dashboard.attention.alerts import TerminalAlerts
 from draftsman_tui.dashboard.command_table import COMMANDS
-from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+from draftsman_tui.dashboard.frame.messages import AttentionUpdated
+from draftsman_tui.dashboard.frame.refresher import Refresher
+from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.launch_options import LaunchOptions
-from draftsman_tui.dashboard.polling.messages import AttentionUpdated
-from draftsman_tui.dashboard.polling.refresher import Refresher
-from draftsman_tui.dashboard.polling.undo_window import UndoWindow
-from draftsman_tui.dashboard.screens.base import BaseScreen
-from draftsman_tui.dashboard.screens.main import MainScreen
-from draftsman_tui.dashboard.screens.session import Session
+from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
+from draftsman_tui.dashboard.questions.undo_window import UndoWindow
+from draftsman_tui.dashboard.tables.screen import MainScreen
 from draftsman_tui.dashboard.themes import THEMES
+from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
-    from draftsman_tui.dashboard.screens.session import Connect
-    from draftsman_tui.dashboard.supervised import SupervisedProcesses
+    from draftsman_tui.dashboard.frame.session import Connect
+    from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
 
 
 class Dashboard(App[str]):

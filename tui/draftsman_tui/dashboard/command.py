@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.binding import Binding
 
-from draftsman.domain.people.policy import Policy, Verb
 from draftsman.errors import NotPermitted, UsageError
+from draftsman.people.policy import Policy, Verb
 from draftsman_tui.dashboard.key_map import DefaultKeys
 from draftsman_tui.dashboard.views import VIEWS
 
 if TYPE_CHECKING:
-    from draftsman.domain.people.actor import Actor
+    from draftsman.people.actor import Actor
 
 Run = Callable[[Any, str], Awaitable[None]]
 """Takes the screen that the command applies to, and the arguments."""

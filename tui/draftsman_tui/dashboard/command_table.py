@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman_tui.dashboard.actions import navigation
+from draftsman_tui.dashboard.administration.commands import ADMIN_COMMANDS
 from draftsman_tui.dashboard.command import JOB, CommandSet, DashboardCommand
-from draftsman_tui.dashboard.commands.admin_commands import ADMIN_COMMANDS
-from draftsman_tui.dashboard.commands.job_commands import JOB_COMMANDS
-from draftsman_tui.dashboard.commands.job_screen_commands import (
+from draftsman_tui.dashboard.frame import navigation
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+from draftsman_tui.dashboard.jobs.commands import JOB_COMMANDS
+from draftsman_tui.dashboard.jobs.details.commands import (
     JOB_SCREEN_COMMANDS,
     SEARCH_COMMANDS,
 )
-from draftsman_tui.dashboard.commands.schedule_commands import SCHEDULE_COMMANDS
-from draftsman_tui.dashboard.commands.table_commands import TABLE_COMMANDS
-from draftsman_tui.dashboard.job.job_tabs import JOB_TABS
-from draftsman_tui.dashboard.screens.base import BaseScreen
-from draftsman_tui.dashboard.screens.job import JobScreen
+from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
+from draftsman_tui.dashboard.jobs.details.screen import JobScreen
+from draftsman_tui.dashboard.schedules.commands import SCHEDULE_COMMANDS
+from draftsman_tui.dashboard.tables.commands import TABLE_COMMANDS
 from draftsman_tui.dashboard.views import VIEWS
 
 

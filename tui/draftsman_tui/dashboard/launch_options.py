@@ -11,10 +11,10 @@ from textual.binding import Binding
 
 from draftsman.errors import ConfigError, UsageError
 from draftsman_tui.dashboard import key_map
-from draftsman_tui.dashboard.alerts import KINDS
+from draftsman_tui.dashboard.attention.alerts import KINDS
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.preferences import Preferences
-from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
+from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS, View
 from draftsman_tui.dashboard.themes import NAMES
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.cursor_list import CursorList

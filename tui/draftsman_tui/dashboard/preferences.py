@@ -19,8 +19,8 @@ from typing import Any
 from platformdirs import user_state_dir
 
 from draftsman.errors import ConfigError, NotFound, Refused, UsageError
-from draftsman_tui.dashboard import saved_views
-from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
+from draftsman_tui.dashboard.tables import saved_views
+from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS, View
 
 
 def preferences_path() -> Path:

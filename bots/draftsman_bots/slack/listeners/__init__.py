@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 def register(app: AsyncApp, ctx: BotContext) -> None:
     """Register the listeners of commands and interactions."""
-    from draftsman_bots.slack.listeners import actions, commands, shortcuts, views
+    from draftsman_bots.slack.commands import listener as commands
+    from draftsman_bots.slack.home import submissions as views
+    from draftsman_bots.slack.listeners import actions
+    from draftsman_bots.slack.requests import shortcuts
 
     for module in (commands, actions, views, shortcuts):
         module.register(app, ctx)
@@ -21,6 +24,8 @@ def register(app: AsyncApp, ctx: BotContext) -> None:
 
 def events(ctx: BotContext) -> dict[str, EventListener]:
     """Return the listeners of events, by type."""
-    from draftsman_bots.slack.listeners import home, messages, reactions
+    from draftsman_bots.slack.home import home
+    from draftsman_bots.slack.listeners import messages
+    from draftsman_bots.slack.questions import reactions
 
     return messages.events(ctx) | home.events(ctx) | reactions.events(ctx)

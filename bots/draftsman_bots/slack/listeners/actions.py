@@ -5,47 +5,43 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.question import QuestionStatus
 from draftsman.errors import DraftsmanError, NotFound, NotPermitted, UsageError
+from draftsman.questions.question import QuestionStatus
 from draftsman_bots import json_fields
-from draftsman_bots.answer_resolution import build_response
+from draftsman_bots.conversation.answers import build_response
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.ids import AnswerValue
-from draftsman_bots.slack.listeners import home
-from draftsman_bots.slack.outbound import modal_views, question_blocks
-from draftsman_bots.slack.outbound.blocks import MAX_OPTIONS
-from draftsman_bots.slack.parsers import payloads
-from draftsman_bots.slack.usecases import (
-    answers,
-    job_commands,
-    revisions,
-    rules,
-    schedules,
-    templates,
-)
-from draftsman_bots.slack.usecases.access import (
-    actor_of,
-    authorize,
-    authorize_person,
-    check_modal_access,
-)
-from draftsman_bots.slack.usecases.ephemeral import (
+from draftsman_bots.slack import permission_rules as rules
+from draftsman_bots.slack.deliveries.blocks import MAX_OPTIONS
+from draftsman_bots.slack.ephemeral import (
     Reply,
     ReplyTarget,
     error_reply,
     is_retryable,
     send_ephemeral,
 )
-from draftsman_bots.slack.usecases.job_requests import RequestOrigin, job_target
-from draftsman_bots.slack.usecases.modals import open_modal
-from draftsman_bots.slack.usecases.organization import recognize
+from draftsman_bots.slack.home import home, modal_views
+from draftsman_bots.slack.home.modals import open_modal
+from draftsman_bots.slack.ids import AnswerValue
+from draftsman_bots.slack.jobs import job_commands
+from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.people.access import (
+    actor_of,
+    authorize,
+    authorize_person,
+    check_modal_access,
+)
+from draftsman_bots.slack.people.organization import recognize
+from draftsman_bots.slack.questions import answers, question_blocks
+from draftsman_bots.slack.requests import revisions, templates
+from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
+from draftsman_bots.slack.schedules import schedules
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
-    from draftsman.domain.response import Response
+    from draftsman.questions.response import Response
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.parsers.payloads import BlockAction
+    from draftsman_bots.slack.payloads.payloads import BlockAction
 
 GONE: Final = Reply("This is no longer active.")
 _CONTROLS: Final = frozenset({"actions", "input"})

@@ -10,29 +10,32 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from draftsman.domain.deliveries.target import parse as parse_target
+from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import DraftsmanError
-from draftsman_bots.slack.mrkdwn import escape_truncated
-from draftsman_bots.slack.outbound.blocks import section
-from draftsman_bots.slack.parsers import command_parser, payloads
-from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, Parsed, TextCommand
-from draftsman_bots.slack.parsers.payloads import MessageChange, MessageEvent
-from draftsman_bots.slack.usecases import (
-    attachments,
-    job_requests,
-    thread_messages,
-    thread_replies,
+from draftsman_bots.slack.commands import command_parser
+from draftsman_bots.slack.commands.command_parser import (
+    InvalidText,
+    JobRequest,
+    Parsed,
+    TextCommand,
 )
-from draftsman_bots.slack.usecases.access import authorize_person
-from draftsman_bots.slack.usecases.ephemeral import (
+from draftsman_bots.slack.commands.text_dispatch import dispatch_text, duplicate_reply
+from draftsman_bots.slack.deliveries.blocks import section
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
+from draftsman_bots.slack.ephemeral import (
     Reply,
     ReplyTarget,
     error_reply,
     is_retryable,
     send_ephemeral,
 )
-from draftsman_bots.slack.usecases.job_requests import RequestOrigin, job_target
-from draftsman_bots.slack.usecases.text_dispatch import dispatch_text, duplicate_reply
+from draftsman_bots.slack.jobs import thread_messages
+from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.payloads.payloads import MessageChange, MessageEvent
+from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.questions import thread_replies
+from draftsman_bots.slack.requests import attachments, job_requests
+from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 
 if TYPE_CHECKING:
     from draftsman_bots.slack.context import BotContext

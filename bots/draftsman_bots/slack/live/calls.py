@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman.domain.deliveries.delivery import RateLimit, Unconfirmed
+from draftsman.deliveries.delivery import RateLimit, Unconfirmed
+from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.errors import Failure
-from draftsman.services.deliveries.live_threads import LiveThreads
+from draftsman_bots.slack.deliveries.channel import EDITS
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.outbound.channel import EDITS
 from draftsman_bots.slack.transport.api_errors import (
     ACCOUNT,
     ACCOUNT_PAUSE,

@@ -17,18 +17,18 @@ from typing import Final
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman.domain.activity.live_thread import LiveProgress, LiveThread, StreamState
-from draftsman.domain.deliveries.delivery import Unconfirmed
+from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread, StreamState
+from draftsman.deliveries.delivery import Unconfirmed
+from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.errors import DraftsmanError
-from draftsman.loops.lifecycle import OutageGuard, StopSignal
-from draftsman.services.deliveries.live_threads import LiveThreads
+from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman_bots.slack import ids
+from draftsman_bots.slack.deliveries.message_ref import MessageRef
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.live import steps
 from draftsman_bots.slack.live.calls import LiveCalls, LiveRefusal
 from draftsman_bots.slack.live.orphans import candidates
-from draftsman_bots.slack.outbound.message_ref import MessageRef
 
 INTERVAL: Final = 2.0
 """Seconds between two looks at a thread."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from draftsman.domain.activity.live_thread import LiveThread
+from draftsman.agent_runs.activity.live_thread import LiveThread
 from draftsman.errors import Failure
 from draftsman_bots.slack import ids
+from draftsman_bots.slack.deliveries.message_search import CLOCK_SKEW
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.outbound.message_search import CLOCK_SKEW
 from draftsman_bots.slack.transport.web_api import WebApi
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from draftsman.domain.activity.live_thread import LiveProgress, LiveThread
-from draftsman.domain.activity.stream import ActivityState
-from draftsman.domain.job import Status
-from draftsman_bots.slack.mrkdwn import escape_truncated
-from draftsman_bots.slack.outbound.blocks import Block, context, section
+from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread
+from draftsman.agent_runs.activity.stream import ActivityState
+from draftsman.jobs.job import Status
+from draftsman_bots.slack.deliveries.blocks import Block, context, section
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.text import truncate
 
 MAX_STATUS: Final = 100

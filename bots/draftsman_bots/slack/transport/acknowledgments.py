@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from draftsman_bots.slack.mrkdwn import escape_truncated
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.transport.payload_kind import PayloadKind
 
 RETRY_LATER: Final = (

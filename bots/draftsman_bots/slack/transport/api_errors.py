@@ -13,7 +13,7 @@ from typing import Any, Final
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
-from draftsman.domain.deliveries.delivery import COPY_GONE, TARGET_GONE, Unconfirmed
+from draftsman.deliveries.delivery import COPY_GONE, TARGET_GONE, Unconfirmed
 from draftsman.errors import Failure
 
 ACCOUNT_PAUSE: Final = 300.0

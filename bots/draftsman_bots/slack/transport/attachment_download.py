@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from draftsman.domain.requests.attachments import MAX_FILES, PendingFile
 from draftsman.errors import Failure
-from draftsman_bots.attachment_downloads import FileRefused, WithFiles
+from draftsman.jobs.requests.attachments import MAX_FILES, PendingFile
+from draftsman_bots.conversation.attachments import FileRefused, WithFiles
 from draftsman_bots.json_fields import objects, string
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.parsers.files import parse_files
-from draftsman_bots.slack.parsers.incoming_text import readable_text
+from draftsman_bots.slack.payloads.files import parse_files
+from draftsman_bots.slack.payloads.incoming_text import readable_text
 from draftsman_bots.slack.transport.file_download import download_file
 from draftsman_bots.slack.transport.web_api import WebApi
 

@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from draftsman.domain.requests.attachments import MAX_BYTES
 from draftsman.errors import Failure
-from draftsman_bots.attachment_downloads import FileRefused
+from draftsman.jobs.requests.attachments import MAX_BYTES
+from draftsman_bots.conversation.attachments import FileRefused
 from draftsman_bots.json_fields import nested, string
-from draftsman_bots.slack.parsers.files import size_of, unavailable
+from draftsman_bots.slack.payloads.files import size_of, unavailable
 from draftsman_bots.slack.transport.api_errors import translate
 from draftsman_bots.slack.transport.web_api import WebApi
 

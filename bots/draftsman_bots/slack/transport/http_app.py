@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from draftsman_bots import http
+from draftsman_bots.process import http
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport import request_body, signature
 from draftsman_bots.slack.transport.acknowledgments import Acknowledgment

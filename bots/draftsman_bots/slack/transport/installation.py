@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 
-from draftsman.domain.deliveries.delivery import ChannelName, Unconfirmed
+from draftsman.deliveries.delivery import ChannelName, Unconfirmed
+from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.errors import Failure
-from draftsman.loops.lifecycle import OutageGuard
-from draftsman.services.deliveries.delivery_sender import DeliverySender
+from draftsman.processes.lifecycle import OutageGuard
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import NETWORK
 from draftsman_bots.slack.transport.api_errors import ACCOUNT, ACCOUNT_PAUSE

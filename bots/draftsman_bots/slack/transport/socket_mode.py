@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
-from draftsman.loops.lifecycle import StopSignal
+from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.json_fields import parse_object
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import NETWORK, error_code

@@ -10,7 +10,7 @@ from typing import Any, Final
 import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman.domain.deliveries.delivery import Unconfirmed
+from draftsman.deliveries.delivery import Unconfirmed
 from draftsman.errors import Failure
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.transport.api_errors import ACCOUNT, translate

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpx
 
-from draftsman.domain.deliveries.delivery import COPY_GONE, TARGET_GONE
+from draftsman.deliveries.delivery import COPY_GONE, TARGET_GONE
 from draftsman.errors import Failure
 from draftsman_bots.json_fields import parse_object
 

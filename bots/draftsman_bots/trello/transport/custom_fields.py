@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.trello.board import FieldUse
+from draftsman.trello.board import FieldUse
 from draftsman_bots.json_fields import nested, objects, string
 from draftsman_bots.trello.ids import is_id
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from draftsman.domain.requests.attachments import MAX_BYTES, PendingFile
-from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
-from draftsman_bots.attachment_downloads import FileRefused
+from draftsman.jobs.error_classes import ErrorClass, classify
+from draftsman.jobs.requests.attachments import MAX_BYTES, PendingFile
+from draftsman_bots.conversation.attachments import FileRefused
 from draftsman_bots.json_fields import string
 from draftsman_bots.trello.ids import is_id
 

@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Question, QuestionStatus
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
+from draftsman.deliveries.dispatcher import DeliveryDispatcher
+from draftsman.deliveries.service.delivery_sender import DeliverySender
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.questions.question import Question, QuestionStatus
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.services.deliveries.delivery_sender import DeliverySender
 from draftsman.settings import Settings, SlackSettings
 from draftsman_bots.slack.context import BotContext
+from draftsman_bots.slack.deliveries.channel import SlackChannel
+from draftsman_bots.slack.ephemeral import notify_actor
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners import events, register
-from draftsman_bots.slack.outbound import question_blocks
-from draftsman_bots.slack.outbound.channel import SlackChannel
+from draftsman_bots.slack.questions import question_blocks
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
-from draftsman_bots.slack.usecases.ephemeral import notify_actor
-from tests.core.outbox.chat_harness import FAST, running
+from tests.core.deliveries.outbox.chat_harness import FAST, running
 from tests.factories import QUESTION, Factory
 from tests.support.slack import Ack, FakeSlack
 from tests.support.slack.event_delivery import Delivery, EventDelivery

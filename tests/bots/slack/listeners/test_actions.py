@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.response import Response
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.outbound import modal_views
-from draftsman_bots.slack.outbound.blocks import actions, button
+from draftsman_bots.slack.deliveries.blocks import actions, button
+from draftsman_bots.slack.home import modal_views
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MALLORY, SlackBotHarness
 from tests.factories import GATE, Factory
 from tests.support.people import People

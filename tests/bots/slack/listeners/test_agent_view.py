@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.schedules.template import define
-from draftsman_bots.slack.usecases.suggested_prompts import JOBS
+from draftsman.schedules.template import define
+from draftsman_bots.slack.requests.suggested_prompts import JOBS
 from tests.bots.slack.listeners.conftest import ANNA, MALLORY, SlackBotHarness
 from tests.bots.slack.listeners.test_attachments import full
 from tests.support.slack.faults import error

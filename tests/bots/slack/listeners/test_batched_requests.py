@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from draftsman.domain.deliveries.target import Target
-from draftsman.domain.read_models import RecentDuplicate
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.deliveries.target import Target
+from draftsman.jobs.read_models import RecentDuplicate
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, SlackBotHarness
 from tests.support.statements import rows
 from tests.support.waits import background

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.job import Source
-from draftsman.domain.outcome import Done
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import NotFound
-from draftsman_bots.slack.parsers.command_parser import OPTIONS
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.outcome import Done
+from draftsman.people.actor import Actor
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
+from draftsman_bots.slack.commands.command_parser import OPTIONS
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, SlackBotHarness
 from tests.factories import GATE
 

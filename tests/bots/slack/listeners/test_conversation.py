@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, Seen, SlackBotHarness
 from tests.factories import GATE, QUESTION
 from tests.support.waits import until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.outbound import modal_views
+from draftsman_bots.slack.home import modal_views
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MENTIONS, SlackBotHarness
 from tests.factories import GATE, QUESTION
 

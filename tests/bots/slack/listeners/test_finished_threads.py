@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.job import Condition
-from draftsman.domain.outcome import Done
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.reserved_names import PULL_REQUEST, Owner
+from draftsman.jobs.job import Condition
+from draftsman.jobs.reserved_names import PULL_REQUEST, Owner
+from draftsman.jobs.runs.outcome import Done
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
 from tests.bots.slack.listeners.conftest import (
     ANNA,
     BEN,

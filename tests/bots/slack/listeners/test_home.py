@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.outbound import modal_views
+from draftsman_bots.slack.home import modal_views
 from tests.bots.slack.channel_fixtures import Json, actionable, shown, texts
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, SlackBotHarness
 from tests.factories import GATE

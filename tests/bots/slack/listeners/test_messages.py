@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.jobs.job import Status
+from draftsman.questions.question_spec import QuestionSpec
 from tests.bots.slack.listeners.conftest import (
     ANNA,
     BEN,

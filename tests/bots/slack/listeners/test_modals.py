@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.outbound import modal_views
+from draftsman_bots.slack.home import modal_views
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, SlackBotHarness
 from tests.factories import GATE
 

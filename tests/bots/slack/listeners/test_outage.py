@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from draftsman_bots.http import Server, bind
+from draftsman_bots.process.http import Server, bind
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport import acknowledgments
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application

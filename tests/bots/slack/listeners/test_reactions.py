@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from draftsman.domain.deliveries.delivery import DeliveryKind
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Question
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.deliveries.delivery import DeliveryKind
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.questions.question import Question
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.listeners.reactions import KEPT, NOT_CONFIGURED, SHARED
-from draftsman_bots.slack.outbound.channel import SlackChannel
-from draftsman_bots.slack.parsers.reactions import parse_reaction
+from draftsman_bots.slack.questions.reaction_parser import parse_reaction
+from draftsman_bots.slack.questions.reactions import KEPT, NOT_CONFIGURED, SHARED
 from draftsman_bots.slack.scopes import FULL, MINIMAL
 from tests.bots.slack.channel_fixtures import message
 from tests.bots.slack.listeners.conftest import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
-from draftsman.store.postgres.database import Connection, Database
+from draftsman.database.database import Connection, Database
 from draftsman_bots.slack.transport.acknowledgments import IN_DOUBT
 from tests.bots.slack.listeners.conftest import ANNA, BEN, SlackBotHarness
 from tests.support.clock import Clock

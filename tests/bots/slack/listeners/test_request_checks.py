@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from draftsman import Client
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
 from draftsman.errors import FieldError, NotPermitted, RejectedField
-from draftsman_bots.slack.parsers.command_parser import JobRequest
-from draftsman_bots.slack.usecases import job_requests
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman_bots.slack.commands.command_parser import JobRequest
+from draftsman_bots.slack.requests import job_requests
 from draftsman_tui.cli.app import App
 from draftsman_tui.cli.main import cli
-from draftsman_tui.dashboard.actions.submit_actions import validate_request
-from draftsman_tui.dashboard.job_form import FormErrors
+from draftsman_tui.dashboard.requests.actions import validate_request
+from draftsman_tui.dashboard.requests.form import FormErrors
 from tests.bots.slack.listeners.conftest import ANNA, SlackBotHarness
 
 URL = "https://git.example/acme/pay"

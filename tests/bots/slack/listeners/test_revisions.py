@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from draftsman.domain.job import Condition, Job, Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.schedules.template import define
+from draftsman.jobs.job import Condition, Job, Source
+from draftsman.people.actor import Actor
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
+from draftsman.schedules.template import define
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.outbound import modal_views
-from draftsman_bots.slack.outbound.blocks import actions, button
+from draftsman_bots.slack.deliveries.blocks import actions, button
+from draftsman_bots.slack.home import modal_views
 from tests.bots.slack.listeners.conftest import ANNA, CAROL, SlackBotHarness
 from tests.support.people import People
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from draftsman.configured import rules_target
-from draftsman.domain.attention.permission_rule import RuleStatus
-from draftsman.domain.run import LeaderTerm
 from draftsman.errors import ConfigError
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.permission_rules.permission_rule import RuleStatus
 from draftsman.settings.tables import RuleSettings
 from draftsman_bots.slack import ids
 from tests.bots.slack.listeners.conftest import ANNA, Seen, SlackBotHarness

@@ -10,16 +10,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from draftsman.domain.people.policy import Person
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.run import LeaderTerm
-from draftsman.domain.schedules.schedule import Schedule, ScheduleSpec
-from draftsman.domain.schedules.template import define
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.policy import Person
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
+from draftsman.schedules.schedule import Schedule, ScheduleSpec
+from draftsman.schedules.template import define
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.outbound.schedule_blocks import MAX_VALUE
-from draftsman_bots.slack.usecases.schedules import MAX_LISTED
+from draftsman_bots.slack.schedules.schedule_blocks import MAX_VALUE
+from draftsman_bots.slack.schedules.schedules import MAX_LISTED
 from tests.bots.slack.listeners.conftest import (
     ANNA,
     BEN,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Job, Source
-from draftsman.domain.schedules.template import define
+from draftsman.jobs.job import Job, Source
+from draftsman.schedules.template import define
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.usecases.templates import MAX_LISTED
+from draftsman_bots.slack.requests.templates import MAX_LISTED
 from tests.bots.slack.listeners.conftest import ANNA, DAVE, MALLORY, SlackBotHarness
 from tests.support.slack import error
 

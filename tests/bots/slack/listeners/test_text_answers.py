@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import DeliveryKind
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman_bots.slack.outbound.channel import SlackChannel
+from draftsman.deliveries.delivery import DeliveryKind
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.scopes import FULL, MINIMAL
 from tests.bots.slack.channel_fixtures import message, shown
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MENTIONS, SlackBotHarness

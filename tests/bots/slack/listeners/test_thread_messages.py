@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from draftsman.domain.job import Source
+from draftsman.jobs.job import Source
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, SlackBotHarness
 from tests.factories import GATE, QUESTION
 

@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import DeliveryStatus
-from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
-from draftsman.services.deliveries.delivery_sender import DeliverySender
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.deliveries.dispatcher import DeliveryDispatcher
+from draftsman.deliveries.service.delivery_sender import DeliverySender
 from tests.bots.slack.channel_fixtures import slack_channel
 from tests.bots.slack.listeners.conftest import BEN, SlackBotHarness
-from tests.core.outbox.chat_harness import FAST, running
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.chat_harness import FAST, running
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.support.waits import until, wait_blocked
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from draftsman.services.web_sessions import WebSessions
+from draftsman.people.service.web_sessions import WebSessions
 from draftsman.settings.dashboard import WebSettings
-from draftsman_bots.slack.usecases.web_link import COMMAND_ONLY, NO_URL
+from draftsman_bots.slack.people.web_link import COMMAND_ONLY, NO_URL
 from tests.bots.slack.listeners.conftest import ANNA, MALLORY, SlackBotHarness
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from draftsman.domain.activity.stream import Activity, ActivityKind, ActivityState
-from draftsman.domain.job import Source
-from draftsman.domain.quota import QuotaLimit
-from draftsman.domain.run import ClaimedJob
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind, ActivityState
+from draftsman.deliveries.service.live_threads import LiveThreads
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.quota import QuotaLimit
+from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.runtime import Runtime
-from draftsman.services.deliveries.live_threads import LiveThreads
+from draftsman_bots.slack.deliveries.channel import client
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.live.loop import INTERVAL, START_AFTER, LiveThreadLoop
-from draftsman_bots.slack.outbound.channel import client
 from tests.bots.slack.channel_fixtures import Json, slack_channel
-from tests.core.outbox.chat_harness import running
-from tests.core.outbox.rows import deliveries_of
+from tests.core.deliveries.outbox.chat_harness import running
+from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from draftsman.database.database import Database
+from draftsman.deliveries.service.live_threads import LiveThreads
+from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import wire
-from draftsman.services.deliveries.live_threads import LiveThreads
 from draftsman.settings import Settings
-from draftsman.shutdown import shutdown_signals
-from draftsman.store.postgres.database import Database
+from draftsman_bots.slack.deliveries.channel import client
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.live.loop import LiveThreadLoop
-from draftsman_bots.slack.outbound.channel import client
 from tests.support.people import PEOPLE
 
 

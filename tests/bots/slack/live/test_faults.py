@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from draftsman.domain.outcome import Done
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.outcome import Done
 from draftsman_bots.slack.live.calls import APPEND, EDIT, START, STATUS, STOP
 from draftsman_bots.slack.live.loop import GIVE_UP, LEASE, START_AFTER
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.live.live_harness import LiveHarness
-from tests.core.outbox.chaos import DispatcherProcesses
+from tests.core.deliveries.outbox.chaos import DispatcherProcesses
 from tests.factories import QUESTION
 from tests.support.slack import Fault, error
 from tests.support.slack.message_store import STREAM_LIFE

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.activity.stream import Activity, ActivityKind
-from draftsman.domain.job import Source
-from draftsman.domain.outcome import Done
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
 from draftsman_bots.slack.live import loop
 from tests.bots.slack.live.live_harness import ANNA, LIMIT

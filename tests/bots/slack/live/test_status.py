@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from draftsman.domain.outcome import Done, Snooze
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.outcome import Done, Snooze
 from draftsman_bots.slack.live.calls import STATUS
 from draftsman_bots.slack.live.loop import LEASE, RENEWAL, START_AFTER, STATUS_INTERVAL
 from draftsman_bots.slack.live.steps import MAX_STATUS

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.job import Source
-from draftsman.domain.outcome import Done
+from draftsman.database.database import Connection
 from draftsman.errors import Failure
-from draftsman.store.postgres.database import Connection
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.outcome import Done
 from draftsman_bots.slack.live.calls import APPEND, START, STOP
 from draftsman_bots.slack.live.loop import START_AFTER, STREAM_LIFE
 from draftsman_bots.slack.live.steps import MAX_STEPS

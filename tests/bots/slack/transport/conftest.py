@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Connection
 from tests.bots.slack.transport.service_harness import (
     ServiceHarness,
     over_http,

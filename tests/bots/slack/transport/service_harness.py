@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.database.database import Database
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, wire
-from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings, SlackSettings
-from draftsman.store.postgres.database import Database
-from draftsman_bots.http import Server, bind
+from draftsman_bots.process.http import Server, bind
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.credentials import Credentials
 from draftsman_bots.slack.health import BotHealth

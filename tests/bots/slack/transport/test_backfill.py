@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import pytest
 
-from draftsman.domain.question import QuestionStatus
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.questions.question import QuestionStatus
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.questions import backfill
 from draftsman_bots.slack.service import Service
 from draftsman_bots.slack.transport import app_events, socket_mode
-from draftsman_bots.slack.usecases import backfill
 from tests.bots.slack.transport.service_harness import serving
-from tests.core.loops.workers import event_kinds
+from tests.core.worker.workers import event_kinds
 from tests.factories import QUESTION, Factory
 from tests.support.slack import FakeSlack, Fault
 from tests.support.waits import until

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from draftsman.database.database import Database
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Database
 from draftsman_bots.slack.transport import acknowledgments
 from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness

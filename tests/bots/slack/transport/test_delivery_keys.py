@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.store.postgres.database import Connection, Database
+from draftsman.database.database import Connection, Database
 from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness
 from tests.support.slack.event_delivery import Delivery

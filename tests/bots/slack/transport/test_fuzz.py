@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from slack_sdk.web.async_client import AsyncWebClient
 
+from draftsman.database.database import Database
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Database
 from draftsman_bots.slack import listeners
 from draftsman_bots.slack.context import BotContext
 from draftsman_bots.slack.health import BotHealth

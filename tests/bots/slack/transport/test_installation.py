@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import DeliveryKind, File
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import DeliveryKind, File
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
+from draftsman_bots.slack.deliveries.channel import SlackChannel, client
 from draftsman_bots.slack.health import BotHealth
-from draftsman_bots.slack.outbound.channel import SlackChannel, client
 from draftsman_bots.slack.service import Service
 from draftsman_bots.slack.transport import installation
 from draftsman_bots.slack.transport.installation import Installation

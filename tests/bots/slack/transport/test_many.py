@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from draftsman.store.postgres.database import Database
+from draftsman.database.database import Database
 from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness
 from tests.support.slack import Ack

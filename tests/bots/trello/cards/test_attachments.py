@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from draftsman.domain.requests.attachments import MAX_BYTES, JobAttachment
+from draftsman.jobs.requests.attachments import MAX_BYTES, JobAttachment
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.support.trello import FakeTrello, Fault
 from tests.support.waits import until

@@ -8,23 +8,24 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import ChannelName
-from draftsman.domain.deliveries.target import parse
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Question, QuestionStatus
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.response import Response
-from draftsman.domain.trello.board import ChecklistUse
-from draftsman.services.deliveries.delivery_sender import DeliverySender
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.service.delivery_sender import DeliverySender
+from draftsman.deliveries.target import parse
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.questions.question import Question, QuestionStatus
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
+from draftsman.trello.board import ChecklistUse
 from draftsman_bots.trello import ids
-from draftsman_bots.trello.outbound.channel import TrelloChannel
-from draftsman_bots.trello.outbound.checklists import MAX_ITEMS
-from draftsman_bots.trello.parsers.actions import Action, ActionKind
-from draftsman_bots.trello.usecases import board_reader, card_ticket
+from draftsman_bots.trello.actions import Action, ActionKind
+from draftsman_bots.trello.boards import board_reader
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
+from draftsman_bots.trello.deliveries.checklists import MAX_ITEMS
+from draftsman_bots.trello.requests import card_ticket
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
-from tests.core.outbox.chat_harness import FAST
+from tests.core.deliveries.outbox.chat_harness import FAST
 from tests.factories import GATE, QUESTION
 from tests.support.clock import Clock
 from tests.support.races import hold_commits

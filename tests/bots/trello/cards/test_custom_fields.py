@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import DeliveryKind, Receipt
-from draftsman.domain.job import Status
-from draftsman_bots.health import HealthState
-from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman.deliveries.delivery import DeliveryKind, Receipt
+from draftsman.jobs.job import Status
+from draftsman_bots.process.health import HealthState
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
 from tests.support.trello import FakeTrello
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from draftsman.domain.run import LeaderTerm
+from draftsman.jobs.runs.run import LeaderTerm
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.core.rights.conftest import roles
 from tests.factories import QUESTION

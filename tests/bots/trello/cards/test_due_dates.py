@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from draftsman.domain.question import Question, QuestionStatus
-from draftsman.domain.response import Response
-from draftsman.domain.run import LeaderTerm
-from draftsman.domain.trello.card_state import CardDueDate
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.question import Question, QuestionStatus
+from draftsman.questions.response import Response
+from draftsman.trello.card_state import CardDueDate
+from draftsman_bots.trello.boards.poller import Poller
+from draftsman_bots.trello.deliveries.due_dates import show_expiry
 from draftsman_bots.trello.ids import parse_time
-from draftsman_bots.trello.listeners.poller import Poller
-from draftsman_bots.trello.outbound.due_dates import show_expiry
 from tests.bots.trello.channel_fixtures import account_of
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.factories import QUESTION

@@ -8,25 +8,25 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.deliveries.delivery import ChannelName, DeliveryStatus
-from draftsman.domain.deliveries.target import parse
-from draftsman.domain.job import Job, Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Question, QuestionStatus
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.trello.board import BoardConfig, LabelRule
-from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
+from draftsman.deliveries.delivery import ChannelName, DeliveryStatus
+from draftsman.deliveries.dispatcher import DeliveryDispatcher
+from draftsman.deliveries.service.delivery_sender import DeliverySender
+from draftsman.deliveries.target import parse
+from draftsman.jobs.job import Job, Source
+from draftsman.people.actor import Actor
+from draftsman.questions.question import Question, QuestionStatus
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.services.deliveries.delivery_sender import DeliverySender
 from draftsman.settings import SecretSettings, Settings, TrelloSettings
-from draftsman_bots.http import Server, bind
+from draftsman.trello.board import BoardConfig, LabelRule
+from draftsman_bots.process.http import Server, bind
+from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.credentials import Credentials
-from draftsman_bots.trello.listeners.http_app import application
-from draftsman_bots.trello.listeners.poller import Poller
-from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.transport.client import connect
-from tests.core.outbox.chat_harness import FAST, running
+from draftsman_bots.trello.transport.http_app import application
+from tests.core.deliveries.outbox.chat_harness import FAST, running
 from tests.factories import QUESTION, Factory
 from tests.support.people import People
 from tests.support.trello import FakeTrello

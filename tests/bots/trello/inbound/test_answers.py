@@ -7,13 +7,13 @@ from typing import Final
 
 import pytest
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionStatus
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.response import Response
-from draftsman_bots.trello.markdown import with_marker
-from draftsman_bots.trello.usecases.label_jobs import board_actor
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.questions.question import QuestionStatus
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
+from draftsman_bots.trello.deliveries.markdown import with_marker
+from draftsman_bots.trello.requests.label_jobs import board_actor
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.factories import GATE, QUESTION
 from tests.support.trello import FakeTrello

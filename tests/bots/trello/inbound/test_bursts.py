@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman_bots.trello.usecases import board_scans
+from draftsman.jobs.job import Status
+from draftsman_bots.trello.boards import board_scans
 from tests.bots.trello.conftest import SCAN_INTERVAL
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.support.trello import FakeTrello, Fault

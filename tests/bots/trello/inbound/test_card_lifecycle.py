@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done
-from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.trello.board import LabelRule
-from draftsman_bots.trello.markdown import MAX_COMMENT
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.outcome import Done
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.trello.board import LabelRule
+from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.factories import Factory
 from tests.support.trello import FakeTrello, Fault

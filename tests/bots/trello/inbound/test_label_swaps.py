@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.outcome import Done
 from draftsman.errors import DatabaseUnreachable
-from draftsman_bots.trello.usecases import label_jobs
+from draftsman.jobs.runs.outcome import Done
+from draftsman_bots.trello.requests import label_jobs
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.factories import Factory
 from tests.support.trello import FakeTrello

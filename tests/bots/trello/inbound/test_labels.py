@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Mode, Status
-from draftsman.domain.trello.board import LabelRule
+from draftsman.jobs.job import Mode, Status
+from draftsman.trello.board import LabelRule
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.factories import Factory
 from tests.support.trello import FakeTrello, Fault, error

@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
+from draftsman.database.database import Connection
 from draftsman.errors import ConfigError
-from draftsman.loops.lifecycle import StopSignal
-from draftsman.store.postgres.database import Connection
+from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.trello import identity
-from draftsman_bots.trello.listeners.board_sync import BoardSync
-from draftsman_bots.trello.listeners.poller import Poller
+from draftsman_bots.trello.boards.board_sync import BoardSync
+from draftsman_bots.trello.boards.poller import Poller
+from draftsman_bots.trello.requests import label_jobs
 from draftsman_bots.trello.transport.api_errors import PAUSES
-from draftsman_bots.trello.usecases import label_jobs
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.support.races import hold_commits
 from tests.support.trello import FakeTrello, Fault

@@ -11,9 +11,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from draftsman.domain.trello.board import BoardConfig, ChecklistUse, LabelRule
+from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
-from draftsman.store.postgres.database import Connection
+from draftsman.trello.board import BoardConfig, ChecklistUse, LabelRule
 from tests.acceptance.processes import Installation
 from tests.factories import QUESTION, Factory
 from tests.support.fork_server import children

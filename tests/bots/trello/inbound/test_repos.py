@@ -7,14 +7,14 @@ from typing import Final
 
 import pytest
 
-from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.trello.board import LabelRule
-from draftsman.store.postgres.database import Connection
+from draftsman.database.database import Connection
+from draftsman.repos.repo_catalog import Repo, RepoLocation
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
+from draftsman.trello.board import LabelRule
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.core.loops.agent_jobs import agent_worker
-from tests.core.loops.workers import wait_for_question
+from tests.core.worker.agent_jobs import agent_worker
+from tests.core.worker.workers import wait_for_question
 from tests.support.trello import FakeTrello
 from tests.support.waits import until
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.schedules.template import define
-from draftsman.domain.trello.board import LabelRule
-from draftsman_bots.trello.usecases import template_jobs
+from draftsman.schedules.template import define
+from draftsman.trello.board import LabelRule
+from draftsman_bots.trello.requests import template_jobs
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.support.trello import FakeTrello, Fault, error
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from draftsman.domain.trello.board import LabelRule
 from draftsman.errors import DatabaseUnreachable
-from draftsman_bots.trello.listeners import action_router
-from draftsman_bots.trello.parsers import actions
-from draftsman_bots.trello.parsers.actions import KINDS, Action, ActionKind
+from draftsman.trello.board import LabelRule
+from draftsman_bots.trello import action_router, actions
+from draftsman_bots.trello.actions import KINDS, Action, ActionKind
 from draftsman_bots.trello.transport import signature
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.support.trello import FakeTrello, Fault

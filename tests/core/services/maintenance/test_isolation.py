@@ -10,25 +10,26 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.attention.pending_decision import PendingDecision
-from draftsman.domain.job import Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import OnExpire
-from draftsman.domain.response import Response
-from draftsman.domain.run import LeaderTerm
+from draftsman.costs import store as budgets
+from draftsman.database import isolation
+from draftsman.database.database import Connection
 from draftsman.errors import DraftsmanError, UsageError
+from draftsman.events import store as archives
+from draftsman.forges.store import follow_ups
+from draftsman.jobs.job import Status
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.questions.permission_rules import store as rules
+from draftsman.questions.question import OnExpire
+from draftsman.questions.response import Response
+from draftsman.queues.store import limits, queues, reservations
 from draftsman.runtime import Runtime, wire
-from draftsman.services import isolation
-from draftsman.services.maintenance import sweeps
 from draftsman.settings import Settings
-from draftsman.store import archives, budgets
-from draftsman.store import sweeps as store
-from draftsman.store.attention import rules
-from draftsman.store.forges import follow_ups
-from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import limits, queues, reservations
-from tests.core.loops.workers import runtime_with
-from tests.core.services.schedules.test_schedules import spec
+from draftsman.worker import service as sweeps
+from draftsman.worker import store
+from tests.core.schedules.test_schedules import spec
+from tests.core.worker.workers import runtime_with
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import LeaderTerm
+from draftsman.database.database import Connection
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.runs import repetition
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.queues.service import limit_sweep as limits
+from draftsman.queues.service import queues
+from draftsman.queues.service import type_sweep as types
 from draftsman.runtime import Runtime
-from draftsman.services import queues
-from draftsman.services.jobs.submissions import invocation
-from draftsman.services.maintenance import limits, repetition, types
-from draftsman.settings.usage import UsageSettings
-from draftsman.store.postgres.database import Connection
-from tests.core.loops.workers import runtime_with
+from draftsman.settings.limits_and_budgets import UsageSettings
+from tests.core.worker.workers import runtime_with
 from tests.factories import Factory
 from tests.support.statements import run, value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from draftsman.domain.job import Source
-from draftsman.domain.people.actor import Actor
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 from tests.core.stateful.model.state import Question
 from tests.support.people import GROUPS, PEOPLE
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Source
-from draftsman.domain.outcome import Done
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
-from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.reserved_names import PULL_REQUEST, Owner
-from draftsman.domain.run import ClaimedJob
+from draftsman.jobs.job import Source
+from draftsman.jobs.reserved_names import PULL_REQUEST, Owner
+from draftsman.jobs.runs.outcome import Done
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.settings import load
 from draftsman_tui.cli.setup.doctor import _forges
-from tests.core.forges.contract import forge_harness
+from tests.core.forges.api_contract import forge_harness
 from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli
 

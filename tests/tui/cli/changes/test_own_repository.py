@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.core.loops.agent_jobs import agent_worker, git, make_repository, submit_agent_job
-from tests.core.loops.workers import wait_for_end
+from tests.core.worker.agent_jobs import agent_worker, git, make_repository, submit_agent_job
+from tests.core.worker.workers import wait_for_end
 from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.dashboard.pilot import open_dashboard

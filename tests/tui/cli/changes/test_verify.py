@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done
+from draftsman.agent_runs.evidence.signing import signing_key
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
-from draftsman.signing import signing_key
-from tests.core.handlers.run_agent.profiled_jobs import profiled_job
-from tests.core.loops.agent_jobs import agent_worker, git
-from tests.core.loops.workers import wait_for_end
+from tests.core.agent_runs.profiled_jobs import profiled_job
+from tests.core.worker.agent_jobs import agent_worker, git
+from tests.core.worker.workers import wait_for_end
 from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli, process
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Question
-from draftsman.domain.response import Response
 from draftsman.handlers import registry
+from draftsman.jobs.job import Source, Status
+from draftsman.people.actor import Actor
+from draftsman.questions.question import Question
+from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from tests.core.loops.workers import running_worker, runtime_with
+from tests.core.worker.workers import running_worker, runtime_with
 from tests.support.waits import background, until
 from tests.tui.cli.cli_runner import Cli, Result
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.people.actor import Actor
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import RepoProfile
-from draftsman.domain.repos.repo_url import parse
+from draftsman.people.actor import Actor
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.settings import load
 from tests.factories import Factory

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from draftsman import __version__
+from draftsman.database import session_settings
+from draftsman.database.database import Connection
+from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.runtime import Runtime
-from draftsman.services.deliveries.live_threads import LiveThreads
-from draftsman.store.postgres import session_settings
-from draftsman.store.postgres.database import Connection
 from draftsman_bots.trello import doctor
 from tests.bots.trello.webhook_receiver import WebhookReceiver
 from tests.factories import Factory

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from draftsman.domain.changes.diff import changed_files
-from draftsman.domain.ids import job_name
+from draftsman.agent_runs.changes.diff import changed_files
 from draftsman.errors import Refused
+from draftsman.ids import job_name
+from draftsman_tui.changes.local_changes import patch_of
+from draftsman_tui.changes.user_repository import UserRepository, reason_of
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.common import params
-from draftsman_tui.common.changes.local_changes import patch_of
-from draftsman_tui.common.changes.user_repository import UserRepository, reason_of
+from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
-    from draftsman.domain.ids import JobRef
+    from draftsman.ids import JobRef
 
 
 @command(

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.errors import Refused, UsageError
+from draftsman_tui.changes.published_work import fetch, published_work, set_branch
+from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.common import params
-from draftsman_tui.common.changes.published_work import fetch, published_work, set_branch
-from draftsman_tui.common.changes.user_repository import UserRepository
+from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
-    from draftsman.domain.ids import JobRef
+    from draftsman.ids import JobRef
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from draftsman.domain.ids import job_name
 from draftsman.errors import Refused, UsageError
+from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.common import params, stdio
-from draftsman_tui.common.output import as_data
-from draftsman_tui.common.text.artifact_text import content_json, no_diff_reason, patch_line
+from draftsman_tui.entities.artifacts import content_json, no_diff_reason, patch_line
+from draftsman_tui.terminal import params, stdio
+from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
-    from draftsman.domain.ids import JobRef
+    from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
 
 
@@ -115,7 +115,7 @@ async def _between(
 
 def _print_files(app: App, patch: str, fields: dict[str, object], *, stat: bool) -> None:
     """Print the names of the files of a patch, or their statistics."""
-    from draftsman.domain.changes.diff import changed_files, diffstat
+    from draftsman.agent_runs.changes.diff import changed_files, diffstat
 
     files = changed_files(patch)
     if app.json:

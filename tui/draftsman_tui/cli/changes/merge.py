@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman_tui.changes.merge_request import published_pull_request, request_merge
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.job import job_wait
-from draftsman_tui.common import params
-from draftsman_tui.common.merge_request import published_pull_request, request_merge
-from draftsman_tui.common.output import as_data
+from draftsman_tui.cli.jobs import job_wait
+from draftsman_tui.terminal import params
+from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
-    from draftsman.domain.ids import JobRef
+    from draftsman.ids import JobRef
 
 
 @command("merge", examples=("draftsman merge D-142", "draftsman merge D-142 --wait"))

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from draftsman.domain.ids import job_name
 from draftsman.errors import Refused
+from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.common import params
-from draftsman_tui.common.job_pages import pages_of
+from draftsman_tui.entities.job_pages import pages_of
+from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
-    from draftsman.domain.ids import JobRef
+    from draftsman.ids import JobRef
 
 PAGES: Final = {"pr": "pull request", "ticket": "ticket", "repo": "repository", "thread": "thread"}
 """Names of pages, and the beginnings of their titles."""

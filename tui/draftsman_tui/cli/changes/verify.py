@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Refused, UsageError
+from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.common import params
-from draftsman_tui.common.changes.user_repository import UserRepository
+from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
-    from draftsman.signing import PublicKey
+    from draftsman.agent_runs.evidence.signing import PublicKey
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -39,8 +39,8 @@ async def verify(app: App, job_or_file: str, keys: tuple[Path, ...], folder: Pat
 
     A file is checked without the database. The exit code is 1 if the evidence is not valid.
     """
-    from draftsman.domain.evidence.statement import statement_lines
-    from draftsman.services.evidence_verifier import EvidenceVerifier, verify_statement
+    from draftsman.agent_runs.evidence.service import EvidenceVerifier, verify_statement
+    from draftsman.agent_runs.evidence.statement import statement_lines
 
     file = Path(job_or_file)
     if file.is_file():
@@ -65,7 +65,7 @@ async def verify(app: App, job_or_file: str, keys: tuple[Path, ...], folder: Pat
 
 def _trusted(app: App, keys: tuple[Path, ...]) -> list[PublicKey]:
     """Return the named keys, otherwise those of the installation and of the settings."""
-    from draftsman import signing
+    from draftsman.agent_runs.evidence import signing
 
     if keys:
         return [signing.read_public(path) for path in keys]

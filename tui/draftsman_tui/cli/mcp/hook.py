@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import click
 
-from draftsman.domain.attention.permission_choices import ALLOWING, REFUSING
 from draftsman.errors import DraftsmanError, Refused, UsageError
+from draftsman.questions.permission_rules.choices import ALLOWING, REFUSING
 from draftsman_tui.cli.app import App, Group, command, example_lines
-from draftsman_tui.cli.question.ask_team import answer_of, submit_question, why_unanswered
-from draftsman_tui.common import params, run_socket
+from draftsman_tui.cli.questions.ask_team import answer_of, submit_question, why_unanswered
+from draftsman_tui.entities import run_socket
+from draftsman_tui.terminal import params
 
 ALLOW: Final = "allow once"
 DENY: Final = "deny"

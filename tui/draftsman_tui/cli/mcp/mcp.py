@@ -7,11 +7,12 @@ from typing import Final
 
 import click
 
-from draftsman.handlers.mcp.run_tools import INSTRUCTIONS, RunTools
+from draftsman.agent_runs.mcp.run_tools import INSTRUCTIONS, RunTools
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.mcp.stdio import serve
 from draftsman_tui.cli.mcp.tools import TeamTools, ask_run
-from draftsman_tui.common import params, run_socket
+from draftsman_tui.entities import run_socket
+from draftsman_tui.terminal import params
 
 DEFAULT_WAIT: Final = 50.0
 """Seconds that a call waits for people: clients give up after a minute by default."""

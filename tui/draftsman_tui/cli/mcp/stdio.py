@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from draftsman.handlers.mcp.protocol import MAX_LINE, TOO_LONG, McpServer, Tool
+from draftsman.agent_runs.mcp.protocol import MAX_LINE, TOO_LONG, McpServer, Tool
 
 
 async def serve(

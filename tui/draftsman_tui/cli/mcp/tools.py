@@ -7,10 +7,8 @@ import json
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.ids import job_name
-from draftsman.errors import AnswerTimeout, DraftsmanError
-from draftsman.handlers.mcp.protocol import Tool, ToolError
-from draftsman.handlers.mcp.run_tools import (
+from draftsman.agent_runs.mcp.protocol import Tool, ToolError
+from draftsman.agent_runs.mcp.run_tools import (
     ACTION,
     CHOICES,
     CONTEXT,
@@ -21,7 +19,9 @@ from draftsman.handlers.mcp.run_tools import (
     question_fields,
     text_schema,
 )
-from draftsman_tui.common import run_socket
+from draftsman.errors import AnswerTimeout, DraftsmanError
+from draftsman.ids import job_name
+from draftsman_tui.entities import run_socket
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -124,7 +124,7 @@ class TeamTools:
         self, payload: dict[str, Any], wait: float | None
     ) -> tuple[dict[str, Any], str]:
         """Ask, or wait again for the answer to the same question."""
-        from draftsman_tui.cli.question.ask_team import (
+        from draftsman_tui.cli.questions.ask_team import (
             answer_of,
             submit_question,
             why_unanswered,
@@ -158,7 +158,10 @@ class TeamTools:
             raise ToolError(str(error)) from None
 
     async def _submit(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        from draftsman.services.jobs.request_checks import build_request, require_instructions
+        from draftsman.jobs.requests.service.request_checks import (
+            build_request,
+            require_instructions,
+        )
 
         try:
             rt = await self._runtime()
@@ -175,7 +178,7 @@ class TeamTools:
         return data, f"{job.name} {job.outcome}"
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        from draftsman.domain.ids import parse_job
+        from draftsman.ids import parse_job
 
         try:
             rt = await self._runtime()

@@ -13,12 +13,12 @@ from draftsman.settings.known_agents import KNOWN_AGENTS
 from draftsman.settings.network import as_json
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.setup.configuration import mask_command
-from draftsman_tui.common import params
-from draftsman_tui.common.output import one_line
-from draftsman_tui.common.value_format import network_text
+from draftsman_tui.terminal import params
+from draftsman_tui.terminal.output import one_line
+from draftsman_tui.terminal.value_format import network_text
 
 if TYPE_CHECKING:
-    from draftsman.handlers.subprocesses.agent_check import AgentCheck
+    from draftsman.sandbox.processes.agent_check import AgentCheck
 
 
 @click.group(
@@ -166,8 +166,8 @@ def _finding(check: AgentCheck, probe: dict[str, Any] | None) -> str:
 
 
 def _check(app: App, names: list[str]) -> list[AgentCheck]:
-    from draftsman.handlers.sandbox import mode_detection
-    from draftsman.handlers.subprocesses.agent_check import check_agent as check
+    from draftsman.sandbox import mode_detection
+    from draftsman.sandbox.processes.agent_check import check_agent as check
 
     try:
         mode = mode_detection.choose_mode(app.settings.sandbox)
@@ -178,7 +178,7 @@ def _check(app: App, names: list[str]) -> list[AgentCheck]:
 
 
 async def _probe(app: App, name: str, timeout: float) -> dict[str, Any]:
-    from draftsman.handlers.run_agent.agent_probe import probe_agent
+    from draftsman.agent_runs.agent_probe import probe_agent
 
     probe = await probe_agent(app.settings, name, timeout)
     return {

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman import host
-from draftsman.domain.deliveries.target import NONE
-from draftsman.domain.ids import job_name, worker_name
+from draftsman.deliveries.target import NONE
 from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, SchemaOutdated
+from draftsman.ids import job_name, worker_name
+from draftsman.processes import host
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.process.serve import check_slack, check_trello
+from draftsman_tui.cli.processes.serve import check_slack, check_trello
 from draftsman_tui.cli.setup import doctor_checks
 from draftsman_tui.cli.setup.doctor_checks import Finding
-from draftsman_tui.common import times
-from draftsman_tui.common.output import line, one_line, styled
-from draftsman_tui.common.worker_health import health_of
+from draftsman_tui.entities.workers import health_of
+from draftsman_tui.terminal import times
+from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -110,7 +110,7 @@ async def _server(rt: Runtime) -> Sequence[Finding]:
 
 
 async def _migrations(rt: Runtime) -> Sequence[Finding]:
-    from draftsman import migrate
+    from draftsman.database import migrate
 
     try:
         migrations = await migrate.applied_migrations(rt.db.session_url)
@@ -300,7 +300,7 @@ async def _code_owners(rt: Runtime) -> Sequence[Finding]:
 
 def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
     """Warn about a forge whose comments are read, and where no person has a login."""
-    from draftsman.domain.job import Source
+    from draftsman.jobs.job import Source
 
     logins = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
     if name not in rt.settings.read_forges or any(
@@ -314,7 +314,7 @@ def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
 
 def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
     """Warn about logins of people on forges that are not configured."""
-    from draftsman.domain.job import Source
+    from draftsman.jobs.job import Source
 
     known = {name.casefold() for name in rt.settings.forges}
     ids = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
@@ -326,8 +326,8 @@ def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
 
 async def _forges(rt: Runtime) -> Sequence[Finding]:
     """Check the token of each forge on the registered repositories there."""
-    from draftsman.forges.connection import forge_settings
-    from draftsman_tui.cli.repo.forge_access import check_access
+    from draftsman.forges.api.connection import forge_settings
+    from draftsman_tui.cli.repos.forge_access import check_access
 
     sources: dict[str, list[str]] = {name: [] for name in rt.settings.forges}
     for repo in (await rt.repos.catalog()).repos if sources else ():

@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
 
 if TYPE_CHECKING:
-    from draftsman.handlers.sandbox.sandbox_plan import SandboxMode
     from draftsman.runtime import Runtime
+    from draftsman.sandbox.sandbox_plan import SandboxMode
     from draftsman.settings import Settings
 
 OLDEST_GIT: Final = (2, 32)
@@ -46,8 +46,8 @@ def configuration(explicit: Path | None) -> Finding:
 
 async def refused_methods(rt: Runtime) -> Sequence[Finding]:
     """Report methods that a chat refused, and that are not used for a while."""
-    from draftsman.services.deliveries.live_threads import LiveThreads
-    from draftsman_tui.common import times
+    from draftsman.deliveries.service.live_threads import LiveThreads
+    from draftsman_tui.terminal import times
 
     findings = []
     for bucket, seconds, reason in await LiveThreads(rt.db, rt.policy).paused(REFUSAL):
@@ -106,8 +106,8 @@ def handlers(settings: Settings) -> Iterator[Finding]:
 
 def programs(settings: Settings) -> Iterator[Finding]:
     """Detect the sandbox mode and check each agent's command inside it."""
-    from draftsman.handlers.sandbox import mode_detection
-    from draftsman.handlers.subprocesses.agent_check import check_agent
+    from draftsman.sandbox import mode_detection
+    from draftsman.sandbox.processes.agent_check import check_agent
 
     mode = None
     try:
@@ -130,7 +130,7 @@ def programs(settings: Settings) -> Iterator[Finding]:
 
 def _kinds(settings: Settings, chosen: SandboxMode | None) -> Finding:
     """Report the kinds of sandboxes that work here, and why the others do not."""
-    from draftsman.handlers.sandbox import mode_detection
+    from draftsman.sandbox import mode_detection
 
     known = {} if chosen is None or chosen.mode == "off" else {chosen.mode: None}
     kinds = mode_detection.available_kinds(settings.sandbox, known)
@@ -141,7 +141,7 @@ def _kinds(settings: Settings, chosen: SandboxMode | None) -> Finding:
 
 def _sandbox(settings: Settings, mode: SandboxMode) -> Finding:
     """Report the protection of the sandbox mode."""
-    from draftsman.handlers.sandbox import landlock, mode_detection
+    from draftsman.sandbox import landlock, mode_detection
 
     if mode.mode == "off":
         then = 'set [sandbox] mode = "auto"'
@@ -183,7 +183,7 @@ def dashboard(settings: Settings) -> Iterator[Finding]:
 
 def web_inbox(settings: Settings) -> Iterator[Finding]:
     """Check a configured web inbox: its package extra, its URL and its proxies."""
-    from draftsman_tui.common.extras import advice, missing
+    from draftsman_tui.terminal.extras import advice, missing
 
     web = settings.web
     if not web.model_fields_set:
@@ -223,8 +223,8 @@ def calendars(settings: Settings) -> Iterator[Finding]:
     for check, file in sorted(tables.items()):
         if file is None:
             continue
-        from draftsman.outbound.calendar_reader import read_calendar_blocking
-        from draftsman.outbound.holiday_calendar import AHEAD
+        from draftsman.attention.calendars.calendar_reader import read_calendar_blocking
+        from draftsman.attention.calendars.holiday_calendar import AHEAD
 
         now = datetime.now(UTC)
         try:

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from draftsman.errors import DraftsmanError
-from draftsman_tui.common.output import one_line, plain
+from draftsman_tui.terminal.output import one_line, plain
 
 T = TypeVar("T")
 BORDER: Final = 6

@@ -15,7 +15,7 @@ from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
 from draftsman.log import keys
-from draftsman_tui.common.output import plain
+from draftsman_tui.terminal.output import plain
 
 STOP_TIMEOUT: Final = 5.0
 """Seconds to wait for a dashboard to exit before it is killed."""

@@ -12,8 +12,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input, OptionList
 
-from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.completion import Completer, form_field
+from draftsman_tui.dashboard.tables.completion import Completer, form_field
+from draftsman_tui.terminal.output import one_line
 
 MAX_SHOWN: Final = 5
 """Maximum completions shown."""

@@ -8,10 +8,10 @@ from typing import Final
 from rich.text import Text
 from textual.widgets import Static
 
-from draftsman_tui.common import times
-from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.polling.messages import ConnectionLost
-from draftsman_tui.dashboard.supervised import SupervisedProcesses
+from draftsman_tui.dashboard.frame.messages import ConnectionLost
+from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
+from draftsman_tui.terminal import times
+from draftsman_tui.terminal.output import one_line
 
 SHOWN: Final = 60.0
 """Seconds to show an error of a process; the log keeps it."""

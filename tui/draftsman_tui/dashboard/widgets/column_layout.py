@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from rich.cells import cell_len, set_cell_size
 
-from draftsman_tui.common.column_widths import share
-from draftsman_tui.dashboard.resource import Column
+from draftsman_tui.dashboard.tables.resource import Column
+from draftsman_tui.terminal.column_widths import share
 
 MIN_FLEXIBLE: Final = 10
 """Minimum width of the flexible column."""

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from draftsman_tui.dashboard.dialogs.base import safe
-from draftsman_tui.dashboard.job_form import Field
+from draftsman_tui.dashboard.requests.form import Field
 from draftsman_tui.dashboard.widgets.autocomplete import Autocomplete
 from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
 from draftsman_tui.dashboard.widgets.segmented_choice import SegmentedChoice

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.strip import Strip
 from textual.widget import Widget
 
-from draftsman_tui.dashboard.job.row_layout import Row
+from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from draftsman_tui.dashboard.widgets import row_renderer
 
 

@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.strip import Strip
 
-from draftsman_tui.dashboard.job.row_layout import Item, Row
+from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row
 from draftsman_tui.dashboard.widgets import row_renderer
 from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 

@@ -12,13 +12,13 @@ from rich.text import Text
 from textual import events
 from textual.widgets import Static
 
-from draftsman.domain.read_models import RecentActivity
-from draftsman_tui.common import times
-from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.cells import ROLES
-from draftsman_tui.dashboard.polling import dashboard_stats
-from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
+from draftsman.jobs.read_models import RecentActivity
+from draftsman_tui.dashboard.frame import dashboard_stats
+from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
+from draftsman_tui.dashboard.tables.cells import ROLES
 from draftsman_tui.dashboard.widgets import row_renderer
+from draftsman_tui.terminal import times
+from draftsman_tui.terminal.output import one_line
 
 SKEW: Final = 2.0
 """Seconds of clock skew that are reported."""

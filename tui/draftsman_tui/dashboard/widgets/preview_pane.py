@@ -6,17 +6,17 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman_tui.dashboard.job import row_layout
-from draftsman_tui.dashboard.job.preview import preview
-from draftsman_tui.dashboard.resource import Cell, Resource
+from draftsman_tui.dashboard.jobs.details import row_layout
+from draftsman_tui.dashboard.jobs.details.preview import preview
+from draftsman_tui.dashboard.tables.resource import Cell, Resource
 from draftsman_tui.dashboard.widgets.item_list import ItemList
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from draftsman_tui.dashboard.grouping import GroupHead
-    from draftsman_tui.dashboard.job.snapshot import JobSnapshot
+    from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
+    from draftsman_tui.dashboard.tables.grouping import GroupHead
 
 
 MAX_ROWS: Final = 100

@@ -17,9 +17,8 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.grouping import GroupHead, without_heads
-from draftsman_tui.dashboard.resource import Resource
+from draftsman_tui.dashboard.tables.grouping import GroupHead, without_heads
+from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.widgets.column_layout import (
     LEAD,
     ColumnLayout,
@@ -30,6 +29,7 @@ from draftsman_tui.dashboard.widgets.column_layout import (
     max_shift,
 )
 from draftsman_tui.dashboard.widgets.marked_table import MarkedTable
+from draftsman_tui.terminal.output import one_line
 
 _ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good", "denied")
 LOADING: Final = "loading …"

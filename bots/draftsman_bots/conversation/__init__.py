@@ -1,0 +1,1 @@
+"""Conversation with people in any chat: answers, comments and controls."""

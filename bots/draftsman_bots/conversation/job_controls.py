@@ -1,0 +1,35 @@
+"""Comments that pause, resume or cancel a job: `/pause REASON`, `/resume`, `/cancel REASON`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from draftsman.errors import Refused, UsageError
+from draftsman.jobs.job import Status
+
+if TYPE_CHECKING:
+    from draftsman.people.actor import Actor
+    from draftsman.runtime import Runtime
+    from draftsman_bots.conversation.comments import ParsedComment
+
+
+async def change(rt: Runtime, job: int, actor: Actor, comment: ParsedComment, key: str) -> None:
+    """Change a job as the comment with this key says, once; raises DraftsmanError."""
+    match comment.control:
+        case "pause" if not comment.text.strip():
+            raise UsageError("a pause needs a reason: /pause REASON")
+        case "pause":
+            await rt.job_control.pause(job, actor, comment.text, event=key)
+        case "resume":
+            await rt.job_control.resume(job, actor, event=key)
+        case _:
+            await _cancel(rt, job, actor, comment.text)
+
+
+async def _cancel(rt: Runtime, job: int, actor: Actor, reason: str) -> None:
+    """Cancel a job; a comment that arrives again finds it canceled."""
+    try:
+        await rt.job_control.cancel(job, actor, reason or None)
+    except Refused:
+        if (await rt.read_model.job(job)).status is not Status.CANCELED:
+            raise

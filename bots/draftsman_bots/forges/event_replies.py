@@ -1,0 +1,100 @@
+"""Answers on forges about events that were dealt with, and the deletion of branches.
+
+Both may be repeated after a crash at any point: an answer is searched for by its marker before it
+is written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from draftsman.errors import Failure
+from draftsman.forges.api.connection import forge_at
+from draftsman.forges.follow_up import ENDS, AnswerDue, answer_marker, answer_text
+from draftsman.forges.forge_event import EventKind
+from draftsman.jobs.error_classes import ErrorClass, classify
+from draftsman.jobs.job import Status
+
+if TYPE_CHECKING:
+    from draftsman.ports import Forge
+    from draftsman.runtime import Runtime
+
+OF_PEOPLE: Final = frozenset({EventKind.COMMENT, EventKind.REVIEW, EventKind.REVIEW_THREAD})
+GONE: Final = (404, 410)
+"""Statuses of a repository or pull request that was deleted."""
+_log = logging.getLogger(__name__)
+
+
+async def write_answers(
+    rt: Runtime, name: str, own_login: Callable[[str, str], Awaitable[str]]
+) -> None:
+    """Write the answers that are due on a forge; raises Failure for a problem of the forge."""
+    due = await rt.forge_events.follow_ups.unanswered(name)
+    for (project, number), group in groupby(due, lambda item: (item.project, item.number)):
+        items = list(group)
+        try:
+            own = await own_login(name, project)
+            forge = forge_at(rt.settings, name, project)
+            await _answer_pull(rt, forge, number, own, items)
+        except Failure as error:
+            if error.http_status not in GONE:
+                raise
+            _log.warning("no answers on %s #%s: %s", project, number, error)
+            await rt.forge_events.follow_ups.answered([item.id for item in items])
+
+
+async def delete_branches(rt: Runtime, name: str) -> None:
+    """Delete the branches of pull requests that have ended, if the forge is set so.
+
+    The branch of a pull request that was opened again since its event stays.
+    """
+    if not rt.settings.forges[name].delete_branch:
+        return
+    for pull in await rt.forge_events.follow_ups.ended_branches(name):
+        forge = forge_at(rt.settings, name, pull.project)
+        try:
+            if any(event.kind in ENDS for event in await forge.events().pull(pull.number)):
+                await forge.delete_branch(pull.branch)
+            else:
+                _log.warning("branch %s stays: %s is open again", pull.branch, pull.url)
+        except Failure as error:
+            if classify(error) is not ErrorClass.PERMANENT:
+                raise
+            _log.warning("branch %s of %s was not deleted: %s", pull.branch, pull.url, error)
+        await rt.forge_events.follow_ups.branch_deleted(pull.root)
+
+
+async def _answer_pull(
+    rt: Runtime, forge: Forge, number: int, own: str, due: Sequence[AnswerDue]
+) -> None:
+    """Answer each thread, and the other texts of a job with a single comment.
+
+    `own` is the login of draftsman: others can write a comment with the marker of an answer.
+    """
+    events = await forge.events().written(number)
+    written = [event.text for event in events if event.author.casefold() == own]
+    groups: dict[str, list[AnswerDue]] = {}
+    for item in due:
+        if item.source == "forge" and EventKind(item.kind) in OF_PEOPLE:
+            groups.setdefault(_key(item), []).append(item)
+        else:
+            await rt.forge_events.follow_ups.answered([item.id])
+    for key, items in groups.items():
+        first, marker = items[0], answer_marker(key)
+        try:
+            if not any(marker in text for text in written):
+                await forge.answer(number, answer_text(first, marker), first.thread)
+            if first.thread and first.status is Status.COMPLETED and first.commit:
+                await forge.resolve(number, first.thread)
+        except Failure as error:
+            if classify(error) is not ErrorClass.PERMANENT:
+                raise
+            _log.warning("no answer on %s #%s: %s", first.project, number, error)
+        await rt.forge_events.follow_ups.answered([item.id for item in items])
+
+
+def _key(item: AnswerDue) -> str:
+    return f"{item.job}:{item.thread}" if item.thread else f"{item.job}"

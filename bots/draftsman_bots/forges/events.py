@@ -1,0 +1,87 @@
+"""Events of issues and pull requests that concern people: requests, answers and messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from draftsman.forges.api.connection import forge_at
+from draftsman.forges.forge_event import EventKind, is_resolved, labeled
+from draftsman_bots.conversation import comments as comment_parser
+from draftsman_bots.forges.context import OtherAccount
+from draftsman_bots.forges.controls import as_comment, is_control, on_control
+from draftsman_bots.forges.questions import IGNORED, on_answer
+from draftsman_bots.forges.replies import reply_without_job
+from draftsman_bots.forges.requests import request_job
+
+if TYPE_CHECKING:
+    from draftsman.forges.forge_event import ForgeEvent
+    from draftsman_bots.forges.context import EventContext
+
+ANSWERED_IN: Final = frozenset({EventKind.ISSUE_COMMENT, EventKind.ANSWER})
+"""Kinds of events whose text may answer a question."""
+
+
+async def on_event(context: EventContext) -> str:
+    """Process an event; return its outcome: `submitted`, `answered`, `refused` or `ignored`."""
+    try:
+        return await _on_event(context)
+    except OtherAccount as error:
+        await reply_without_job(context, str(error))
+        return "refused"
+
+
+async def _on_event(context: EventContext) -> str:
+    event = context.event
+    if event.is_own or event.is_bot:
+        return IGNORED
+    if event.kind is EventKind.LABELED_ISSUE:
+        label = context.settings.issue_label
+        if label is None or (event.label or "").casefold() != label.casefold():
+            return IGNORED
+        return await request_job(await _with_labeling(context, label))
+    if event.kind not in ANSWERED_IN:
+        return IGNORED
+    mention = context.settings.mention
+    text = as_comment(event.text, mention)
+    comment = comment_parser.parse(text, mention)
+    if comment is None:
+        return IGNORED
+    if is_control(text, comment):
+        return await on_control(context, comment)
+    if comment.tell or comment.control:
+        return IGNORED
+    outcome = await on_answer(context, comment)
+    is_command = comment.decision or comment.job
+    if outcome != IGNORED or not comment.mentioned or is_command:
+        return outcome
+    if event.kind is EventKind.ISSUE_COMMENT and text.lstrip().startswith("@"):
+        return await request_job(context, comment.text)
+    return IGNORED
+
+
+async def _with_labeling(context: EventContext, label: str) -> EventContext:
+    """Return the context with the event that gave the label, which a webhook does not name."""
+    event = context.event
+    if not is_resolved(event):
+        forge = forge_at(context.rt.settings, context.forge, event.project)
+        event = labeled(event, await forge.events().labelings(event.number, label))
+    return replace(context, event=replace(event, author=event.author or "unknown"))
+
+
+def classify(event: ForgeEvent, mention: str) -> ForgeEvent:
+    """Return a comment on a pull request as an answer, if a command answers or controls a job.
+
+    Other comments there are feedback on the work. An event keeps its key.
+    """
+    if event.kind is not EventKind.COMMENT:
+        return event
+    text = as_comment(event.text, mention)
+    comment = comment_parser.parse(text, mention)
+    if comment is None or not comment.mentioned:
+        return event
+    answers = comment.question is not None or comment.decision is not None
+    is_command = answers and not (comment.tell or comment.control)
+    return (
+        replace(event, kind=EventKind.ANSWER) if is_command or is_control(text, comment) else event
+    )

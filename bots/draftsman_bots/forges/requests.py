@@ -1,0 +1,149 @@
+"""Jobs that people request on a forge: by a label of an issue, or by a mention in a comment."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.target import parse
+from draftsman.errors import (
+    IdempotencyConflict,
+    NotFound,
+    NotPermitted,
+    Refused,
+    RejectedField,
+    UsageError,
+)
+from draftsman.forges.forge_event import MAX_ISSUE, EventKind, plain
+from draftsman.forges.project import source_of
+from draftsman.jobs.control.job_message import AGENT_TYPE
+from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.text import first_line
+from draftsman_bots.forges.controls import jobs_here
+from draftsman_bots.forges.replies import UNMAPPED, reply, reply_without_job
+
+if TYPE_CHECKING:
+    from draftsman.forges.forge_event import ForgeEvent
+    from draftsman.forges.pull_request import IssueText
+    from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman.people.actor import Actor
+    from draftsman_bots.forges.context import EventContext
+
+TITLE: Final = 300
+"""Maximum characters of a title that is kept."""
+
+
+async def request_job(context: EventContext, wish: str = "") -> str:
+    """Submit a job for an issue; `wish` is the text of the comment that asks for it.
+
+    Return the outcome. A refusal is a reply; the same event requests a single job.
+    """
+    actor = await context.actor()
+    if actor.person is None:
+        await reply_without_job(context, UNMAPPED.format(login=actor.id))
+        return "refused"
+    if wish and (sent := await _follow_up(context, actor, wish)) is not None:
+        return sent
+    repo = await _registered(context)
+    if repo is None:
+        text = f"{context.event.project} is not registered: `draftsman repos add URL`"
+        await reply_without_job(context, text)
+        return "refused"
+    try:
+        issue = await context.discussion.issue()
+        pinned = _as_labeled(context.event, issue)
+        request = await _request(context, repo, pinned, wish)
+        submitted = await context.rt.submissions.submit(request, actor)
+    except (UsageError, NotFound, NotPermitted) as error:
+        await reply_without_job(context, str(error))
+        return "refused"
+    except IdempotencyConflict:  # an earlier delivery of the event had another text
+        return "submitted"
+    if submitted.outcome == "joined":
+        await _notify_joined(context, submitted)
+    elif (pinned.title, pinned.body) != (first_line(plain(issue.title), TITLE), _text(issue)):
+        await _notify_edited(context, submitted)
+    return "submitted"
+
+
+def _as_labeled(event: ForgeEvent, issue: IssueText) -> IssueText:
+    """Return the issue with the text that it had at its label; a comment does not have it."""
+    if event.kind is not EventKind.LABELED_ISSUE:
+        return replace(issue, title=first_line(plain(issue.title), TITLE), body=_text(issue))
+    return replace(issue, title=first_line(event.title, TITLE), body=event.text)
+
+
+def _text(issue: IssueText) -> str:
+    return plain(issue.body, MAX_ISSUE)
+
+
+async def _follow_up(context: EventContext, actor: Actor, wish: str) -> str | None:
+    """Follow up on the open pull request of the issue's last job; None without one."""
+    jobs = [job for job in await jobs_here(context) if job.type == AGENT_TYPE]
+    follow_ups = context.rt.forge_events.follow_ups
+    if not jobs or jobs[0].status not in TERMINAL or not await follow_ups.is_open(jobs[0].number):
+        return None
+    number = jobs[0].number
+    try:
+        sent = await context.rt.messages.send(number, actor, wish, event=context.key[-500:])
+    except (NotPermitted, Refused, UsageError) as error:
+        await reply(context, number, str(error))
+        return "refused"
+    await reply(context, number, f"{sent}.")
+    return "answered"
+
+
+async def _registered(context: EventContext) -> str | None:
+    """Return the URL of the registered repository of the issue."""
+    sources = [repo.remote_url for repo in (await context.rt.repos.catalog()).repos]
+    return source_of(context.settings.url, context.event.project, sources)
+
+
+async def _request(context: EventContext, repo: str, issue: IssueText, wish: str) -> Invocation:
+    """Return the request of an issue."""
+    event = context.event
+    text = "\n\n".join(part for part in (issue.body, wish and _said(context, wish)) if part)
+    request = invocation(
+        key=context.key,
+        subject_key=context.target,
+        external_event_id=context.key[:500],
+        repo=repo,
+        title=issue.title or context.issue.target,
+        text=text[:MAX_ISSUE] or issue.title,
+        url=issue.url,
+        payload={"issue": {"forge": context.forge, "project": event.project}},
+        notify=(context.target,),
+    )
+    if request.agent is None:
+        with suppress(RejectedField):  # the run fails, or its repository has an agent
+            agent = await context.rt.request_checks.agent(request)
+            request = request.model_copy(update={"agent": agent})
+    await context.rt.request_checks.check(request, origin=ChannelName.FORGE)
+    return request
+
+
+def _said(context: EventContext, wish: str) -> str:
+    return f"{context.event.author} commented:\n{wish}"
+
+
+async def _notify_edited(context: EventContext, job: SubmittedJob) -> None:
+    """Reply that the job has the text of the label, and not of a later edit."""
+    text = f"The issue was edited since it was labeled; {job.name} has the text of that time."
+    key = f"edited:{context.event.key}"
+    await context.rt.outbox.notice(job.number, key, text, at=parse(context.target))
+
+
+async def _notify_joined(context: EventContext, job: SubmittedJob) -> None:
+    """Reply that the issue already has a live job."""
+    text = (
+        f"{job.name} is still {job.status}. An issue has a single job at a time, so no other"
+        " was started; the request was added to the history of the job. For its agent:"
+        f" /draftsman tell {job.name} …"
+    )
+    at = parse(context.target)
+    key = f"joined:{context.event.key}"
+    await context.rt.outbox.notice(job.number, key, text, at=at, names_job=True)

@@ -1,1 +1,0 @@
-"""Events of forges that concern people: requests, answers and their replies."""

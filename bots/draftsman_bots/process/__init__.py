@@ -1,0 +1,1 @@
+"""The process of a bot: HTTP server, health and background tasks."""

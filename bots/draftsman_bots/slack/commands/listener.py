@@ -1,0 +1,92 @@
+"""Listener of the slash command: committed, then acknowledged with an ephemeral reply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from slack_sdk.errors import SlackApiError
+
+from draftsman.errors import DraftsmanError
+from draftsman_bots.slack.commands import command_parser
+from draftsman_bots.slack.commands.command_parser import JobRequest, Parsed, TextCommand
+from draftsman_bots.slack.commands.text_dispatch import dispatch_text
+from draftsman_bots.slack.ephemeral import (
+    Reply,
+    ReplyTarget,
+    error_reply,
+    is_retryable,
+    send_ephemeral,
+)
+from draftsman_bots.slack.identity import NETWORK, error_code
+from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.payloads.incoming_text import readable_text
+from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
+
+if TYPE_CHECKING:
+    from slack_bolt.async_app import AsyncApp
+
+    from draftsman_bots.slack.context import BotContext
+
+
+NOT_IN_CHANNEL: Final = Reply(
+    "I am not in this channel, so updates on the job go to you in a direct message. To get them"
+    " here next time, type `/invite @draftsman`"
+)
+
+
+def register(app: AsyncApp, ctx: BotContext) -> None:
+    """Register the command."""
+
+    async def command(ack: Any, body: dict[str, Any]) -> None:
+        reply = await on_command(ctx, body)
+        if reply is None:
+            await ack()
+        else:
+            await ack(text=reply.text, blocks=reply.blocks, response_type="ephemeral")
+
+    app.command(ctx.settings.command)(command)
+
+
+async def on_command(ctx: BotContext, body: dict[str, Any]) -> Reply | None:
+    """Execute a command; raises errors that Slack or the user can retry."""
+    command = payloads.parse_slash_command(body)
+    if command is None:
+        return None
+    target = job_target(command.channel, "", command.user.id)
+    origin = RequestOrigin(command.key, target, command.trigger_id)
+    text = readable_text(command.text)
+    try:
+        reply = await dispatch_text(ctx, command.user, command.channel, origin, text)
+        if _submits_job(command_parser.parse(text), reply):
+            ctx.background.spawn(_notify_if_absent(ctx, command))
+        return reply
+    except DraftsmanError as error:
+        if is_retryable(error):
+            raise
+        return error_reply(error)
+
+
+def _submits_job(parsed: Parsed, reply: Reply | None) -> bool:
+    """Return whether updates on a job follow: a form, which has no reply, submits it later."""
+    if isinstance(parsed, TextCommand):
+        return parsed.verb in ("template", "run") and (reply is None or not reply.blocks)
+    return isinstance(parsed, JobRequest) and reply is not None
+
+
+async def _notify_if_absent(ctx: BotContext, command: payloads.SlashCommand) -> None:
+    """Tell the user if the bot cannot post in the channel of a new job."""
+    if command.channel.startswith("D"):
+        return
+    try:
+        response: Any = (await ctx.client.conversations_info(channel=command.channel)).data
+        absent = (response.get("channel") or {}).get("is_member") is False
+    except SlackApiError as error:
+        absent = error_code(error) == "channel_not_found"  # a private channel
+    except NETWORK:
+        return
+    if absent and ctx.background.first(("away", command.channel, command.user.id, command.key)):
+        send_ephemeral(
+            ctx,
+            ReplyTarget(command.user.id, command.channel, response_url=command.response_url),
+            NOT_IN_CHANNEL,
+        )

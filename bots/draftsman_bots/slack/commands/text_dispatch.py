@@ -1,0 +1,148 @@
+"""Parsing and execution of text that is addressed to the bot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, assert_never
+
+from draftsman_bots.slack.commands import command_parser
+from draftsman_bots.slack.commands.command_parser import (
+    InvalidText,
+    JobRequest,
+    ScheduleRequest,
+    TextCommand,
+)
+from draftsman_bots.slack.deliveries.mrkdwn import escape, escape_truncated
+from draftsman_bots.slack.ephemeral import Reply, ReplyTarget
+from draftsman_bots.slack.jobs import job_commands
+from draftsman_bots.slack.people import web_link
+from draftsman_bots.slack.people.access import authorize, authorize_person
+from draftsman_bots.slack.questions.question_blocks import BOT_NAME
+from draftsman_bots.slack.requests import job_requests, templates
+from draftsman_bots.slack.schedules import schedules
+
+if TYPE_CHECKING:
+    from draftsman.jobs.read_models import RecentDuplicate
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.payloads.payloads import SlackUser
+    from draftsman_bots.slack.requests.job_requests import RequestOrigin
+
+USAGE: Final = """\
+`{0} fix TEXT` makes the requested change; `{0} investigate TEXT` looks and changes nothing
+Options (before or after TEXT): `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH`, `--mode=MODE`
+Quoted text is never an option: `{0} fix "--repo is read twice"`; `--` ends the options
+`{0} status [D-142]`, `{0} list`, `{0} show D-142`
+`{0} tell D-142 TEXT` sends a message to the agent of a job
+`{0} pause D-142 REASON`, `{0} resume D-142`
+`{0} cancel D-142 [REASON]`, `{0} retry D-142 [--again]`
+`{0} answer D-142/1 TEXT`, `{0} approve D-142/1 [REASON]`, `{0} deny D-142/1 [REASON]`
+`{0} ack D-142/1 [1h]`, `{0} snooze D-142/1 [2h]`, `{0} delegate D-142/1 to PERSON [1h]`
+`{0} templates [TEXT]` lists templates; `{0} template NAME` opens its form, or
+`{0} template NAME PARAMETER=VALUE …` submits its job at once
+`{0} every weekday at 9 TEXT`, `{0} every 90m TEXT`, `{0} tomorrow at 14:00 TEXT` add a schedule;
+instead of TEXT also `template NAME PARAMETER=VALUE …`; `{0} schedules [TEXT]` lists schedules
+`{0} link` links your account to a person in the configuration; `{0} web` signs you in to the web
+inbox; `{0} help` shows this help
+In the thread of a job {1}: `{2}ANSWER`, or for an approval `{2}approve` or `{2}deny REASON`
+While a question there accepts text, a mention is its answer: use `{0}` for commands\
+"""
+
+
+def usage(ctx: BotContext) -> Reply:
+    """Return the help text."""
+    action, prefix = ("reply", "") if ctx.identity.reads_replies else ("mention me", f"{BOT_NAME} ")
+    return Reply(USAGE.format(ctx.settings.command, action, prefix))
+
+
+async def dispatch_text(
+    ctx: BotContext, user: SlackUser, channel: str, origin: RequestOrigin, text: str
+) -> Reply | None:
+    """Execute the text; None if there is no reply. Raises DraftsmanError."""
+    match command_parser.parse(text):
+        case JobRequest() as request:
+            actor = await authorize_person(ctx, user, channel)
+            submitted = await job_requests.submit(ctx, actor, origin, request)
+            return await _submission_reply(ctx, submitted, origin)
+        case TextCommand("help"):
+            await authorize(ctx, user)
+            return usage(ctx)
+        case TextCommand("link"):
+            return await _link_reply(ctx, user)
+        case TextCommand("web"):
+            actor = await authorize_person(ctx, user)
+            return await web_link.create(ctx, actor, origin)
+        case ScheduleRequest() as request:
+            actor = await authorize_person(ctx, user, channel)
+            return await schedules.propose(ctx, actor, channel, user.id, request)
+        case TextCommand("schedules", rest=rest):
+            actor = await authorize_person(ctx, user, channel)
+            return await schedules.list_schedules(ctx, actor, rest)
+        case TextCommand("templates", rest=rest):
+            await authorize_person(ctx, user, channel)
+            return await templates.list_templates(ctx, rest)
+        case TextCommand("template" | "run", rest=rest):
+            actor = await authorize_person(ctx, user, channel)
+            reply_target = ReplyTarget(user.id, channel)
+            result = await templates.run_template(ctx, actor, origin, reply_target, rest)
+            if isinstance(result, Reply):
+                return result
+            return await _submission_reply(ctx, result, origin)
+        case TextCommand() as command:
+            actor = await authorize_person(ctx, user, channel)
+            return await job_commands.execute(ctx, actor, command, origin.key)
+        case InvalidText(invalid, reason):
+            await authorize(ctx, user)
+            return _invalid_reply(ctx, invalid, reason)
+        case unknown:
+            assert_never(unknown)
+
+
+async def _submission_reply(
+    ctx: BotContext, submitted: SubmittedJob | None, origin: RequestOrigin
+) -> Reply | None:
+    """Return the reply to a request; None for a repeated delivery, which has had its reply."""
+    if submitted is None or submitted.outcome == "deduplicated":
+        return None
+    duplicate = (
+        await job_requests.recent_duplicate(ctx, submitted, origin)
+        if submitted.outcome == "created"
+        else None
+    )
+    if duplicate is None:
+        return Reply(_confirmation(submitted))
+    return duplicate_reply(ctx, submitted, duplicate)
+
+
+def duplicate_reply(ctx: BotContext, submitted: SubmittedJob, duplicate: RecentDuplicate) -> Reply:
+    """Return the reply to a request like a recent one."""
+    state = str(duplicate.status).replace("_", " ")
+    return Reply(
+        f"{_confirmation(submitted)}\nYou made the same request {duplicate.age:.0f} s ago:"
+        f" D-{duplicate.number} ({escape(state)}). To cancel the duplicate:"
+        f" `{ctx.settings.command} cancel {submitted.name}`"
+    )
+
+
+def _confirmation(submitted: SubmittedJob) -> str:
+    return f"{submitted.name} is {escape(str(submitted.status))}. Updates follow."
+
+
+async def _link_reply(ctx: BotContext, user: SlackUser) -> Reply:
+    actor = await authorize(ctx, user)
+    code = await ctx.rt.people.create_link_code(actor)
+    return Reply(
+        "In a terminal where draftsman knows you, run this within 15 minutes:"
+        f" `draftsman people link {code}`. The code works once; do not share it."
+    )
+
+
+def _invalid_reply(ctx: BotContext, text: str, reason: str) -> Reply:
+    if reason:
+        return Reply(escape_truncated(reason))
+    first = escape_truncated(text.split(None, 1)[0], 60) if text else ""
+    verbs = ", ".join((*command_parser.REQUESTS, *command_parser.VERBS, "every"))
+    example = escape_truncated(f"fix {text}", 80)
+    return Reply(
+        f"Unknown command: {first}. A request begins with `fix` or `investigate`: {example}\n"
+        f"Commands: {verbs}."
+    )

@@ -1,0 +1,145 @@
+"""Builders of Block Kit blocks, valid for any text. Pure.
+
+The limits are those of Slack's block and element reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from draftsman.people.spans import Spans
+from draftsman_bots.slack.deliveries.mrkdwn import code, escape, escape_chunks, escape_truncated
+from draftsman_bots.text import break_fences, truncate
+
+Block = dict[str, Any]
+
+MAX_BLOCKS: Final = 50
+BUTTON_TEXT: Final = 75
+OPTION_TEXT: Final = 75
+PLACEHOLDER: Final = 150
+MAX_OPTIONS: Final = 100
+MAX_BUTTONS: Final = 5
+"""Choices that are shown as buttons; more are shown as a select."""
+TRUNCATED_NOTICE: Final = "… (truncated; the full text is shown in a terminal)"
+EMPTY: Final = "\u2013"
+"""Replacement for empty text, which Slack rejects."""
+
+
+def section(text: str) -> Block:
+    """Return a section; the mrkdwn must be escaped and short enough."""
+    return {"type": "section", "text": _mrkdwn(text)}
+
+
+def paragraphs(text: str | Spans, max_sections: int = 4) -> list[Block]:
+    """Return user text in sections, with a notice if more than `max_sections` are needed."""
+    spans = (text,) if isinstance(text, str) else text
+    safe = tuple(break_fences(span) if isinstance(span, str) else span for span in spans)
+    sections = [section(piece) for piece in escape_chunks(safe) if piece.strip()]
+    return (
+        sections
+        if len(sections) <= max_sections
+        else [*sections[:max_sections], context(TRUNCATED_NOTICE)]
+    )
+
+
+def code_block(text: str) -> Block:
+    """Return user text as a code block."""
+    return section(code(text))
+
+
+def context(*texts: str) -> Block:
+    """Return a context block of escaped mrkdwn; at most ten texts."""
+    return {"type": "context", "elements": [_mrkdwn(text) for text in texts if text][:10]}
+
+
+def actions(elements: Sequence[Block], block_id: str | None = None) -> Block:
+    """Return an actions block with at most 25 elements."""
+    fields = {} if block_id is None else {"block_id": block_id}
+    return {"type": "actions", "elements": list(elements)[:25], **fields}
+
+
+def button(
+    text: str, action: str, value: str, style: str | None = None, confirm: str | None = None
+) -> Block:
+    """Return a button; `confirm` is the text of its confirmation dialog."""
+    element = {
+        "type": "button",
+        "text": plain_text(text, BUTTON_TEXT),
+        "action_id": action,
+        "value": value,
+    }
+    if style is not None:
+        element["style"] = style
+    if confirm is not None:
+        element["confirm"] = {
+            "title": plain_text(text, 100),
+            "text": plain_text(confirm, 300),
+            "confirm": plain_text(text, 30),
+            "deny": plain_text("Back", 30),
+        }
+    return element
+
+
+def select(action: str, options: Sequence[Block], placeholder: str) -> Block:
+    """Return a select, external if it has over 100 options."""
+    if len(options) > MAX_OPTIONS:
+        return external_select(action, placeholder)
+    return {
+        "type": "static_select",
+        "action_id": action,
+        "placeholder": plain_text(placeholder, PLACEHOLDER),
+        "options": list(options),
+    }
+
+
+def external_select(action: str, placeholder: str) -> Block:
+    """Return a select whose options Slack requests when it is opened."""
+    return {
+        "type": "external_select",
+        "action_id": action,
+        "placeholder": plain_text(placeholder, PLACEHOLDER),
+        "min_query_length": 0,
+    }
+
+
+def users_select(action: str, placeholder: str) -> Block:
+    """Return a select of the users of the workspace."""
+    return {
+        "type": "users_select",
+        "action_id": action,
+        "placeholder": plain_text(placeholder, PLACEHOLDER),
+    }
+
+
+def option(text: str, value: str, description: str | None = None) -> Block:
+    """Return an option of a select."""
+    element: Block = {"text": plain_text(text, OPTION_TEXT), "value": value}
+    if description and description.strip():
+        element["description"] = plain_text(description, OPTION_TEXT)
+    return element
+
+
+def plain_text(text: str, max_length: int) -> Block:
+    """Return a plain_text object, truncated."""
+    return {
+        "type": "plain_text",
+        "text": truncate(text, max_length).strip() or EMPTY,
+        "emoji": False,
+    }
+
+
+def local_time(moment: datetime) -> str:
+    """Return a time that Slack shows in the reader's time zone."""
+    fallback = moment.strftime("%Y-%m-%d %H:%M %Z")
+    return f"<!date^{int(moment.timestamp())}^{{date_short_pretty}} {{time}}|{escape(fallback)}>"
+
+
+def bold(text: str, max_length: int = 500) -> str:
+    """Return user text in bold, on one line."""
+    return f"*{escape_truncated(' '.join(text.split()), max_length) or EMPTY}*"
+
+
+def _mrkdwn(text: str) -> Block:
+    return {"type": "mrkdwn", "text": text if text.strip() else EMPTY, "verbatim": True}

@@ -1,0 +1,198 @@
+"""Escaping of text for Slack's mrkdwn, within Slack's length limits. Pure.
+
+Only `&`, `<` and `>` can be escaped; this disarms mentions, broadcasts and hidden links. Lengths
+are counted in UTF-16 code units, the largest count of any method, and text is truncated between
+graphemes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+from urllib.parse import quote
+
+from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted
+from draftsman.jobs.job import Source
+from draftsman.people.spans import ActorRef, Span, Spans
+from draftsman.text import is_link
+from draftsman_bots.slack.ids import account_user_id
+from draftsman_bots.text import (
+    break_fences,
+    graphemes,
+    join_within,
+    replace_invisible,
+    utf16_length,
+)
+
+MAX_TEXT: Final = 3000
+"""Characters of a section; the top-level `text`, limited to 4,000, uses the same limit."""
+MAX_NAME: Final = 100
+"""Characters of a person's name."""
+_ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_UNESCAPES: Final = re.compile(r"&(amp|lt|gt);")
+_CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">"}
+
+_USER_ID: Final = re.compile(r"[UW][A-Z0-9]{1,20}")
+_ORIGINS: Final = {
+    Source.CLI: "in a terminal",
+    Source.TUI: "in a terminal",
+    Source.API: "by API",
+    Source.MCP: "by MCP",
+}
+
+
+def mention_spans(spans: Iterable[Span], max_length: int = MAX_TEXT) -> str:
+    """Return spans as mrkdwn within a length, with mentions of Slack users."""
+    units = (unit for span in spans for unit in _escaped_units(span))
+    return join_within(units, max_length)
+
+
+def plain_spans(spans: Iterable[Span], reader: str) -> str:
+    """Return spans as plain text for a modal, which shows no mentions; `reader` is a user id."""
+    return "".join(
+        span if isinstance(span, str) else _plain_name(span, account_user_id(reader))
+        for span in spans
+    )
+
+
+def mention(actor: ActorRef) -> str:
+    """Return an actor as mrkdwn: the reported name, a mention, or the name and its channel."""
+    if (user_id := _user_id(actor)) is not None:
+        return f"<@{user_id}>"
+    return escape_truncated(_name(actor), MAX_NAME)
+
+
+def _plain_name(actor: ActorRef, reader: str) -> str:
+    if (user_id := _user_id(actor)) is not None:
+        return "you" if user_id == reader else "a Slack user"
+    return _name(actor)
+
+
+def _user_id(actor: ActorRef) -> str | None:
+    """Return the id of a Slack user who reported no name; events carry the id in its place."""
+    user_id = account_user_id(actor.id)
+    if actor.channel is not Source.SLACK or actor.display_name not in ("", user_id):
+        return None
+    return user_id if _USER_ID.fullmatch(user_id) else None
+
+
+def _name(actor: ActorRef) -> str:
+    if actor.display_name:
+        return actor.display_name
+    if actor.channel is Source.TRELLO:
+        return "a Trello user"
+    origin = _ORIGINS.get(actor.channel) if actor.channel is not None else None
+    return f"{actor.id} ({origin})" if origin else actor.name
+
+
+_HINTS: Final = {
+    "jobs": "see: list",
+    "questions": "see: list",
+    "approve|deny": "approve or deny it",
+    "answer": "reply with an answer",
+    "templates list": "see: templates",
+    "schedules list": "see: schedules",
+}
+"""Wording of hints in chat, by the command that they name."""
+_TYPED: Final = frozenset(
+    {"retry", "answer", "approve", "deny", "cancel", "show", "list", "status"}
+)
+"""Commands with the same syntax in chat and in a terminal, without the program's name."""
+
+
+def error_spans(error: DraftsmanError) -> Spans:
+    """Return an error's message with a reference to its actor, and its hint for a chat."""
+    actor = error.actor if isinstance(error, NotPermitted) else ""
+    subject = ActorRef(actor, error.subject) if actor else error.subject
+    prefix = (subject, " ") if subject else ()
+    return *prefix, error.reason, _hint_text(error.hint)
+
+
+def _hint_text(hint: Hint | None) -> str:
+    if hint is None:
+        return ""
+    if not isinstance(hint, CommandHint):
+        return f"; {hint}"
+    wording = f"{hint.lead}: {chat_command(hint)}" if hint.lead else chat_command(hint)
+    return f"; {_HINTS.get(hint.name, wording)}"
+
+
+def chat_command(command: CommandHint) -> str:
+    """Return a command in chat syntax, or as a terminal command if chat has none."""
+    return command.line if command.name in _TYPED else f"draftsman {command.line}"
+
+
+def escape(text: str) -> str:
+    """Escape the text so that mrkdwn and the top-level `text` show it literally."""
+    return "".join(_ESCAPES.get(char, char) for char in replace_invisible(text))
+
+
+def unescape(text: str) -> str:
+    """Reverse the escaping of text that Slack sends."""
+    return _UNESCAPES.sub(lambda match: _CHARACTERS[match[1]], text)
+
+
+def escape_truncated(text: str, max_length: int = MAX_TEXT) -> str:
+    """Escape the text within a length, with an ellipsis where it is truncated."""
+    return join_within(_escaped_units(text), max_length)
+
+
+def escape_chunks(text: str | Spans, max_length: int = MAX_TEXT) -> Iterator[str]:
+    """Yield the whole text, escaped, in chunks that fit, split at line ends if possible."""
+    chunk, size = "", 0
+    for units in _lines((text,) if isinstance(text, str) else text):
+        length = sum(map(utf16_length, units))
+        if size + length > max_length and chunk:
+            yield chunk
+            chunk, size = "", 0
+        for unit in units:
+            if size + utf16_length(unit) > max_length:
+                yield chunk
+                chunk, size = "", 0
+            chunk, size = chunk + unit, size + utf16_length(unit)
+    if chunk:
+        yield chunk
+
+
+def _lines(spans: Iterable[Span]) -> Iterator[list[str]]:
+    """Yield the escaped units of each line, with its line end."""
+    line: list[str] = []
+    for span in spans:
+        if not isinstance(span, str):
+            line.append(mention(span))
+            continue
+        for piece in replace_invisible(span).splitlines(keepends=True):
+            line += map(escape, graphemes(piece))
+            if piece.splitlines() != [piece]:
+                yield line
+                line = []
+    if line:
+        yield line
+
+
+def _escaped_units(span: Span) -> Iterable[str]:
+    if isinstance(span, str):
+        return map(escape, graphemes(replace_invisible(span)))
+    return (mention(span),)
+
+
+def code(text: str, max_length: int = MAX_TEXT) -> str:
+    """Return a code block, truncated to fit, that its content cannot close."""
+    safe = break_fences(replace_invisible(text)).strip("\n")
+    if safe.endswith("`"):
+        safe += "\u200b"
+    escaped = (escape(grapheme) for grapheme in graphemes(safe))
+    return f"```\n{join_within(escaped, max_length - 8)}\n```"
+
+
+def link(url: str) -> str:
+    """Return a link that shows its URL; schemes other than http and https become plain text."""
+    if not is_link(url) or len(url) > MAX_TEXT // 2:
+        return escape_truncated(url, MAX_TEXT // 2)
+    safe = quote(replace_invisible(url), safe="!#$%&'()*+,/:;=?@[]~-._")
+    return (
+        f"<{safe.replace('&', '&amp;')}>"
+        if len(safe) <= MAX_TEXT // 2
+        else escape_truncated(url, MAX_TEXT // 2)
+    )

@@ -1,0 +1,83 @@
+"""The App Home: open questions for its viewer, and the viewer's jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.errors import NotPermitted
+from draftsman.people.policy import Verb
+from draftsman_bots.slack.home import modal_views
+from draftsman_bots.slack.home.modal_views import OwnJobs
+from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.people.access import authorize_person, may_answer
+from draftsman_bots.slack.requests import suggested_prompts
+
+if TYPE_CHECKING:
+    from draftsman.people.actor import Actor
+    from draftsman.questions.question import Question
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.payloads.payloads import SlackUser
+    from draftsman_bots.slack.transport.dispatcher import EventListener
+
+MAX_SCANNED: Final = 200
+"""Open questions that are filtered for the viewer; the first to expire come first."""
+
+
+def events(ctx: BotContext) -> dict[str, EventListener]:
+    """Return the listeners of the App Home, and of the conversation with the agent."""
+
+    async def opened(body: dict[str, Any]) -> None:
+        user = payloads.parse_home_opened(body)
+        if user is not None:
+            publish(ctx, user)
+        else:
+            suggested_prompts.on_conversation(ctx, body)
+
+    async def started(body: dict[str, Any]) -> None:
+        suggested_prompts.on_conversation(ctx, body)
+
+    async def moved(body: dict[str, Any]) -> None:
+        """Ignore it: requests do not depend on the channel that the user looks at."""
+
+    return {
+        "app_home_opened": opened,
+        "assistant_thread_started": started,
+        "assistant_thread_context_changed": moved,
+    }
+
+
+def publish(ctx: BotContext, user: SlackUser) -> None:
+    """Publish the user's App Home, in the background."""
+    ctx.background.spawn(_publish(ctx, user))
+
+
+async def _publish(ctx: BotContext, user: SlackUser) -> None:
+    try:
+        actor = await authorize_person(ctx, user)
+        content = await _open_questions(ctx, actor), await _own_jobs(ctx, actor)
+        view = modal_views.home(*content, ctx.settings.command)
+    except NotPermitted as error:
+        view = modal_views.home_denied(str(error))
+    await ctx.client.views_publish(user_id=user.id, view=view)
+
+
+async def _open_questions(ctx: BotContext, actor: Actor) -> list[Question]:
+    """Return the open questions that this person may answer."""
+    questions = await ctx.rt.questions.open(limit=MAX_SCANNED, fold_for=actor)
+    return [question for question in questions if await may_answer(ctx, actor, question)]
+
+
+async def _own_jobs(ctx: BotContext, actor: Actor) -> OwnJobs:
+    """Return this person's newest jobs from any channel, and the permitted actions."""
+    page = await ctx.rt.read_model.page(invoker=actor.voter, limit=modal_views.HOME_JOBS + 1)
+    allowed = [verb for verb in (Verb.CANCEL, Verb.RETRY) if _is_permitted(ctx, actor, verb)]
+    return OwnJobs(page.jobs, frozenset(allowed), page.scanned_to is not None)
+
+
+def _is_permitted(ctx: BotContext, actor: Actor, verb: Verb) -> bool:
+    """Return whether this person may do that to their own jobs."""
+    try:
+        ctx.rt.policy.check(actor, verb, invoker=actor.voter)
+    except NotPermitted:
+        return False
+    return True

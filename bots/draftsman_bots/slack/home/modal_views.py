@@ -1,0 +1,229 @@
+"""The modals and the App Home. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.read_models import JobSummary
+from draftsman.people.policy import Verb
+from draftsman.questions.question import Question
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.commands.command_parser import MODES
+from draftsman_bots.slack.deliveries.blocks import (
+    Block,
+    actions,
+    bold,
+    button,
+    context,
+    local_time,
+    option,
+    plain_text,
+    section,
+)
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
+from draftsman_bots.slack.deliveries.render import RETRYABLE, STATUS_EMOJI
+from draftsman_bots.slack.questions.question_blocks import controls
+from draftsman_bots.text import truncate, utf16_length
+
+View = dict[str, Any]
+
+TEXT: Final = "text"
+MODE: Final = "mode"
+AGENT: Final = "agent"
+REPO: Final = "repo"
+REASON: Final = "reason"
+"""Block ids of the inputs."""
+MAX_INPUT: Final = 3000
+"""Characters of an input."""
+MAX_AGENTS: Final = 100
+HOME_JOBS: Final = 10
+"""Jobs that the App Home shows."""
+HOME_QUESTIONS: Final = 15
+"""Open questions that the App Home shows: a view has at most 100 blocks."""
+
+
+def new_job(agents: Sequence[str], target: str = "", text: str = "") -> View:
+    """Return the modal of a new job; `place` is the target of its notifications."""
+    is_truncated = utf16_length(text) > MAX_INPUT
+    blocks = [_input(TEXT, "What should be done?", truncate(text, MAX_INPUT), multiline=True)]
+    if is_truncated:
+        blocks.append(
+            context(f"The message is longer; these are its first {MAX_INPUT} characters.")
+        )
+    blocks.append(_select(MODE, "Mode", MODES))
+    if len(agents) > 1:
+        blocks.append(_select(AGENT, "Agent", agents[:MAX_AGENTS]))
+    blocks.append(_input(REPO, "Repository (name or URL)", optional=True))
+    return modal(ids.NEW_JOB, "New job", "Start", target, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRequest:
+    """The request of a job as its form shows it."""
+
+    text: str
+    mode: str
+    agent: str | None
+    repo: str
+
+
+def revised_request(job: int, request: ShownRequest, agents: Sequence[str], target: str) -> View:
+    """Return the modal of a job's request, to submit it with changes.
+
+    A text that is longer than an input is not shown: the changes are added to it.
+    """
+    if is_too_long(request.text):
+        label, text = "What should be different?", ""
+        length = f"{len(request.text):,}"
+        note = f"The request of D-{job} has {length} characters; your text is added to it."
+        notes = [context(note)]
+    else:
+        label, text, notes = "What should be done?", request.text, []
+    blocks = [_input(TEXT, label, text, multiline=True), *notes]
+    blocks.append(_select(MODE, "Mode", MODES, request.mode))
+    if len(agents) > 1:
+        blocks.append(_select(AGENT, "Agent", agents[:MAX_AGENTS], request.agent))
+    blocks.append(_input(REPO, "Repository (name or URL)", request.repo, optional=True))
+    metadata = ids.revision_metadata(job, target)
+    title = truncate(f"D-{job} with changes", 24)
+    return modal(ids.REVISE_VIEW, title, "Start", metadata, blocks)
+
+
+def is_too_long(text: str) -> bool:
+    """Return whether an input cannot show this text."""
+    return utf16_length(text) > MAX_INPUT
+
+
+def free_text(job: int, question: int, text: str = "") -> View:
+    """Return the modal for an answer in free text."""
+    name = f"D-{job}/{question}"
+    blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), multiline=True)]
+    value = ids.answer_value(job, question)
+    return modal(ids.FREE_VIEW, truncate(f"Answer {name}", 24), "Answer", value, blocks)
+
+
+def deny_reason(job: int, question: int) -> View:
+    """Return the modal for the optional reason of a denial."""
+    name = f"D-{job}/{question}"
+    blocks = [_input(REASON, f"Reason for denying {name}", optional=True, multiline=True)]
+    value = ids.answer_value(job, question)
+    return modal(ids.DENY_VIEW, truncate(f"Deny {name}", 24), "Deny", value, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnJobs:
+    """The newest jobs of a person, one more than is shown if there are more.
+
+    `allowed` are the permitted actions; `is_partial`: older jobs were not scanned.
+    """
+
+    jobs: Sequence[JobSummary] = ()
+    allowed: frozenset[Verb] = frozenset()
+    is_partial: bool = False
+
+
+def home(questions: Sequence[Question], own_jobs: OwnJobs, command: str) -> View:
+    """Return the App Home: the person's open questions, then their jobs."""
+    blocks = [_head(), section("*Waiting for you*")]
+    if not questions:
+        blocks.append(section("Nothing is waiting for you."))
+    for question in questions[:HOME_QUESTIONS]:
+        blocks.append(section(f"*{question.name}* {escape_truncated(question.text, 1000)}"))
+        blocks.extend(controls(question))
+    if len(questions) > HOME_QUESTIONS:
+        blocks.append(context(f"and {len(questions) - HOME_QUESTIONS} more"))
+    blocks.append(section("*Your jobs*"))
+    blocks.extend(_job(job, own_jobs.allowed) for job in own_jobs.jobs[:HOME_JOBS])
+    if len(own_jobs.jobs) > HOME_JOBS:
+        blocks.append(context(f"Showing your newest {HOME_JOBS} jobs."))
+    elif own_jobs.is_partial:
+        blocks.append(context("Only the newest jobs were searched for yours."))
+    elif not own_jobs.jobs:
+        blocks.append(
+            section(f"No jobs yet. Start one with `{command} fix TEXT` or *New job…* above.")
+        )
+    return {"type": "home", "blocks": blocks}
+
+
+def home_denied(reason: str) -> View:
+    """Return the App Home of a user without access, with the reason."""
+    return {"type": "home", "blocks": [actions([_refresh()]), section(escape_truncated(reason))]}
+
+
+def _head() -> Block:
+    new = button("New job…", ids.NEW_JOB, ids.NEW_JOB, "primary")
+    return actions([new, _refresh()])
+
+
+def _refresh() -> Block:
+    return button("Refresh", ids.REFRESH, ids.REFRESH)
+
+
+def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
+    state = "paused" if job.shown_as_paused else str(job.status).replace("_", " ")
+    block = section(
+        f"{STATUS_EMOJI[job.status]} *D-{job.number}* {bold(job.ticket_title or job.type, 120)}"
+    )
+    block["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
+    value = ids.job_value(job.number)
+    if job.status in RETRYABLE and Verb.RETRY in allowed:
+        block["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
+    elif job.status not in TERMINAL and Verb.CANCEL in allowed:
+        confirm = f"Cancel D-{job.number}? Work so is_partial is kept."
+        block["accessory"] = button(
+            "Cancel job", f"{ids.CANCEL}:{job.number}", value, "danger", confirm
+        )
+    return block
+
+
+def modal(callback: str, title: str, submit: str, metadata: str, blocks: list[Block]) -> View:
+    """Return a modal with these blocks."""
+    return {
+        "type": "modal",
+        "callback_id": callback,
+        "title": plain_text(title, 24),
+        "submit": plain_text(submit, 24),
+        "close": plain_text("Cancel", 24),
+        "private_metadata": metadata,
+        "blocks": blocks,
+    }
+
+
+def _input(
+    block: str, label: str, text: str = "", *, optional: bool = False, multiline: bool = False
+) -> Block:
+    element: Block = {
+        "type": "plain_text_input",
+        "action_id": block,
+        "multiline": multiline,
+        "max_length": MAX_INPUT,
+    }
+    if text:
+        element["initial_value"] = text
+    return {
+        "type": "input",
+        "block_id": block,
+        "label": plain_text(label, 2000),
+        "element": element,
+        "optional": optional,
+    }
+
+
+def _select(block: str, label: str, names: Sequence[str], initial: str | None = None) -> Block:
+    options = [option(name, name) for name in names]
+    place = names.index(initial) if initial in names else 0
+    element = {
+        "type": "static_select",
+        "action_id": block,
+        "options": options,
+        "initial_option": options[place],
+    }
+    return {
+        "type": "input",
+        "block_id": block,
+        "label": plain_text(label, 2000),
+        "element": element,
+    }

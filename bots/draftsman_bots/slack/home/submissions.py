@@ -1,0 +1,128 @@
+"""Listener of submitted modals; errors are shown in the modal, which keeps the input."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.deliveries.plain_text import already_recorded
+from draftsman.errors import DraftsmanError
+from draftsman_bots.conversation.answers import build_response
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.commands.command_parser import MODES, JobRequest
+from draftsman_bots.slack.deliveries.mrkdwn import plain_spans
+from draftsman_bots.slack.ephemeral import is_retryable, modal_error
+from draftsman_bots.slack.home import modal_views
+from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.questions import answers
+from draftsman_bots.slack.requests import attachments, job_requests, revisions, templates
+from draftsman_bots.slack.requests.job_requests import RequestOrigin
+
+if TYPE_CHECKING:
+    from slack_bolt.async_app import AsyncApp
+
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.payloads.payloads import ViewSubmission
+
+_TARGET: Final = re.compile(r"slack:[A-Z0-9]{2,40}(/[0-9]{1,12}\.[0-9]{1,8})?")
+
+
+def register(app: AsyncApp, ctx: BotContext) -> None:
+    """Register the modals; closing a modal changes nothing."""
+
+    async def submitted(ack: Any, body: dict[str, Any]) -> None:
+        errors = await on_submission(ctx, body)
+        if errors:
+            await ack(response_action="errors", errors=errors)
+        else:
+            await ack()
+
+    async def closed(ack: Any) -> None:
+        await ack()
+
+    app.view_submission(re.compile(""))(submitted)
+    app.view_closed(re.compile(""))(closed)
+
+
+async def on_submission(ctx: BotContext, body: dict[str, Any]) -> dict[str, str]:
+    """Handle a submitted modal; return its errors by block id."""
+    view = payloads.parse_view_submission(body)
+    if view is None:
+        return {}
+    try:
+        if view.callback == ids.NEW_JOB:
+            return await _new_job(ctx, view)
+        if view.callback == ids.TEMPLATE_VIEW:
+            return await templates.submit_form(ctx, view)
+        if view.callback == ids.REVISE_VIEW:
+            return await revisions.submit_form(ctx, view)
+        if view.callback == ids.FREE_VIEW:
+            return await _answer(ctx, view)
+        if view.callback == ids.DENY_VIEW:
+            return await _deny(ctx, view)
+    except DraftsmanError as error:
+        if is_retryable(error):
+            raise
+        block = (
+            modal_views.REPO
+            if isinstance(error, job_requests.UnknownRepository)
+            else _error_block(view)
+        )
+        return {block: modal_error(error, view.user.id)}
+    return {}
+
+
+async def _new_job(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
+    text, repo = (
+        view.values.get(modal_views.TEXT, "").strip(),
+        view.values.get(modal_views.REPO, "").strip(),
+    )
+    if not text:
+        return {modal_views.TEXT: "Describe the work."}
+    mode = view.values.get(modal_views.MODE) or MODES[0]
+    fields = {"repo": repo, "agent": view.values.get(modal_views.AGENT, "")}
+    target = view.metadata if _TARGET.fullmatch(view.metadata) else f"slack:{view.user.id}"
+    channel, _, thread = target.removeprefix("slack:").partition("/")
+    user = replace(view.user, channel=channel)
+    actor = await authorize_person(ctx, user, channel if channel != user.id else "")
+    options = {name: value for name, value in fields.items() if value}
+    request = JobRequest(text, mode if mode in MODES else MODES[0], options)
+    refs = attachments.request_refs(ctx, channel, thread, "")
+    origin = RequestOrigin(view.key, target, attachments=refs)
+    await job_requests.submit(ctx, actor, origin, request)
+    return {}
+
+
+async def _answer(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
+    text = view.values.get(modal_views.TEXT, "").strip()
+    if not text:
+        return {modal_views.TEXT: "Enter an answer."}
+    return await _submit(ctx, view, modal_views.TEXT, text=text)
+
+
+async def _deny(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
+    reason = view.values.get(modal_views.REASON, "").strip() or None
+    return await _submit(ctx, view, modal_views.REASON, decision=False, reason=reason)
+
+
+async def _submit(
+    ctx: BotContext, view: ViewSubmission, block: str, **fields: Any
+) -> dict[str, str]:
+    ref = ids.parse_answer(view.metadata)
+    if ref is None:
+        return {block: "This question is no longer active."}
+    response = build_response(view.key, **fields)
+    verdict = await answers.submit_as(ctx, view.user, ref.job, ref.question, response)
+    if verdict.recorded:
+        return {block: already_recorded(verdict)}
+    if not verdict.accepted:
+        reason = verdict.reason_spans or ("your answer was not accepted",)
+        return {block: plain_spans(reason, view.user.id)}
+    return {}
+
+
+def _error_block(view: ViewSubmission) -> str:
+    """Return the input that shows an error of the whole modal."""
+    return next(iter(view.values), modal_views.TEXT)

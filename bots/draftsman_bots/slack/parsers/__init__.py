@@ -1,1 +1,0 @@
-"""Parsers of Slack payloads and of the text of commands."""

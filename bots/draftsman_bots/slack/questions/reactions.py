@@ -1,0 +1,130 @@
+"""Listener of reactions: answers, where a choice has an emoji or the settings allow decisions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.errors import DraftsmanError
+from draftsman.questions.question import Question, QuestionKind
+from draftsman_bots.conversation.answers import build_response
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.ephemeral import (
+    Reply,
+    ReplyTarget,
+    error_reply,
+    is_retryable,
+    send_ephemeral,
+)
+from draftsman_bots.slack.people.organization import is_internal
+from draftsman_bots.slack.questions import answers
+from draftsman_bots.slack.questions import reaction_parser as reactions
+from draftsman_bots.slack.questions.reaction_parser import Reaction
+
+if TYPE_CHECKING:
+    from draftsman.questions.response import Response
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.transport.dispatcher import EventListener
+
+APPROVE: Final = frozenset({"+1", "white_check_mark", "heavy_check_mark"})
+DENY: Final = frozenset({"-1", "x", "no_entry", "no_entry_sign"})
+NOT_CONFIGURED: Final = "A reaction does not decide {}. Use its buttons."
+SHARED: Final = (
+    "In a channel that is shared with another organization, a reaction is no answer: it does not"
+    " say which organization its author belongs to. Use the buttons."
+)
+KEPT: Final = "Your answer to {} stays: removing a reaction does not change it."
+
+
+def events(ctx: BotContext) -> dict[str, EventListener]:
+    """Return the listeners of both events."""
+
+    async def added(body: dict[str, Any]) -> None:
+        await _on_reaction(ctx, body, _added)
+
+    async def removed(body: dict[str, Any]) -> None:
+        await _on_reaction(ctx, body, _removed)
+
+    return {"reaction_added": added, "reaction_removed": removed}
+
+
+async def _on_reaction(ctx: BotContext, body: dict[str, Any], handle: Any) -> None:
+    """Handle a reaction to the message of a question; raises errors that Slack may retry."""
+    reaction = reactions.parse_reaction(body)
+    if reaction is None or reaction.user.id == ctx.identity.bot_user:
+        return
+    thread, reply = "", None
+    try:
+        if (asked := await _question_of(ctx, reaction)) is not None:
+            question, thread = asked
+            reply = await handle(ctx, reaction, question)
+    except DraftsmanError as error:
+        if is_retryable(error):
+            raise
+        reply = error_reply(error)
+    if reply is not None and ctx.background.first((reaction.key, reply.text)):
+        send_ephemeral(ctx, ReplyTarget(reaction.user.id, reaction.channel, thread), reply)
+
+
+async def _question_of(ctx: BotContext, reaction: Reaction) -> tuple[Question, str] | None:
+    """Return the question that a message asks, and the thread of the message or "".
+
+    A reaction to a notice about a question is no answer.
+    """
+    asked = await ctx.rt.threads.question_of_message(reaction.channel, reaction.ts)
+    if asked is None:
+        return None
+    topics = await ctx.rt.threads.slack(reaction.channel, reaction.ts)
+    threads = [topic.thread for topic in topics if topic.job == asked[0] and topic.thread]
+    return await ctx.rt.questions.get(*asked), threads[0] if threads else ""
+
+
+async def _added(ctx: BotContext, reaction: Reaction, question: Question) -> Reply | None:
+    if question.kind is QuestionKind.APPROVAL:
+        if reaction.emoji not in APPROVE | DENY:
+            return None
+        if not ctx.settings.reaction_approvals:
+            first = ctx.background.first(("reaction", question.name, reaction.user.id))
+            return Reply(NOT_CONFIGURED.format(question.name)) if first else None
+        response = build_response(reaction.key, decision=reaction.emoji in APPROVE)
+    else:
+        value = next(
+            (
+                str(choice["value"])
+                for choice in question.choices
+                if reactions.canonical(str(choice.get("emoji") or "")) == reaction.emoji
+            ),
+            None,
+        )
+        if value is None:
+            return None
+        response = build_response(reaction.key, text=value)
+    return await _submit(ctx, reaction, question, response)
+
+
+async def _submit(
+    ctx: BotContext, reaction: Reaction, question: Question, response: Response
+) -> Reply | None:
+    if await _may_be_external(ctx, reaction):
+        return Reply(SHARED)
+    verdict = await answers.submit_as(ctx, reaction.user, question.job, question.ordinal, response)
+    return await answers.unshown_reply(ctx, question.job, verdict)
+
+
+async def _may_be_external(ctx: BotContext, reaction: Reaction) -> bool:
+    """Return whether the author may belong to another organization."""
+    if reaction.is_shared is not None:
+        return reaction.is_shared
+    return not reaction.channel.startswith("D") and not await is_internal(ctx, reaction.channel)
+
+
+async def _removed(ctx: BotContext, reaction: Reaction, question: Question) -> Reply | None:
+    """Tell the author of an accepted reaction that its removal changes nothing."""
+    _, recorded = await ctx.rt.questions.of_job(question.job)
+    own = ids.reaction_prefix(reaction.channel, reaction.ts, reaction.user.id)
+    answered = any(
+        item.question == question.ordinal
+        and item.accepted
+        and (item.source_event_id or "").startswith(own)
+        for item in recorded
+    )
+    return Reply(KEPT.format(question.name)) if answered else None

@@ -1,0 +1,228 @@
+"""Submission of jobs that are requested in Slack; the job reports where it was requested."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.target import parse
+from draftsman.errors import (
+    FieldError,
+    IdempotencyConflict,
+    NotFound,
+    RejectedField,
+    UsageError,
+)
+from draftsman.jobs.job import TERMINAL, Condition
+from draftsman.jobs.read_models import RecentDuplicate
+from draftsman.jobs.requests.invocation import FileRef, Invocation
+from draftsman.jobs.requests.service.request_checks import check_agent
+from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
+from draftsman.repos.repo_catalog import RepoLocation
+from draftsman.repos.repo_url import is_repo_url
+from draftsman_bots.slack.commands.command_parser import JobRequest, Parsed
+from draftsman_bots.slack.ephemeral import Reply
+from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.text import truncate
+
+if TYPE_CHECKING:
+    from draftsman.jobs.job import Job
+    from draftsman.people.actor import Actor
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.payloads.payloads import MessageEvent
+
+MAX_TITLE: Final = 120
+"""Graphemes of a title; the text is kept in full."""
+_REMOTE: Final = ("https://", "ssh://", "git@")
+
+
+class UnknownRepository(FieldError):
+    """The repository is unknown, or not allowed in a request from chat."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOrigin:
+    """The origin of a request: `target` gets its notifications, `key` makes it idempotent."""
+
+    key: str
+    target: str
+    trigger_id: str = ""
+    """Opens a modal, within three seconds; "" for a message."""
+    attachments: tuple[FileRef, ...] = ()
+    """The files of the request, and the thread in which it was made."""
+    revises: int | None = None
+    """The job whose request this is, with changes."""
+
+
+def job_target(channel: str, thread: str, user: str) -> str:
+    """Return the target of a job's notifications.
+
+    Outside of threads a private conversation maps to the user: the bot may not be a member of it.
+    """
+    if thread:
+        return f"slack:{channel}/{thread}"
+    return f"slack:{user}" if not channel or channel.startswith("D") else f"slack:{channel}"
+
+
+async def submit(
+    ctx: BotContext, actor: Actor, origin: RequestOrigin, request: JobRequest
+) -> SubmittedJob | None:
+    """Submit the job, or find the job with this key; None if that job's request differs.
+
+    A message that was edited or delivered twice is one request. Raises UsageError, NotPermitted.
+    """
+    fields = await request_fields(ctx, request, origin.target)
+    submission = invocation(key=origin.key, external_event_id=origin.key, **fields)
+    await ctx.rt.request_checks.check(submission, origin=ChannelName.SLACK)
+    return await submit_request(ctx, actor, origin, submission)
+
+
+async def submit_request(
+    ctx: BotContext, actor: Actor, origin: RequestOrigin, submission: Invocation
+) -> SubmittedJob | None:
+    """Submit a checked request with the files of its origin, after the job that it revises.
+
+    None if the job of its key has another request.
+    """
+    fields: dict[str, Any] = {"attachments": origin.attachments}
+    if origin.revises is not None:  # it has ended: its child gets its result, and starts at once
+        fields |= {"after": (origin.revises,), "on": Condition.ANY}
+        fields["attachments_of"] = origin.revises
+    submission = submission.model_copy(update=fields)
+    try:
+        if origin.revises is not None:  # a link has a transaction of its own
+            submitted = await ctx.rt.submissions.submit(submission, actor)
+        else:
+            submitted = await ctx.submissions.submit((submission, actor))
+    except IdempotencyConflict:
+        return None
+    if origin.attachments:
+        ctx.downloads.wake()
+    return submitted
+
+
+async def request_fields(ctx: BotContext, request: JobRequest, target: str) -> dict[str, Any]:
+    """Return the fields of a request, with its repository and agent; raises UsageError."""
+    fields: dict[str, Any] = dict(request.options)
+    location = None
+    if "repo" in fields:
+        location = await _repository(ctx, fields["repo"])
+        if not is_repo_url(fields["repo"]) and location is not None:
+            fields |= {"repo": location.repo.remote_url, "resolution": {"path": location.path}}
+    agent = await _agent(ctx, fields, request.text, location)
+    return fields | {
+        "mode": request.mode,
+        "agent": agent,
+        "title": job_title(request.text),
+        "text": request.text,
+        "notify": all_targets(ctx, target),
+    }
+
+
+async def find_job(ctx: BotContext, message: MessageEvent) -> Job | None:
+    """Return the job that this message requested when it was posted."""
+    for topic in await ctx.rt.threads.slack(message.channel, message.thread or message.ts):
+        job = await ctx.rt.read_model.job(topic.job)
+        if job.idempotency_key == message.key:
+            return job
+    return None
+
+
+async def edit_notice(
+    ctx: BotContext, message: MessageEvent, parsed: Parsed, job: Job
+) -> Reply | None:
+    """Return the reply to the author of an edited request: the edit has no effect."""
+    if isinstance(parsed, JobRequest) and (parsed.text, parsed.mode) == (
+        job.ticket_text,
+        str(job.mode),
+    ):
+        actor = await authorize_person(ctx, message.user, message.channel)
+        origin = RequestOrigin(
+            message.key, job_target(message.channel, message.thread or message.ts, "")
+        )
+        with contextlib.suppress(UsageError):  # the edited options are invalid
+            if await submit(ctx, actor, origin, parsed) is not None:
+                return None
+    notice = f"D-{job.number} was created from the original message; the edit has no effect."
+    if job.status in TERMINAL:
+        return Reply(f"{notice} To change the request, write a new message.")
+    cancel = f"`{ctx.settings.command} cancel D-{job.number}`"
+    return Reply(
+        f"{notice} To change the request, cancel the job ({cancel}) and write a new message."
+    )
+
+
+async def recent_duplicate(
+    ctx: BotContext, submitted: SubmittedJob, origin: RequestOrigin
+) -> RecentDuplicate | None:
+    """Return a recent job with the same author, place and text.
+
+    The job is committed by now, so a timeout of the listener may not hide it.
+    """
+    try:
+        return await ctx.duplicates.find(submitted.number, parse(origin.target))
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+        return None
+
+
+def job_title(text: str) -> str | None:
+    """Return the first line that is not blank, truncated between graphemes."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return truncate(line, MAX_TITLE) or None
+
+
+async def _agent(
+    ctx: BotContext, fields: dict[str, Any], text: str, location: RepoLocation | None
+) -> str | None:
+    """Return the agent of a request, None if the run will know it.
+
+    Raises RejectedField in the words of a chat command.
+    """
+    checks, settings = ctx.rt.request_checks, ctx.rt.settings
+    try:
+        name: str | None = fields.get("agent")
+        if name is None:
+            repo = fields.get("repo")
+            name = await checks.agent(invocation(repo=repo, text=text), location)
+        if name is not None:
+            check_agent(name, settings)
+    except RejectedField as error:
+        known = ", ".join(error.known or ())
+        problem = f"unknown agent {error.value[:60]!r}; choose: {known}"
+        if error.rule == "required":
+            problem = f"--agent is required: {known}"
+        raise error.reworded(problem) from None
+    return name
+
+
+async def _repository(ctx: BotContext, repo: str) -> RepoLocation | None:
+    """Return the known repository of a name or URL.
+
+    An unknown repository must be a URL: local folders are rejected, also on the embedded database.
+    Raises UnknownRepository.
+    """
+    if not is_repo_url(repo):
+        try:
+            return await ctx.rt.repos.place(repo)
+        except NotFound as error:
+            raise UnknownRepository(
+                error.reason, field="repo", problem=error.reason, hint=error.hint
+            ) from None
+    if not repo.startswith(_REMOTE):
+        problem = "is not valid; use a name or a URL: https://…, ssh://… or git@…"
+        text = f"--repo={repo[:60]} {problem}"
+        raise UnknownRepository(text, field="repo", problem=problem)
+    known = await ctx.rt.repos.known(repo)
+    return RepoLocation(known) if known is not None else None
+
+
+def all_targets(ctx: BotContext, target: str) -> tuple[str, ...]:
+    """Return the request's target, and the configured targets in other channels."""
+    channel = parse(target).target
+    always = ctx.rt.settings.notifications.targets
+    return (target, *(other for other in always if other.partition("/")[0] != f"slack:{channel}"))

@@ -1,0 +1,125 @@
+"""Retry with changes: the request of a finished job in a form, submitted as a job after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from draftsman.errors import NotFound, Refused
+from draftsman.jobs.control.job_message import AGENT_TYPE
+from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.requests.invocation import PARAMETERS
+from draftsman.people.policy import Verb
+from draftsman.repos.repo_url import is_repo_url
+from draftsman.text import humanize
+from draftsman_bots.json_fields import mapping, nested, string
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.commands.command_parser import MODES, JobRequest
+from draftsman_bots.slack.home import modal_views
+from draftsman_bots.slack.home.modal_views import ShownRequest, View
+from draftsman_bots.slack.home.modals import open_modal
+from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.requests import job_requests
+from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
+from draftsman_bots.slack.requests.template_form import template_form
+
+if TYPE_CHECKING:
+    from draftsman.jobs.job import Job
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.ephemeral import ReplyTarget
+    from draftsman_bots.slack.payloads.payloads import BlockAction, ViewSubmission
+
+CHANGES: Final = "Changes to this request:"
+
+
+async def open_form(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> None:
+    """Open the form of a finished job's request; raises DraftsmanError."""
+    number = ids.parse_job(action.value)
+    if number is None:
+        raise NotFound("job not found")
+    actor = await authorize_person(ctx, action.user, action.channel)
+    ctx.rt.policy.check(actor, Verb.SUBMIT)
+    job = await _finished(ctx, number)
+    target = job_target(action.channel, action.thread or action.ts, action.user.id)
+    view = await _template_view(ctx, job, target)
+    if view is None:
+        agents = ctx.rt.settings.agent_names
+        view = modal_views.revised_request(number, _shown(job), agents, target)
+    open_modal(ctx, reply_target, action.trigger_id, view)
+
+
+async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
+    """Submit the changed request, in the name of the person who submits the form.
+
+    Return errors by block; raises DraftsmanError.
+    """
+    revision = ids.parse_revision(view.metadata)
+    if revision is None:
+        raise NotFound("this form is not valid any more; open it again")
+    number, target = revision
+    text = view.values.get(modal_views.TEXT, "").strip()
+    if not text:
+        return {modal_views.TEXT: "Describe the work."}
+    channel = target.removeprefix("slack:").partition("/")[0]
+    user = replace(view.user, channel=channel)
+    actor = await authorize_person(ctx, user, channel if channel != user.id else "")
+    job = await _finished(ctx, number)
+    original = job.ticket_text or job.ticket_title or ""
+    if modal_views.is_too_long(original):
+        text = f"{original}\n\n{CHANGES}\n{text}"
+    mode = view.values.get(modal_views.MODE) or str(job.mode)
+    fields = {
+        "repo": view.values.get(modal_views.REPO, "").strip(),
+        "agent": view.values.get(modal_views.AGENT, ""),
+    }
+    if fields["repo"] == _shown(job).repo:
+        fields["ref"] = string(nested(job.payload, "repo"), "ref")
+    options = {name: value for name, value in fields.items() if value}
+    request = JobRequest(text, mode if mode in MODES else MODES[0], options)
+    origin = RequestOrigin(view.key, target, revises=number)
+    await job_requests.submit(ctx, actor, origin, request)
+    return {}
+
+
+async def _finished(ctx: BotContext, number: int) -> Job:
+    """Return a finished job of an agent; raises NotFound and Refused."""
+    job = await ctx.rt.read_model.job(number)
+    if job.status not in TERMINAL:
+        raise Refused(
+            f"is {humanize(job.status)}; to change its work, reply in its thread", subject=job.name
+        )
+    if job.type != AGENT_TYPE:
+        raise Refused(f"is a job of type {job.type}, which has no text", subject=job.name)
+    return job
+
+
+async def _template_view(ctx: BotContext, job: Job, target: str) -> View | None:
+    """Return the form of the template that made the job; None without a template."""
+    if job.template is None:
+        return None
+    try:
+        await ctx.rt.templates.get(job.template)
+        template = await ctx.rt.templates.get(f"{job.template}@{job.template_version}")
+    except NotFound:  # removed: its text is shown
+        return None
+    if template.definition is None or not template.definition.properties:
+        return None
+    values = mapping(job.overrides.get(PARAMETERS))
+    return template_form(template, template.definition, target, job=job.number, values=values)
+
+
+def repository_options(job: Job) -> dict[str, str]:
+    """Return the options of a request for the repository, branch and agent of a job."""
+    result = job.result or {}
+    branch = result.get("branch") if job.pr_url is None else None
+    ref = string(nested(job.payload, "repo"), "ref")
+    options = {"repo": _shown(job).repo, "agent": job.agent or "", "ref": str(branch or ref)}
+    return {name: value for name, value in options.items() if value}
+
+
+def _shown(job: Job) -> ShownRequest:
+    source = string(nested(job.payload, "repo"), "source")
+    is_url = is_repo_url(source) and source.startswith(("https://", "ssh://", "git@"))
+    repo = source if is_url else job.repo or ""
+    text = job.ticket_text or job.ticket_title or ""
+    return ShownRequest(text, str(job.mode), job.agent, repo)

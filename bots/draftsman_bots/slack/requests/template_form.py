@@ -1,0 +1,270 @@
+"""The modal of a template, made from the schema of its parameters. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Final
+
+from draftsman.errors import Refused
+from draftsman.schedules.template import Template, TemplateDefinition
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.deliveries.blocks import (
+    Block,
+    context,
+    option,
+    plain_text,
+)
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
+from draftsman_bots.slack.home.modal_views import MAX_INPUT, View, modal
+from draftsman_bots.slack.requests.template_parameters import (
+    NOT_SET,
+    Input,
+    Parameter,
+    form_parameters,
+    label,
+    place_value,
+)
+from draftsman_bots.text import utf16_length
+
+MAX_VIEW_BLOCKS: Final = 100
+MAX_PARAMETERS: Final = MAX_VIEW_BLOCKS - 2
+"""Parameters of a form: two blocks are the description and a note."""
+MAX_VIEW: Final = 240_000
+"""Bytes of a view as JSON; Slack refuses a view above 250,000."""
+MULTILINE: Final = 200
+"""Maximum length of a text from which its input has several lines."""
+MAX_CHECKBOXES: Final = 10
+_MAX_LABEL: Final = 150
+_MAX_HINT: Final = 300
+
+
+def template_form(
+    template: Template,
+    definition: TemplateDefinition,
+    target: str,
+    *,
+    job: int | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> View:
+    """Return the modal; raises Refused if Slack cannot show all required parameters.
+
+    Parameters beyond the limit have their defaults. A view that is too large has plain inputs.
+    `values` are entered instead of the defaults; `job` is the job that had them.
+    """
+    parameters = [_filled(item, values or {}) for item in form_parameters(definition)]
+    blocks: list[Block] = []
+    if definition.description:
+        blocks.append(context(escape_truncated(definition.description, 600)))
+    if sum(parameter.required for parameter in parameters) > MAX_PARAMETERS:
+        raise Refused(
+            f"template {template.name} has more than {MAX_PARAMETERS} required parameters, too many"
+            f" for a form; in a terminal: draftsman templates run {template.name}"
+        )
+    shown = parameters[:MAX_PARAMETERS]
+    note = (
+        [context(f"{count} more parameters keep their defaults.")]
+        if (count := len(parameters) - len(shown))
+        else []
+    )
+    metadata = ids.form_metadata(f"{template.name}@{template.version}", target, job)
+    for build in (_block, _plain_block, _empty_block, _bare_block):
+        inputs = [build(parameter) for parameter in shown]
+        view = modal(
+            ids.TEMPLATE_VIEW, f"Run {template.name}", "Run", metadata, [*blocks, *inputs, *note]
+        )
+        if len(json.dumps(view).encode()) <= MAX_VIEW:
+            break
+    return view
+
+
+def _filled(parameter: Parameter, values: Mapping[str, Any]) -> Parameter:
+    if parameter.name not in values:
+        return parameter
+    return replace(parameter, schema={**parameter.schema, "default": values[parameter.name]})
+
+
+def _block(parameter: Parameter) -> Block:
+    return _input_block(parameter, _ELEMENTS[parameter.input](parameter))
+
+
+def _plain_block(parameter: Parameter) -> Block:
+    """Return an input without options, which takes a fraction of the space."""
+    if parameter.input in (Input.CHOICE, Input.CHOICES):
+        return _input_block(parameter, _text_input(parameter, parameter.schema.get("default", "")))
+    return _block(parameter)
+
+
+def _empty_block(parameter: Parameter) -> Block:
+    """Return an input without options and default."""
+    schema = {key: value for key, value in parameter.schema.items() if key != "default"}
+    return _plain_block(Parameter(parameter.name, parameter.block, schema, parameter.required))
+
+
+def _bare_block(parameter: Parameter) -> Block:
+    """Return an input with the name of its parameter, without title and description."""
+    block = _empty_block(parameter)
+    block["label"] = plain_text(parameter.name, _MAX_LABEL)
+    block.pop("hint", None)
+    return block
+
+
+def _input_block(parameter: Parameter, element: Block) -> Block:
+    schema = parameter.schema
+    title, description = schema.get("title"), schema.get("description")
+    block: Block = {
+        "type": "input",
+        "block_id": parameter.block,
+        "label": plain_text(title if isinstance(title, str) else parameter.name, _MAX_LABEL),
+        "element": {"action_id": parameter.block, **element},
+        "optional": not parameter.required,
+    }
+    hints = [description] if isinstance(description, str) else []
+    if parameter.input is Input.JSON:
+        hints.append("Value as JSON.")
+    if parameter.has_default and not _shows_default(element):
+        hints.append("If empty, the default is used.")
+    if text := " ".join(hints).strip():
+        block["hint"] = plain_text(text, _MAX_HINT)
+    return block
+
+
+def _shows_default(element: Block) -> bool:
+    return any(name.startswith("initial_") for name in element)
+
+
+def _text_input(parameter: Parameter, default: Any = None) -> Block:
+    schema = parameter.schema
+    text = default if isinstance(default, str) else _json_text(default)
+    longest, shortest = _length(schema, "maxLength"), _length(schema, "minLength")
+    is_long = (longest or 0) > MULTILINE or schema.get("format") == "multiline"
+    limit = max(min(MAX_INPUT if longest is None else longest, MAX_INPUT), 1)
+    element: Block = {
+        "type": "plain_text_input",
+        "multiline": is_long or "\n" in text or parameter.input is Input.JSON,
+        "max_length": limit,
+    }
+    if parameter.input is Input.TEXT and shortest is not None and shortest <= limit:
+        element["min_length"] = shortest
+    if text and utf16_length(text) <= limit:
+        element["initial_value"] = text
+    return element
+
+
+def _json_text(value: Any) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _length(schema: Mapping[str, Any], name: str) -> int | None:
+    """Return a limit of a text; None if there is none."""
+    value = _number_of(schema, name)
+    return int(value) if value is not None and value >= 0 else None
+
+
+def _text(parameter: Parameter) -> Block:
+    return _text_input(parameter, parameter.schema.get("default"))
+
+
+def _json(parameter: Parameter) -> Block:
+    default = _json_text(parameter.schema.get("default"))
+    schema = {key: value for key, value in parameter.schema.items() if key != "maxLength"}
+    return _text_input(
+        Parameter(parameter.name, parameter.block, schema, parameter.required), default
+    )
+
+
+def _number(parameter: Parameter) -> Block:
+    schema = parameter.schema
+    is_decimal = parameter.type != "integer"
+    limits = {
+        "min_value": _number_of(schema, "minimum"),
+        "initial_value": _number_of(schema, "default"),
+        "max_value": _number_of(schema, "maximum"),
+    }
+    if not is_decimal:
+        limits["min_value"] = _limit(schema, "minimum", "exclusiveMinimum", 1)
+        limits["max_value"] = _limit(schema, "maximum", "exclusiveMaximum", -1)
+    numbers = {
+        name: value if is_decimal else int(value)
+        for name, value in limits.items()
+        if value is not None and (is_decimal or value == int(value))
+    }
+    for name in ("initial_value", "min_value"):
+        if list(numbers.values()) != sorted(numbers.values()):  # Slack would refuse the whole form
+            numbers.pop(name, None)
+    element: Block = {"type": "number_input", "is_decimal_allowed": is_decimal}
+    texts = {name: format(Decimal(repr(number)), "f") for name, number in numbers.items()}
+    return element | texts
+
+
+def _limit(schema: Mapping[str, Any], name: str, exclusive: str, step: int) -> int | None:
+    """Return the limit of an integer."""
+    limit, outside = _number_of(schema, name), _number_of(schema, exclusive)
+    if limit is not None:
+        return math.ceil(limit) if step > 0 else math.floor(limit)
+    if outside is None:
+        return None
+    return (math.floor(outside) if step > 0 else math.ceil(outside)) + step
+
+
+def _number_of(schema: Mapping[str, Any], name: str) -> int | float | None:
+    """Return the number of a keyword; None for all other values."""
+    value = schema.get(name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and math.isfinite(value) else None  # type: ignore[arg-type]
+
+
+def _boolean(parameter: Parameter) -> Block:
+    yes, no = options = [option("Yes", "true"), option("No", "false")]
+    default = parameter.schema.get("default")
+    initial = None
+    if isinstance(default, bool):
+        initial = yes if default else no
+    elif not parameter.required and not parameter.has_default:
+        options.append(initial := option("Not set", NOT_SET))
+    element: Block = {"type": "radio_buttons", "options": options}
+    return element if initial is None else element | {"initial_option": initial}
+
+
+def _choice(parameter: Parameter) -> Block:
+    options = _options(parameter)
+    element: Block = {"type": "static_select", "options": options}
+    place = _place(parameter.choices, parameter.schema.get("default"))
+    if parameter.has_default and place is not None:
+        element["initial_option"] = options[place]
+    return element
+
+
+def _choices(parameter: Parameter) -> Block:
+    options = _options(parameter)
+    kind = "checkboxes" if len(options) <= MAX_CHECKBOXES else "multi_static_select"
+    element: Block = {"type": kind, "options": options}
+    default = parameter.schema.get("default")
+    items = default if isinstance(default, list) else []
+    places = [_place(parameter.choices, item) for item in items]
+    if initial := [options[place] for place in places if place is not None]:
+        element["initial_options"] = initial
+    return element
+
+
+def _options(parameter: Parameter) -> list[Block]:
+    return [option(label(choice), place_value(at)) for at, choice in enumerate(parameter.choices)]
+
+
+def _place(choices: list[Any], value: Any) -> int | None:
+    """Return the place of a value of the same type."""
+    labels = [label(choice) for choice in choices]
+    return labels.index(label(value)) if label(value) in labels else None
+
+
+_ELEMENTS: Final[Mapping[Input, Callable[[Parameter], Block]]] = {
+    Input.TEXT: _text,
+    Input.NUMBER: _number,
+    Input.BOOLEAN: _boolean,
+    Input.CHOICE: _choice,
+    Input.CHOICES: _choices,
+    Input.JSON: _json,
+}

@@ -1,1 +1,0 @@
-"""Operations behind the listeners: jobs, commands, answers and access."""

@@ -1,1 +1,0 @@
-"""Sources of Trello actions: the webhook endpoint and the poller."""

@@ -1,1 +1,0 @@
-"""Parsers of Trello actions and comments."""

@@ -1,0 +1,110 @@
+"""Answers by checklist: the first item of a question's checklist that a person checks counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from draftsman.deliveries.plain_text import already_recorded
+from draftsman.deliveries.target import parse
+from draftsman.errors import Failure, UsageError
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.questions.question import Question, QuestionKind, QuestionStatus
+from draftsman.questions.response import Response
+from draftsman_bots.conversation.answers import build_response, is_shown_by_question
+from draftsman_bots.conversation.pause_note import pause_note
+from draftsman_bots.trello import ids
+from draftsman_bots.trello.deliveries.checklists import item_names
+from draftsman_bots.trello.deliveries.error_text import error_text
+from draftsman_bots.trello.jobs.card_replies import reply, verdict_text
+from draftsman_bots.trello.requests.label_jobs import GONE_STATUSES
+
+if TYPE_CHECKING:
+    from draftsman_bots.trello.actions import Action
+    from draftsman_bots.trello.context import BotContext
+
+UNCHECKED = "unchecked"
+RENAMED: Final = (
+    "{}: this item was renamed, so to check it is no answer. Write a comment with the answer."
+)
+
+
+async def on_item(context: BotContext, action: Action) -> str:
+    """Process a checked or unchecked item; return its outcome, for a counter. Raises Failure."""
+    if action.member == context.me.id:
+        return "own"
+    stored = await context.rt.boards.cards.find_checklist(action.checklist)
+    number = stored.items.get(action.item) if stored is not None else None
+    if stored is None or number is None:
+        return "ignored"
+    question = await context.rt.questions.get(stored.job, stored.question)
+    actor = await context.rt.people.actor(
+        Actor(Source.TRELLO, action.member, action.name or action.member)
+    )
+    if action.checked:
+        return await _answer(context, action, actor, question, number)
+    return await _explain_unchecked(context, action, question, number)
+
+
+async def _answer(
+    context: BotContext, action: Action, actor: Actor, question: Question, number: int
+) -> str:
+    """Submit the choice, and reply where the question's own comment does not show the result."""
+    job = question.job
+    if action.item_name != item_names(question)[number - 1]:
+        # every member of the board can rename it, also for a person who may answer
+        await reply(context, action, job, actor, RENAMED.format(question.name))
+        await _uncheck(context, action)
+        return "renamed"
+    try:
+        response = _response(action, question, number)
+        verdict = await context.rt.questions.answer(job, question.ordinal, response, actor)
+    except UsageError as error:
+        return await reply(context, action, job, actor, error_text(error))
+    if is_shown_by_question(verdict):
+        note = await pause_note(context.rt, job, verdict, f"/resume D-{job}")
+        if note:
+            return await reply(context, action, job, actor, note, "answered")
+        return "answered"
+    if verdict.recorded:
+        text = already_recorded(verdict)
+        return await reply(context, action, job, actor, text, "already_recorded")
+    await reply(context, action, job, actor, verdict_text(verdict))
+    if not verdict.resolved and not verdict.duplicate:
+        await _uncheck(context, action)
+    return "rejected"
+
+
+def _response(action: Action, question: Question, number: int) -> Response:
+    """Return the response of an item; raises UsageError."""
+    key = ids.action_key(action.id)
+    if question.kind is QuestionKind.APPROVAL:
+        return build_response(key, question.name, decision=number == 1)
+    return build_response(key, question.name, text=question.values()[number - 1])
+
+
+async def _uncheck(context: BotContext, action: Action) -> None:
+    """Uncheck an item whose check was refused, so that another person can check it."""
+    try:
+        path = f"/cards/{action.card}/checkItem/{action.item}"
+        await context.trello.put(path, state="incomplete")
+    except Failure as error:
+        if error.http_status not in GONE_STATUSES:
+            raise
+
+
+async def _explain_unchecked(
+    context: BotContext, action: Action, question: Question, number: int
+) -> str:
+    """Reply, once for each item, that the answer of an item that was unchecked stays."""
+    resolution = question.resolution or {}
+    if question.kind is QuestionKind.APPROVAL:
+        answered = resolution.get("outcome") == ("approved" if number == 1 else "denied")
+    else:
+        answered = resolution.get("value") == question.values()[number - 1]
+    if question.status is QuestionStatus.OPEN or not answered:
+        return "ignored"
+    text = f"{question.name} stays {resolution.get('outcome')}: to uncheck an item changes nothing."
+    at = parse(ids.card_target(action.card))
+    await context.rt.outbox.notice(question.job, f"{UNCHECKED}:{action.item}", text, at=at)
+    return UNCHECKED

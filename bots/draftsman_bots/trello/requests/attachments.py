@@ -1,0 +1,91 @@
+"""Files that people attached to a card, as attachments of its job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from draftsman.errors import Failure, NotPermitted
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.attachments import MAX_FILES
+from draftsman.jobs.requests.invocation import FileRef
+from draftsman.jobs.requests.service import attachments
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Verb
+from draftsman_bots.json_fields import objects, string
+from draftsman_bots.trello.ids import is_id
+from draftsman_bots.trello.requests import edit_notices
+
+if TYPE_CHECKING:
+    from draftsman_bots.trello.actions import Action
+    from draftsman_bots.trello.context import BotContext
+
+GONE_STATUSES: Final = (404, 410)
+MAX_REFS: Final = 3 * MAX_FILES
+"""Files that a job names; of those, the core refuses the files over its limits."""
+
+
+def file_refs(card: dict[str, Any], me: str) -> tuple[FileRef, ...]:
+    """Return the uploaded files of a card, oldest first, without those of the bot.
+
+    Links are not files: they are in the text of the ticket.
+    """
+    files = [
+        item
+        for item in objects(card, "attachments")
+        if _is_uploaded(item) and item.get("idMember") != me
+    ]
+    files.sort(key=lambda item: string(item, "id"))
+    return tuple(_ref(string(card, "id"), item) for item in files[:MAX_REFS])
+
+
+async def on_attached(context: BotContext, action: Action) -> str:
+    """Add a file that a person attached to a card to its live job; return the outcome.
+
+    The person needs the permission to send messages to the job. Raises Failure.
+    """
+    if action.member == context.me.id:
+        return "own"
+    job = await edit_notices.live_job(context, action.card)
+    if job is None:
+        return "ignored"
+    actor = await context.rt.people.actor(
+        Actor(Source.TRELLO, action.member, action.name or action.member)
+    )
+    try:
+        context.rt.policy.check(actor, Verb.TELL, invoker=job.invoker_id)
+        path = f"/cards/{action.card}/attachments/{action.attachment}"
+        item = await context.trello.get(path)
+    except NotPermitted:
+        return "rejected"
+    except Failure as error:
+        if error.http_status not in GONE_STATUSES:
+            raise
+        return "ignored"
+    if not (isinstance(item, dict) and _is_uploaded(item)):
+        return "ignored"
+    files = [_ref(action.card, item)]
+    added = await context.rt.db.run_transaction(
+        lambda conn: attachments.add(conn, job.number, actor, files)
+    )
+    if added:
+        context.downloads.wake()
+    return "attached" if added else "ignored"
+
+
+def _is_uploaded(attachment: dict[str, Any]) -> bool:
+    """Return whether an attachment is a file, not a link."""
+    return attachment.get("isUpload") is True and is_id(attachment.get("id"))
+
+
+def _ref(card: str, item: dict[str, Any]) -> FileRef:
+    """Return the reference of a file; its address ends with the name that downloads need."""
+    file = unquote(urlsplit(string(item, "url")).path.rpartition("/")[2])
+    size = item.get("bytes")
+    name = string(item, "name") or file
+    return FileRef(
+        reference={"card": card, "attachment": string(item, "id"), "file": file[:300]},
+        name=name[:1000] or "file",
+        media_type=string(item, "mimeType")[:200] or None,
+        size=size if isinstance(size, int) and size >= 0 else None,
+    )

@@ -1,0 +1,314 @@
+"""Jobs from labels on cards: record the label, submit the job, swap in the queued label.
+
+Each step is recorded before the next begins and is idempotent, so any process can continue an
+unfinished episode.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.target import parse
+from draftsman.errors import (
+    Failure,
+    IdempotencyConflict,
+    NotFound,
+    Refused,
+    RejectedField,
+    UsageError,
+)
+from draftsman.jobs.job import TERMINAL, Source
+from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
+from draftsman.people.actor import Actor
+from draftsman.text import first_line
+from draftsman.trello.board import (
+    BoardConfig,
+    Episode,
+    EpisodeStage,
+    LabelRule,
+    LabelSighting,
+    card_subject_key,
+)
+from draftsman_bots.trello.ids import card_target
+from draftsman_bots.trello.requests import attachments, card_ticket, template_jobs
+from draftsman_bots.trello.transport.cards import parse_card, read_card
+
+if TYPE_CHECKING:
+    from trello import Card
+
+    from draftsman.jobs.requests.invocation import Invocation
+    from draftsman_bots.trello.context import BotContext
+
+GONE_STATUSES: Final = (404, 410)
+_log = logging.getLogger(__name__)
+Json = dict[str, Any]
+
+
+def board_actor(board: BoardConfig) -> Actor:
+    """Return the actor for an action without a known member.
+
+    Members of a watched board may submit jobs, and cancel them with the card.
+    """
+    return Actor(
+        Source.TRELLO,
+        f"board:{board.board_id}",
+        board.name,
+        roles=frozenset({"invoker", "operator"}),
+    )
+
+
+def is_on_board(board: BoardConfig, card: Card) -> bool:
+    """Return whether a card is open, on this board and not in an ignored list."""
+    return (
+        card.idBoard == board.board_id
+        and not card.closed
+        and card.idList not in board.ignored_list_ids
+    )
+
+
+async def fetch(context: BotContext, card: str) -> Card | None:
+    """Return a card, or None if it does not exist; raises Failure."""
+    try:
+        return await read_card(context.trello, card)
+    except Failure as error:
+        if error.http_status in GONE_STATUSES:
+            return None
+        raise
+
+
+async def check_card(context: BotContext, board: BoardConfig, card: str) -> list[Episode]:
+    """Compare a card's labels with the recorded labels; return new episodes. Raises Failure."""
+    began = await context.rt.boards.clock()
+    current = await fetch(context, card)
+    if current is None:
+        return []
+    here, at = set(current.idLabels), current.dateLastActivity
+    known = {label for _, label in await context.rt.boards.present_on([card])}
+    removed = [LabelSighting(card, label, at) for label in sorted(known - here)]
+    await context.rt.boards.end_episodes(removed, began)
+    if not is_on_board(board, current):
+        return []
+    new = [LabelSighting(card, label, at) for label in sorted((board.labels.keys() & here) - known)]
+    return await context.rt.boards.begin_episodes(board.board_id, new, began)
+
+
+async def process_episode(
+    context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None = None
+) -> None:
+    """Continue an episode; `by` is the person who added the label. Raises Failure.
+
+    The card is locked and the episode read again: the label may belong to the next episode now.
+    """
+    async with context.card_lock(episode.card):
+        for now in await context.rt.boards.due_on(episode.card):
+            if now.key == episode.key:
+                await _continue(context, board, now, by)
+
+
+async def _continue(
+    context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
+) -> None:
+    if episode.stage is EpisodeStage.PENDING and not await _submit_job(context, board, episode, by):
+        return
+    taken_off = await _change_labels(context, board, episode, _swap(context, board, episode))
+    if taken_off is None:
+        return
+    if taken_off and episode.stage is EpisodeStage.SUBMITTED:
+        await _notify_label_removed(context, board, episode)
+    await check_card(context, board, episode.card)  # the label may have been added again meanwhile
+
+
+async def _change_labels(
+    context: BotContext, board: BoardConfig, episode: Episode, change: Awaitable[bool]
+) -> bool | None:
+    """Return whether a label was removed, None if the bot may not; then the episode is done."""
+    try:
+        removed = await change
+    except Failure as error:
+        if error.http_status not in (401, 403) or error.retry_after is not None:
+            raise
+        text = f"board {board.name}: cannot swap labels: {error}"
+        context.health.problem(f"swap:{board.board_id}", text)
+        await context.rt.boards.settle(episode, EpisodeStage.DONE)
+        return None
+    context.health.clear(f"swap:{board.board_id}")
+    return removed
+
+
+async def cancel_removed_card(
+    context: BotContext, board: BoardConfig, card: str, member_name: str
+) -> None:
+    """Cancel the jobs of a card if it is still archived or deleted. Raises Failure."""
+    numbers = sorted({copy.job for copy in await context.rt.threads.trello(card)})
+    if not numbers:
+        return
+    current = await fetch(context, card)
+    if current is not None and not current.closed:
+        return
+    change = "deleted" if current is None else "archived"
+    reason = f"its card was {change}" + (f" by {member_name}" if member_name else "")
+    for number in numbers:
+        job = await context.rt.read_model.job(number)
+        if job.subject_key == card_subject_key(card) and job.status not in TERMINAL:
+            try:
+                await context.rt.job_control.cancel(number, board_actor(board), reason)
+            except Refused as error:
+                _log.info("D-%s: %s", number, error)
+
+
+async def _submit_job(
+    context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
+) -> bool:
+    """Submit the job of an episode; return whether the episode has a job."""
+    began = await context.rt.boards.clock()
+    card = await _fetch_full_card(context, episode)
+    if card is None or episode.label not in board.labels:
+        await context.rt.boards.settle(episode, EpisodeStage.DONE)
+        return False
+    current = parse_card(context.trello, episode.card, card)
+    if not is_on_board(board, current) or episode.label not in current.idLabels:
+        await context.rt.boards.end_episodes([LabelSighting(episode.card, episode.label)], began)
+        return False
+    try:
+        submitted = await _submit(context, board, episode, card, by)
+    except template_jobs.MissingParameters as error:
+        await template_jobs.ask_once(context, episode, card, error.comment)
+        await _change_labels(context, board, episode, _remove_label(context, episode))
+        return False
+    except (UsageError, NotFound) as error:
+        text = f"label {board.labels[episode.label].name!r} of board {board.name}: {error}"
+        context.health.problem(f"label:{episode.label}", text)
+        await context.rt.boards.settle(episode, EpisodeStage.DONE)
+        return False
+    if submitted is not None and submitted.outcome == "joined":
+        await _notify_joined(context, board, episode, submitted)
+    await context.rt.boards.settle(
+        episode, EpisodeStage.SUBMITTED, submitted.number if submitted else None
+    )
+    return True
+
+
+async def _fetch_full_card(context: BotContext, episode: Episode) -> Json | None:
+    try:
+        return await card_ticket.fetch_card(context.trello, episode.card)
+    except Failure as error:
+        if error.http_status in GONE_STATUSES:
+            return None
+        raise
+
+
+async def _submit(
+    context: BotContext, board: BoardConfig, episode: Episode, card: Json, by: Actor | None
+) -> SubmittedJob | None:
+    """Submit the job; return None if it exists already with an earlier version of the card."""
+    rule = board.labels[episode.label]
+    ticket = await card_ticket.ticket(context.trello, board.board_id, card)
+    if rule.template is not None:
+        request = await template_jobs.template_request(context, episode, rule.template, ticket)
+    else:
+        request = await _card_request(context, episode, rule, ticket)
+    files = attachments.file_refs(card, context.me.id)
+    request = request.model_copy(update={"attachments": files})
+    known = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
+    try:
+        submitted = await context.rt.submissions.submit(
+            request, by if by and known else board_actor(board)
+        )
+    except IdempotencyConflict:
+        return None
+    if files:
+        context.downloads.wake()
+    return submitted
+
+
+async def _card_request(
+    context: BotContext, episode: Episode, rule: LabelRule, ticket: Json
+) -> Invocation:
+    """Return the request to do what a card says."""
+    request = invocation(
+        key=episode.key,
+        subject_key=card_subject_key(episode.card),
+        mode=rule.mode,
+        agent=rule.agent,
+        source_type="trello_ticket",
+        external_event_id=episode.key,
+        title=first_line(ticket["title"], 500) or episode.card,
+        text=card_ticket.ticket_text(ticket) or episode.card,
+        url=ticket["url"] or None,
+        labels=tuple((label["id"], label["name"]) for label in ticket["labels"]),
+        payload={"ticket": ticket | {"label": episode.label}},
+        notify=(card_target(episode.card),),
+    )
+    if request.agent is None:
+        with suppress(RejectedField):  # the run fails, or its repository has an agent
+            agent = await context.rt.request_checks.agent(request)
+            request = request.model_copy(update={"agent": agent})
+    await context.rt.request_checks.check(request, origin=ChannelName.TRELLO)
+    return request
+
+
+async def _notify_joined(
+    context: BotContext, board: BoardConfig, episode: Episode, job: SubmittedJob
+) -> None:
+    """Reply that the card already has a live job."""
+    name = board.labels[episode.label].name or "the label"
+    text = (
+        f"{job.name} is still {job.status}. A card can have only one job at a time, so {name!r}"
+        " did not start another. The request was added to the job's history. To start a new job,"
+        f" wait until {job.name} finishes or cancel it, then add the label again."
+    )
+    at = parse(card_target(episode.card))
+    await context.rt.outbox.notice(job.number, f"joined:{episode.key}", text, at=at, names_job=True)
+
+
+async def _notify_label_removed(context: BotContext, board: BoardConfig, episode: Episode) -> None:
+    """Reply that a label was removed after its job finished.
+
+    The process that submitted the job stopped before the swap, and Trello does not show whether
+    the label was added again since.
+    """
+    if (
+        episode.job is None
+        or (job := await context.rt.read_model.job(episode.job)).status not in TERMINAL
+    ):
+        return
+    name = board.labels[episode.label].name if episode.label in board.labels else ""
+    text = (
+        f"{job.name} has finished, and {name or 'its label'!r} was removed from this card. To start"
+        " another job, add the label again."
+    )
+    at = parse(card_target(episode.card))
+    await context.rt.outbox.notice(job.number, f"late:{episode.key}", text, at=at, names_job=True)
+
+
+async def _swap(context: BotContext, board: BoardConfig, episode: Episode) -> bool:
+    """Replace the label with the queued label; return whether the label was on the card."""
+    trello = context.trello
+    if board.queued_label_id is not None:
+        card = trello.card(episode.card)
+        try:
+            await trello.write(card.add_label, trello.label(board.queued_label_id))
+        except Failure as error:
+            if error.http_status not in (
+                400,
+                *GONE_STATUSES,
+            ):  # already on the card, or the label was deleted
+                raise
+    return await _remove_label(context, episode)
+
+
+async def _remove_label(context: BotContext, episode: Episode) -> bool:
+    """Remove a label, which ends its episode; return whether it was on the card."""
+    trello, removed = context.trello, True
+    try:
+        await trello.write(trello.card(episode.card).remove_label, trello.label(episode.label))
+    except Failure as error:
+        if error.http_status not in (400, *GONE_STATUSES):  # already removed
+            raise
+        removed = False
+    await context.rt.boards.end_swapped_episode(episode)
+    return removed

@@ -1,0 +1,134 @@
+"""Requests of labels that are bound to a template, and the comment that asks for parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from draftsman.errors import InvalidParameters, UsageError
+from draftsman.jobs.requests.service.request_checks import AGENT_TYPE
+from draftsman.trello.board import card_subject_key
+from draftsman_bots.json_fields import mapping, objects, string
+from draftsman_bots.trello.deliveries import markdown
+from draftsman_bots.trello.ids import card_target
+from draftsman_bots.trello.requests import card_ticket
+from draftsman_bots.trello.requests.card_parameters import read_parameters
+
+if TYPE_CHECKING:
+    from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.schedules.template import TemplateDefinition
+    from draftsman.trello.board import Episode
+    from draftsman_bots.trello.context import BotContext
+
+MAX_ASKED: Final = 30
+"""Parameters that a comment names."""
+
+
+class MissingParameters(UsageError):
+    """The card lacks valid parameters of a template; `comment` asks for them."""
+
+    def __init__(self, message: str, comment: str) -> None:
+        super().__init__(message)
+        self.comment = comment
+
+
+async def template_request(
+    context: BotContext, episode: Episode, template_name: str, ticket: dict[str, Any]
+) -> Invocation:
+    """Return the request of a template for a card.
+
+    Raises MissingParameters; NotFound and UsageError if the template cannot be used.
+    """
+    templates = context.rt.templates
+    template = await templates.get(template_name)
+    definition = template.definition
+    if definition is None:
+        raise UsageError(f"template {template_name} was removed")
+    given = read_parameters(definition.properties, ticket)
+    values = definition.parsed(given.values)
+    fields: dict[str, Any] = {
+        "key": episode.key,
+        "external_event_id": episode.key,
+        "subject_key": card_subject_key(episode.card),
+        "source_type": "trello_ticket",
+    }
+    fields |= {"url": ticket["url"]} if ticket["url"] and not definition.url else {}
+    problems = dict(given.problems)
+    if not problems:
+        try:
+            request = await templates.request(template_name, values, fields=fields, chats=False)
+        except InvalidParameters as error:
+            problems = await templates.problems(template, values)
+            problems |= {name: "is required" for name in definition.required if name not in values}
+            if not problems:
+                raise UsageError(str(error)) from None
+    if problems:
+        raise _missing(template_name, definition, problems)
+    update: dict[str, Any] = {
+        "notify": tuple(dict.fromkeys((card_target(episode.card), *request.notify)))
+    }
+    if request.type == AGENT_TYPE:
+        content = ticket | {"label": episode.label}
+        update["payload"] = request.payload | {"ticket": content}
+        update["labels"] = tuple((label["id"], label["name"]) for label in ticket["labels"])
+    return request.model_copy(update=update)
+
+
+async def ask_once(
+    context: BotContext, episode: Episode, card: Mapping[str, Any], comment: str
+) -> None:
+    """Write the comment unless it is on the card, once for each episode. Raises Failure.
+
+    Of the comments of two processes at the same time, the first stays.
+    """
+    marker = str(uuid5(NAMESPACE_URL, f"draftsman:parameters:{episode.key}"))
+    if _comments(card, marker):
+        return
+    trello = context.trello
+    text = markdown.with_marker(comment, marker)
+    written = mapping(await trello.write(trello.card(episode.card).comment, text))
+    first, *others = _comments(await card_ticket.fetch_card(trello, episode.card), marker) or [""]
+    own = string(written, "id")
+    if own in others and own != first:
+        await trello.write(trello.card(episode.card).delete_comment, {"id": own})
+
+
+def _comments(card: Mapping[str, Any], marker: str) -> list[str]:
+    """Return the ids of the comments with a marker, oldest first."""
+    return [
+        string(action, "id")
+        for action in reversed(objects(card, "actions"))
+        if markdown.marker_of(string(action.get("data"), "text")) == marker
+    ]
+
+
+def _missing(
+    template: str, definition: TemplateDefinition, problems: Mapping[str, str]
+) -> MissingParameters:
+    names = ", ".join(problems)
+    text = f"template {template} lacks valid parameters: {names}"
+    return MissingParameters(text, missing_comment(template, definition, problems))
+
+
+def missing_comment(
+    template: str, definition: TemplateDefinition, problems: Mapping[str, str]
+) -> str:
+    """Return the comment that asks for the parameters of a template, each with its problem."""
+    lines = []
+    for name, problem in list(problems.items())[:MAX_ASKED]:
+        about = definition.properties.get(name, {}).get("description")
+        note = f" ({markdown.one_line(about, 200)})" if isinstance(about, str) else ""
+        lines.append(f"- {markdown.one_line(name, 200)}{note}: {markdown.one_line(problem, 300)}")
+    example = "\n".join(f"{name}: VALUE" for name in list(problems)[:MAX_ASKED])
+    return "\n".join(
+        [
+            f"No job was created: template {markdown.escape(template)} needs other parameters.",
+            "",
+            *lines,
+            "",
+            "Write these lines in the description of the card, then add the label again:",
+            "",
+            markdown.code(example),
+        ]
+    )

@@ -1,1 +1,0 @@
-"""Operations behind the listeners: jobs from labels, answers, boards and webhooks."""

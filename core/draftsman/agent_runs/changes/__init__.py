@@ -1,0 +1,1 @@
+"""Changes of a repository: patches, their differences and their review."""

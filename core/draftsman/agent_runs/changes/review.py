@@ -1,0 +1,83 @@
+"""Changes that people review with a question: all of them, and since the last approval. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from draftsman.agent_runs.changes.diff import diffstat
+from draftsman.questions.answer import Answer
+from draftsman.questions.question import Question, QuestionKind
+
+PERMISSION: Final = "permission:"
+"""Prefix of the keys of permission requests, which are allowed or denied."""
+ALLOWED: Final = ("allow once", "allow for this job")
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The patch of a question and, if one was approved before, the difference from that approval.
+
+    None: the job has no patch for this question.
+    """
+
+    patch: str | None
+    since: str | None = None
+    """Name of the last approved question."""
+    since_patch: str = ""
+    renewed: tuple[str, ...] = ()
+    """Other differences from that approval: `new base commit`, `new policy`."""
+
+    @property
+    def summary(self) -> str:
+        """The changes in a line: `3 files changed, +9 -1; since D-142/2: 1 file changed, +1 -0`."""
+        if self.patch is None:
+            return ""
+        if not self.patch:
+            return f"no changes; since {self.since}: reverted" if self.since_patch else ""
+        parts = [_counts(self.patch)]
+        if self.since is not None:
+            changed = _counts(self.since_patch) if self.since_patch else "no changes"
+            parts.append(f"since {self.since}: {', '.join((changed, *self.renewed))}")
+        return "; ".join(parts)
+
+
+def last_approved(
+    questions: Sequence[Question], ordinal: int, answers: Sequence[Answer] = ()
+) -> Question | None:
+    """Return the last approval or permission request before this question that was approved.
+
+    Answers to other questions, as for more budget, approve no changes. An approval that was
+    superseded since, because the work changed, is known by its votes in `answers`.
+    """
+    before = (item for item in reversed(questions) if item.ordinal < ordinal)
+    return next((item for item in before if _is_approved(item, answers)), None)
+
+
+def renewals(approved: Question, question: Question) -> tuple[str, ...]:
+    """Return what differs between the actions of two approvals besides the patch."""
+    before, now = approved.approved_action or {}, question.approved_action or {}
+    texts = (("on", "new base commit"), ("policy", "new policy"))
+    return tuple(text for key, text in texts if before.get(key) != now.get(key))
+
+
+def _is_approved(question: Question, answers: Sequence[Answer]) -> bool:
+    resolution = question.resolution or {}
+    outcome = resolution.get("outcome")
+    if question.kind is QuestionKind.APPROVAL:
+        votes = [
+            answer
+            for answer in answers
+            if answer.question == question.ordinal
+            and answer.accepted
+            and answer.payload.get("decision") == "approve"
+        ]
+        superseded = outcome == "superseded" and len(votes) >= question.quorum
+        return outcome == "approved" or superseded
+    allowed = outcome == "answered" and resolution.get("value") in ALLOWED
+    return allowed and question.key.startswith(PERMISSION)
+
+
+def _counts(patch: str) -> str:
+    return diffstat(patch).rpartition("\n")[2]

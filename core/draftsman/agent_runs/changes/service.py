@@ -1,0 +1,90 @@
+"""Changes that people review with a question of a job."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from draftsman.agent_runs.changes.interdiff import interdiff
+from draftsman.agent_runs.changes.review import Review, last_approved, renewals
+from draftsman.database.database import Connection, Database
+from draftsman.errors import CommandHint, Refused
+from draftsman.ids import question_name
+from draftsman.jobs.runs.store import checkpoints
+from draftsman.questions.question import POLICY_KEY, Question
+from draftsman.questions.store import questions
+
+
+class Reviews:
+    """Patches of questions, and what changed since an earlier question."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def of_question(self, question: Question, most: int | None = None) -> Review:
+        """Return the changes of a question, compared with the last approved question of its job.
+
+        Without them where a patch is larger than `most` MiB.
+        """
+        if question.patch_sha256 is None:
+            return Review(None)
+        async with self._db.connection() as conn:
+            asked = await questions.of_job(conn, question.job)
+            answers = await questions.answers(conn, question.job)
+            approved = last_approved(asked, question.ordinal, answers)
+            patch = await _patch(conn, question, most)
+            before = None if approved is None else await _patch(conn, approved, most)
+        if patch is None or before is None or approved is None:
+            return Review(patch)
+        since = await _difference(approved, question, before, patch)
+        return Review(patch, approved.name, since, renewals(approved, question))
+
+    async def between(self, question: Question, ordinal: int | None) -> tuple[str, str]:
+        """Return the patch since another question of the job, and the name of that question.
+
+        None: the last approved question. Raises Refused without a patch of either.
+        """
+        async with self._db.connection() as conn:
+            asked = await questions.of_job(conn, question.job)
+            if ordinal is None:
+                answers = await questions.answers(conn, question.job)
+                earlier = last_approved(asked, question.ordinal, answers)
+                if earlier is None:
+                    raise Refused(
+                        f"nothing was approved before {question.name}",
+                        hint=CommandHint("diff", question.name, lead="for all changes"),
+                    )
+            else:
+                named = [item for item in asked if item.ordinal == ordinal]
+                if not named:
+                    name = question_name(question.job, ordinal)
+                    raise Refused(f"there is no question {name}")
+                earlier = named[0]
+            patches = [await _patch(conn, item, None) for item in (earlier, question)]
+        for item, patch in zip((earlier, question), patches, strict=True):
+            if patch is None:
+                raise Refused(f"{item.name}: diff not available")
+        before, after = (patch or "" for patch in patches)
+        return await _difference(earlier, question, before, after), earlier.name
+
+
+async def _difference(earlier: Question, question: Question, before: str, after: str) -> str:
+    """Return the difference of the patches of two questions, whose base may have moved."""
+    bases = {
+        (item.action or {}).get("on")
+        for item in (earlier, question)
+        if item.key.startswith(POLICY_KEY)
+    }
+    same = len(bases) <= 1
+    return await asyncio.to_thread(partial(interdiff, before, after, same_base=same))
+
+
+async def _patch(conn: Connection, question: Question, most: int | None) -> str | None:
+    """Return the patch that was stored with a question; None without a patch, or a larger patch."""
+    if question.patch_sha256 is None:
+        return None
+    artifact = await checkpoints.find_patch(conn, question.job, question.run)
+    if artifact is None or (most is not None and artifact.size > most * 1024 * 1024):
+        return None
+    data = await checkpoints.content(conn, artifact.id)
+    return data.decode("utf-8", "surrogateescape")

@@ -1,0 +1,1 @@
+"""Clones of repositories: mirrors, workspaces and published branches."""

@@ -1,0 +1,151 @@
+"""Branches of a source as they are now: those of other jobs, and the base; and their merges."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from draftsman.agent_runs.clones.git import git, git_failure, git_status, git_version
+from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
+from draftsman.agent_runs.policies.conflicts import PREFIX, BranchConflict, job_of
+
+HEADS: Final = "refs/heads/"
+MERGE_TREE: Final = (2, 38)
+"""First version of git with `merge-tree --write-tree`."""
+MAX_BRANCHES: Final = 50
+"""Maximum number of branches that are compared, the newest jobs first."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBranches:
+    """The base branch and the branches of other jobs, with their commits."""
+
+    base: str | None
+    """The commit of the base branch; None if the base is a tag or a commit."""
+    others: dict[str, str] = field(default_factory=dict)
+
+
+async def source_branches(workspace: Workspace, base: str | None) -> SourceBranches:
+    """Return the branches of the source now; `base` is the base branch, None for its default."""
+    name = "HEAD" if base is None else f"{HEADS}{base.removeprefix(HEADS)}"
+    patterns = [f"{HEADS}{PREFIX}*", name]
+    tips = await workspace.source.tips(workspace.mirror, patterns)
+    jobs = {
+        ref.removeprefix(HEADS): commit
+        for ref, commit in tips.items()
+        if job_of(ref.removeprefix(HEADS)) and ref != f"{HEADS}{workspace.branch}"
+    }
+    newest = sorted(jobs, key=lambda branch: int(branch.rpartition("-")[2]), reverse=True)
+    return SourceBranches(tips.get(name), {name: jobs[name] for name in newest[:MAX_BRANCHES]})
+
+
+async def find_conflicts(
+    workspace: Workspace, snapshot: Snapshot, base: str | None
+) -> list[BranchConflict]:
+    """Return the branches of other jobs that conflict with the work, and the base if it does.
+
+    A branch is open if the source has it, and the base does not have its commit. Raises Failure.
+    """
+    branches = await source_branches(workspace, base)
+    moved = branches.base is not None and branches.base != snapshot.base_sha
+    if not branches.others and not moved:
+        return []
+    place = workspace.ref("open/")
+    specs = [f"+{HEADS}{branch}:{place}{branch}" for branch in branches.others]
+    specs += [_base_spec(workspace, base)] if branches.base else []
+    await workspace.source.fetch_refs(workspace.mirror, specs)
+    conflicts = []
+    for branch in branches.others:
+        ref = f"{place}{branch}"
+        if branches.base and await _is_ancestor(workspace.mirror, ref, workspace.ref("now")):
+            continue
+        if (paths := await _conflicting(workspace.mirror, snapshot.commit, ref)) is not None:
+            conflicts.append(BranchConflict(branch, await _subject(workspace.mirror, ref), paths))
+    if moved:
+        paths = await _conflicting(workspace.mirror, snapshot.commit, workspace.ref("now"))
+        if paths is not None:
+            name = (base or "the default branch").removeprefix(HEADS)
+            conflicts.append(BranchConflict(name, "the base, which has moved", paths))
+    return conflicts
+
+
+async def onto_current_base(
+    workspace: Workspace, snapshot: Snapshot, base: str | None, message: str
+) -> tuple[Workspace, Snapshot]:
+    """Merge the base branch as it is now into the work, which is then a commit on top of it.
+
+    Unchanged if the base has not moved forward, or if they conflict. Raises Failure.
+    """
+    tip = (await source_branches(workspace, base)).base
+    if tip is None or tip == snapshot.base_sha:
+        return workspace, snapshot
+    mirror = workspace.mirror
+    await workspace.source.fetch_refs(mirror, [_base_spec(workspace, base)])
+    now = (await git("rev-parse", "--verify", workspace.ref("now"), cwd=mirror)).decode().strip()
+    if not await _is_ancestor(mirror, snapshot.base_sha, now):
+        return workspace, snapshot
+    tree, paths = await _merge(mirror, now, snapshot.commit)
+    if paths is not None:
+        return workspace, snapshot
+    moved = replace(workspace, base_sha=now)
+    return moved, await moved.commit(tree, message, snapshot.skipped)
+
+
+async def conflicting_merge(mirror: Path, ours: str, theirs: str) -> str | None:
+    """Return the tree of a merge with conflict markers; None if there are no conflicts."""
+    if await _is_ancestor(mirror, theirs, ours):
+        return None
+    tree, paths = await _merge(mirror, ours, theirs)
+    return None if paths is None else tree
+
+
+async def first_file(mirror: Path, commit: str, paths: Sequence[str], most: int) -> bytes:
+    """Return the first of these files that a commit has.
+
+    Empty without any, and for a file of more than `most` bytes.
+    """
+    for path in paths:
+        listed = ("ls-tree", "--full-tree", "--long", "-z", commit, "--", path)
+        fields = (await git(*listed, cwd=mirror)).partition(b"\t")[0].split()
+        if len(fields) == 4 and fields[1] == b"blob":
+            if int(fields[3]) > most:
+                return b""
+            return await git("cat-file", "blob", fields[2].decode(), cwd=mirror)
+    return b""
+
+
+def _base_spec(workspace: Workspace, base: str | None) -> str:
+    name = "HEAD" if base is None else f"{HEADS}{base.removeprefix(HEADS)}"
+    return f"+{name}:{workspace.ref('now')}"
+
+
+async def _conflicting(mirror: Path, ours: str, theirs: str) -> tuple[str, ...] | None:
+    """Return the files in which two commits conflict; None if they can be merged."""
+    return (await _merge(mirror, ours, theirs))[1]
+
+
+async def _merge(mirror: Path, ours: str, theirs: str) -> tuple[str, tuple[str, ...] | None]:
+    """Return the tree of a merge, and its conflicting files; None without a conflict."""
+    if await git_version() < MERGE_TREE:
+        raise git_failure("merges need git 2.38 or later on the worker; install it", "git_version")
+    code, output = await git_status(
+        *("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs),
+        cwd=mirror,
+        most=1,
+    )
+    tree, *paths = os.fsdecode(output).split("\0")
+    return tree, None if code == 0 else tuple(dict.fromkeys(filter(None, paths)))
+
+
+async def _is_ancestor(mirror: Path, older: str, newer: str) -> bool:
+    code, _ = await git_status("merge-base", "--is-ancestor", older, newer, cwd=mirror, most=1)
+    return code == 0
+
+
+async def _subject(mirror: Path, commit: str) -> str:
+    """Return the first line of the message of a commit: the title of its job."""
+    output = await git("show", "--no-patch", "--format=%s", commit, cwd=mirror)
+    return output.decode(errors="replace").strip()[:200]

@@ -1,0 +1,398 @@
+"""Workspaces: the clone of each run, and snapshots of its files.
+
+An agent may write anything into its clone: configuration, hooks, filters, other repositories. So
+the worker's git never reads the clone's own repository: the worker has a *mirror* for each source,
+and reads the clone as a plain folder of files, with the mirror as the repository and an index that
+the agent cannot access.
+
+    DATA/mirrors/<digest of the source>.git
+    DATA/runs/D-142.3-<suffix of the job's id>/{repo,home,index}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Self
+
+from draftsman.agent_runs.clones import home_files
+from draftsman.agent_runs.clones.artifact import read_artifact
+from draftsman.agent_runs.clones.git import COMMITTER, git, git_failure
+from draftsman.agent_runs.clones.mirror import commit_time, fetch_base, open_mirror
+from draftsman.agent_runs.clones.mixed_commit import mixed_commit
+from draftsman.agent_runs.clones.relative_paths import replace_root
+from draftsman.agent_runs.clones.source import Login, RepoSource
+from draftsman.agent_runs.clones.tree_removal import remove_tree
+from draftsman.errors import Failure
+from draftsman.ids import job_name, run_name
+from draftsman.sandbox.run_sandbox import change_owner, open_run_sandbox
+from draftsman.sandbox.sandbox_plan import RunSandbox
+from draftsman.settings import HttpSettings, SandboxSettings
+
+GITLINK: Final = b"160000"
+CLONE_CONFIG: Final = "[user]\n\tname = {NAME}\n\temail = {EMAIL}\n[gc]\n\tauto = 0\n"
+SHORTSTAT: Final = re.compile(r"(\d+) (file|insertion|deletion)")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The work in progress as a commit on top of its base, in the mirror.
+
+    `skipped` are repositories inside the tree: submodules of the base, which stay unchanged, and
+    clones that the agent created, which are not part of the work.
+    """
+
+    commit: str
+    tree: str
+    base_sha: str
+    files_changed: int
+    insertions: int
+    deletions: int
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The clone of a run. Create it with `prepare`; `remove` it at the end."""
+
+    folder: Path
+    mirror: Path
+    source: RepoSource
+    job: int
+    run: int
+    tag: str
+    base_sha: str
+    date: str
+    sandbox: RunSandbox | None = None
+    """The sandbox of its programs; None before `with_sandbox`."""
+    own_branch: str | None = None
+    """The branch of the work; None: `draftsman/D-<job>`."""
+    parents: tuple[str, ...] = ()
+    """The parents of its commits, of which the first is the head of the branch; else the base."""
+
+    @classmethod
+    async def prepare(
+        cls,
+        data_dir: Path,
+        source: str,
+        *,
+        job: int,
+        run: int,
+        tag: str = "",
+        base: str | None = None,
+        bundle: bytes | None = None,
+        restored: bool = True,
+        created_at: datetime | None = None,
+        http: HttpSettings | None = None,
+        login: Login | None = None,
+        branch: str | None = None,
+        parents: tuple[str, ...] = (),
+        work: str | None = None,
+    ) -> Self:
+        """Create the clone on branch `draftsman/D-<job>`, or on another `branch`.
+
+        `tag` distinguishes jobs with the same number in several databases. `base` is a ref or a
+        full commit id (None: the source's HEAD). A `bundle` of an earlier run's work is applied,
+        uncommitted, and its files of the home are written; without `restored`, only by
+        `restore`. A commit `work` of the mirror replaces its work. `parents` are those of the
+        commits of the work. The commits of all runs of the job
+        have the date `created_at` (None: the date of the base), so that the same work gets the
+        same commit id. `http` is the egress policy for a URL (None: public addresses), `login`
+        gives its token. Raises Failure with origin `git`.
+        """
+        repo_source = RepoSource.of(source, http, login)
+        mirror = await open_mirror(data_dir, repo_source)
+        name = f"{run_name(job, run)}-{tag}" if tag else run_name(job, run)
+        ref = f"refs/draftsman/{name}"
+        base_sha = await fetch_base(repo_source, mirror, base, f"{ref}/base")
+        date_time = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
+        folder = data_dir / "runs" / name
+        date = f"{int(date_time.timestamp())} +0000"
+        self = cls(
+            folder, mirror, repo_source, job, run, tag, base_sha, date, None, branch, parents
+        )
+        try:
+            await asyncio.to_thread(_create_folders, folder)
+            unpacked = await self._unpack(bundle) if bundle else None
+            if work is not None:
+                await git("update-ref", self.ref("work"), work, cwd=mirror)
+            work = work or unpacked or base_sha
+            await self._clone(work if restored else base_sha)
+            if restored and bundle:
+                await self._restore_home()
+        except BaseException:
+            with contextlib.suppress(Failure, OSError):
+                await asyncio.shield(self.remove())
+            raise
+        return self
+
+    async def with_sandbox(self, settings: SandboxSettings) -> Self:
+        """Return the workspace with a sandbox; as root, this changes the owner of the clone.
+
+        Raises Failure `no_sandbox` or `no_uid`.
+        """
+        return replace(
+            self, sandbox=await open_run_sandbox(settings, repo=self.path, home=self.home)
+        )
+
+    @property
+    def path(self) -> Path:
+        """The clone's working tree."""
+        return self.folder / "repo"
+
+    @property
+    def home(self) -> Path:
+        """The agent's home folder."""
+        return self.folder / "home"
+
+    def relative(self, value: Any) -> Any:
+        """Return the JSON value with paths of this run made relative to the clone, or to `~`."""
+        to_sandbox_path = self.sandbox.sandbox_path if self.sandbox else str
+        for folder, prefix in ((self.path, ""), (self.home, "~/")):
+            roots = {str(folder), str(folder.resolve()), to_sandbox_path(folder.resolve())}
+            alternatives = "|".join(sorted(map(re.escape, roots), key=len, reverse=True))
+            value = replace_root(
+                value, re.compile(rf"(?<![\w.~/-])(?:{alternatives})(/|(?![\w.-]))"), prefix
+            )
+        return value
+
+    @property
+    def sandbox_path(self) -> str:
+        """The clone's path inside the sandbox."""
+        return self.sandbox.sandbox_path(self.path.resolve()) if self.sandbox else str(self.path)
+
+    @property
+    def branch(self) -> str:
+        """The branch of the job's work."""
+        return self.own_branch or f"draftsman/{job_name(self.job)}"
+
+    async def snapshot(self, message: str) -> Snapshot:
+        """Commit the current tree in the mirror; `files_changed` is 0 for an unchanged tree.
+
+        Ignored files are left out. Raises Failure, `workspace_gone` among others.
+        """
+        if self.path.is_symlink() or not self.path.is_dir():
+            raise git_failure("the agent deleted its workspace", "workspace_gone")
+        skipped = await self._nested_repositories()
+        excluded = [b":(exclude,top,literal)" + name for name in skipped]
+        paths = b"".join(path + b"\0" for path in (b":(top)", *excluded))
+        await self._run_git(
+            "add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths
+        )
+        tree = (await self._run_git("write-tree")).decode().strip()
+        return await self.commit(tree, message, tuple(os.fsdecode(name) for name in skipped))
+
+    async def commit(self, tree: str, message: str, skipped: tuple[str, ...] = ()) -> Snapshot:
+        """Return a tree of the mirror as the work, on top of the base."""
+        commit = await self._commit(tree, message)
+        await git("update-ref", self.ref("work"), commit, cwd=self.mirror)
+        counts = await self._count(commit)
+        return Snapshot(commit, tree, self.base_sha, *counts, skipped=skipped)
+
+    async def store_home(self, paths: Sequence[str]) -> None:
+        """Store files of the home, for the next `bundle`; raises Failure `home_files`."""
+        archive = await asyncio.to_thread(home_files.pack, self.home, paths)
+        blob = await git("hash-object", "-w", "--stdin", cwd=self.mirror, stdin=archive)
+        await git("update-ref", self.ref("home"), blob.decode().strip(), cwd=self.mirror)
+
+    async def bundle(self, snapshot: Snapshot) -> bytes | None:
+        """Return the work and the stored files of the home as a git bundle, for `prepare`.
+
+        The work is on top of the base. None without changes and files.
+        """
+        await git("update-ref", self.ref("work"), snapshot.commit, cwd=self.mirror)
+        objects = [self.ref("work")] if snapshot.files_changed else []
+        objects += [self.ref("home")] if await self._resolve("home") else []
+        if not objects:
+            return None
+        objects += [f"^{snapshot.base_sha}"] if snapshot.files_changed else []
+        return await git("bundle", "create", "--quiet", "-", *objects, cwd=self.mirror)
+
+    async def check_out(self, commit: str) -> None:
+        """Replace the tracked files by those of a commit of the mirror; other files stay."""
+        await self._run_git("read-tree", "--reset", "-u", commit)
+        if self.sandbox is not None and self.sandbox.uid is not None:
+            await asyncio.to_thread(change_owner, self.path, self.sandbox.uid)
+
+    async def restore(self) -> None:
+        """Apply the work of the bundle, uncommitted, and write its files of the home.
+
+        They replace files that commands made meanwhile.
+        """
+        if (work := await self._resolve("work")) is not None:
+            await self.check_out(work)
+            await self._run_git("read-tree", "--reset", self.base_sha)
+        await self._restore_home()
+        if self.sandbox is not None and self.sandbox.uid is not None:
+            await asyncio.to_thread(change_owner, self.home, self.sandbox.uid)
+
+    async def mixed(self, commit: str, other: str, paths: Sequence[str]) -> str:
+        """Return a commit in the mirror: the files of `commit`, but these paths of `other`."""
+        return await mixed_commit(self.mirror, commit, other, paths)
+
+    async def diff(self, snapshot: Snapshot) -> bytes:
+        """Return the work as a patch for `git apply`, binary files included."""
+        return await self.patch(snapshot.commit)
+
+    async def patch(self, commit: str) -> bytes:
+        """Return the changes of a commit of the work, as a patch for `git apply`."""
+        return await self._diff(commit, "--binary", "--full-index")
+
+    async def text_patch(self, snapshot: Snapshot) -> bytes:
+        """Return the work as a patch that has the lines of binary files."""
+        return await self._diff(snapshot.commit, "--text")
+
+    async def changed_paths(self, snapshot: Snapshot) -> list[str]:
+        """Return the files that the work changes; a renamed file counts with both names."""
+        names = await self._diff(snapshot.commit, "--name-only", "-z", "--no-renames")
+        return [os.fsdecode(name) for name in names.split(b"\0") if name]
+
+    async def changes(self, snapshot: Snapshot) -> dict[str, str]:
+        """Return the files that the work changes, each with `A`, `M`, `T` or `D`."""
+        output = await self._diff(snapshot.commit, "--name-status", "-z", "--no-renames")
+        words = [os.fsdecode(word) for word in output.split(b"\0") if word]
+        return dict(zip(words[1::2], words[::2], strict=True))
+
+    async def has_file(self, commit: str, path: str) -> bool:
+        """Return whether a commit of the mirror has a file."""
+        names = await git("ls-tree", "--full-tree", commit, "--", path, cwd=self.mirror)
+        return bool(names)
+
+    async def binaries(self, snapshot: Snapshot) -> list[str]:
+        """Return the binary files that the work adds or changes."""
+        output = await self._diff(
+            snapshot.commit, "--numstat", "-z", "--no-renames", "--diff-filter=AMT"
+        )
+        rows = [row.split(b"\t", 2) for row in output.split(b"\0") if row]
+        return [os.fsdecode(row[2]) for row in rows if row[0] == b"-"]
+
+    async def bundle_commit(self) -> str | None:
+        """Return the commit of the bundle that was passed to `prepare`; None without changes."""
+        return await self._resolve("work")
+
+    async def diffstat(self, snapshot: Snapshot) -> str:
+        """Return the output of `git diff --stat` for the work."""
+        return (await self._diff(snapshot.commit, "--stat=80")).decode(errors="replace")
+
+    async def publish(self, snapshot: Snapshot, expected_sha: str | None = None) -> None:
+        """Push the snapshot to the job's branch in the source.
+
+        `expected_sha` is the required commit of the branch (None: it must not exist); nothing
+        happens if the branch is at the snapshot already. Raises Failure `branch_moved`,
+        `branch_checked_out`, …
+        """
+        await self.source.push(self.mirror, snapshot.commit, self.branch, expected_sha)
+
+    async def read_artifact(self, path: str) -> bytes:
+        """Return a file of the workspace or the agent's home; relative paths are in the workspace.
+
+        Raises Failure `artifact` for another path, and a file that is not regular or over 25 MB.
+        """
+        host_path = self.sandbox.host_path(path) if self.sandbox else path
+        return await asyncio.to_thread(read_artifact, (self.path, self.home), host_path)
+
+    async def remove(self) -> None:
+        """Delete the clone and its refs in the mirror; a published branch stays."""
+        try:
+            await asyncio.to_thread(remove_tree, self.folder)
+        finally:
+            if self.sandbox is not None:
+                self.sandbox.close()
+        refs = await git("for-each-ref", "--format=delete %(refname)", self.ref(), cwd=self.mirror)
+        await git("update-ref", "--stdin", cwd=self.mirror, stdin=refs)
+        await git("-c", "gc.auto=6700", "gc", "--auto", "--quiet", cwd=self.mirror)
+
+    def ref(self, name: str = "") -> str:
+        """Return the name of a ref of this run in the mirror, which `remove` deletes."""
+        return f"refs/draftsman/{self.folder.name}/{name}"
+
+    async def _run_git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """Run git on the agent's files with the mirror as repository and a private index."""
+        index = self.folder / "index"
+        env = {"GIT_DIR": self.mirror, "GIT_WORK_TREE": self.path, "GIT_INDEX_FILE": index}
+        names = {name: str(path) for name, path in env.items()}
+        return await git(*arguments, cwd=self.path, env=names, stdin=stdin)
+
+    async def _nested_repositories(self) -> list[bytes]:
+        """Return nested repositories, whose configuration git would read."""
+        staged = (await self._run_git("ls-files", "--stage", "-z")).split(b"\0")
+        links = [entry.partition(b"\t")[2] for entry in staged if entry.startswith(GITLINK)]
+        untracked = await self._run_git("ls-files", "--others", "--exclude-standard", "-z")
+        clones = [name.rstrip(b"/") for name in untracked.split(b"\0") if name.endswith(b"/")]
+        return sorted({*links, *clones})
+
+    async def _commit(self, tree: str, message: str) -> str:
+        dates = {"GIT_AUTHOR_DATE": self.date, "GIT_COMMITTER_DATE": self.date}
+        text = message.replace("\0", " ").encode(errors="replace")
+        parents = [part for commit in self.parents or (self.base_sha,) for part in ("-p", commit)]
+        command = ("commit-tree", tree, *parents, "-F", "-")
+        return (await git(*command, cwd=self.mirror, env=dates, stdin=text)).decode().strip()
+
+    async def _count(self, commit: str) -> tuple[int, int, int]:
+        output = await git("diff", "--shortstat", self.base_sha, commit, cwd=self.mirror)
+        counts = {noun: int(number) for number, noun in SHORTSTAT.findall(output.decode())}
+        return counts.get("file", 0), counts.get("insertion", 0), counts.get("deletion", 0)
+
+    async def _diff(self, commit: str, *options: str) -> bytes:
+        arguments = ("--no-ext-diff", "--no-textconv", "--no-color", *options)
+        return await git("diff", *arguments, self.base_sha, commit, cwd=self.mirror)
+
+    async def _unpack(self, bundle: bytes) -> str | None:
+        """Store the objects of a bundle; return the commit of the work, if it has any."""
+        file = self.folder / "bundle"
+        await asyncio.to_thread(file.write_bytes, bundle)
+        heads = (await git("bundle", "unbundle", str(file), cwd=self.mirror)).decode().split()
+        file.unlink()
+        objects = {
+            "home" if ref.endswith("/home") else "work": sha
+            for sha, ref in zip(heads[::2], heads[1::2], strict=True)
+        }
+        for name, sha in objects.items():
+            await git("update-ref", self.ref(name), sha, cwd=self.mirror)
+        return objects.get("work")
+
+    async def _restore_home(self) -> None:
+        """Write the files of the bundle, before the agent starts."""
+        if (blob := await self._resolve("home")) is not None:
+            archive = await git("cat-file", "blob", blob, cwd=self.mirror)
+            await asyncio.to_thread(home_files.unpack, archive, self.home)
+
+    async def _resolve(self, name: str) -> str | None:
+        """Return the object of a ref of the run; None if it does not exist."""
+        refs = await git("for-each-ref", "--format=%(objectname)", self.ref(name), cwd=self.mirror)
+        return refs.decode().strip() or None
+
+    async def _clone(self, work: str) -> None:
+        """Create the clone, before the agent has access to it."""
+        repo = str(self.path)
+        await git("init", "--quiet", "--template=", f"-b{self.branch}", repo, cwd=self.folder)
+        config = self.path / ".git" / "config"
+        config.write_text(config.read_text() + CLONE_CONFIG.format_map(COMMITTER))
+        refs = [f"+{self.ref('base')}:refs/heads/{self.branch}"]
+        refs += [self.ref("work")] if work != self.base_sha else []
+        flags = ("--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow", "-u")
+        await git("fetch", *flags, str(self.mirror), *refs, cwd=self.path)
+        await git("read-tree", "--reset", "-u", work, cwd=self.path)
+        if work != self.base_sha:
+            await git("reset", "--quiet", "--mixed", cwd=self.path)
+        shutil.copy2(self.path / ".git" / "index", self.folder / "index")
+
+
+def _create_folders(folder: Path) -> None:
+    remove_tree(folder)
+    make_private(folder)
+    (folder / "home").mkdir(mode=0o700)
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder and its parent, both with access for this user only."""
+    for path in (folder.parent, folder):
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.chmod(0o700)

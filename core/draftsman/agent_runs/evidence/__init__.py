@@ -1,0 +1,1 @@
+"""Evidence: coverage, findings of tests and the signed statement of published work."""

@@ -1,0 +1,1 @@
+"""Model Context Protocol: the tools that a run offers to its agent."""

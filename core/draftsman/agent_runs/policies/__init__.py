@@ -1,0 +1,1 @@
+"""Policies of repositories: which changes are denied, and which need an approval."""

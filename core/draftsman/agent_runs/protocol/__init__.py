@@ -1,0 +1,1 @@
+"""The protocol of agents: JSON lines, a class for each message."""

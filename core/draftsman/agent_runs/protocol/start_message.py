@@ -1,0 +1,157 @@
+"""The first message to an agent."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.iteration import Iteration
+from draftsman.agent_runs.protocol.protocol import (
+    AnswerBody,
+    AttachmentBody,
+    FailedValidator,
+    MessageBody,
+    ParentBody,
+    Profile,
+    RequestBody,
+    StartMessage,
+    StepState,
+)
+from draftsman.agent_runs.repository import JobRepository
+from draftsman.handlers.worker_run import WorkerRun
+from draftsman.jobs.job import Status
+from draftsman.jobs.reserved_names import KEYS
+from draftsman.log import redact
+from draftsman.repos.repo_profile import effective_profile
+from draftsman.settings import AgentSettings
+from draftsman.settings.network import as_json
+from draftsman.workflows.dependencies import Parent
+
+MAX_PARENTS: Final = 1000
+"""Maximum number of parents in the message."""
+PARENTS_LIMIT: Final = 1024 * 1024
+"""Maximum size of the results and errors of all parents, in characters of JSON."""
+
+
+async def build_start_message(
+    run: WorkerRun,
+    workspace: Workspace,
+    repository: JobRepository,
+    checkpoint: dict[str, Any] | None,
+    iteration: Iteration,
+    deadline: datetime,
+    *,
+    messages: Sequence[MessageBody],
+    attachments: Sequence[AttachmentBody],
+    network: bool | tuple[str, ...],
+) -> StartMessage:
+    """Return the message with the state of earlier runs and iterations.
+
+    `messages` and `attachments` are those of people, `network` is that of the agent, without
+    groups.
+    """
+    answers = {
+        key: AnswerBody(
+            outcome=answer.outcome,
+            value=getattr(answer, "value", None),
+            text=getattr(answer, "text", None),
+            by=getattr(answer, "by", ()),
+            at=getattr(answer, "at", None),
+            reason=getattr(answer, "reason", None),
+            question=question,
+        )
+        for key, (question, answer) in (await run.answered_questions()).items()
+        if not key.startswith(KEYS)
+    }
+    steps = {
+        key: StepState.model_validate(
+            {"state": step.status, "invocation_id": step.invocation_id, "result": step.result}
+        )
+        for key, step in (await run.steps()).items()
+    }
+    repo_profile = repository.saved.profile if repository.saved else None
+    repo = repository.location.repo
+    profile = Profile.of(
+        effective_profile(repo_profile, run.settings.profile_of(repo.host, repo.full_name)[1]),
+        sys.executable if workspace.sandbox is None else workspace.sandbox.sandbox.python,
+    )
+    skills = (*run.job.requested_skills, *(repo_profile.default_skills if repo_profile else ()))
+    extra = {
+        "path": repo_profile.path if repo_profile else "",
+        "skills": tuple(dict.fromkeys(skills)),
+    }
+    profile = profile.model_copy(update=extra)
+    return StartMessage(
+        job=run.job.name,
+        run=run.job.run,
+        repo=repository.source,
+        workspace=workspace.sandbox_path,
+        branch=workspace.branch,
+        base_sha=workspace.base_sha,
+        checkpoint=(checkpoint or {}).get("agent"),
+        steps=steps,
+        answers=answers,
+        mode=run.job.mode.value,
+        parents=parent_bodies(await run.wait(run.services.workflows.parents, run.job.number)),
+        request=RequestBody(title=run.job.ticket_title, text=run.job.ticket_text),
+        attachments=tuple(attachments),
+        profile=profile,
+        deadline=deadline,
+        iteration=iteration.number,
+        messages=tuple(messages),
+        failed=tuple(FailedValidator.model_validate(item) for item in iteration.failed),
+        limits=repo_profile.limits | {"network": as_json(network)} if repo_profile else {},
+    )
+
+
+def parent_bodies(parents: Sequence[Parent]) -> tuple[ParentBody, ...]:
+    """Return the parents with their results, as far as those are within the limit."""
+    left, bodies = PARENTS_LIMIT, []
+    for parent in parents[:MAX_PARENTS]:
+        result = parent.result if parent.status is Status.COMPLETED else None
+        size = len(json.dumps(result)) + len(parent.error or "")
+        fits = size <= left
+        left -= size if fits else 0
+        bodies.append(
+            ParentBody(
+                job=parent.name,
+                status=str(parent.status),
+                type=parent.type,
+                title=parent.title,
+                result=result if fits else None,
+                error=parent.error if fits else None,
+                truncated=not fits,
+            )
+        )
+    return tuple(bodies)
+
+
+def run_parameters(
+    name: str,
+    agent: AgentSettings,
+    workspace: Workspace,
+    repository: JobRepository,
+    start: StartMessage,
+) -> dict[str, Any]:
+    """Return what the run resolved: its agent, repository, limits and sandbox.
+
+    The request of the job, which never changes, is not repeated.
+    """
+    params = {
+        "agent": name,
+        "version": agent.version,
+        "command": [redact(word) for word in agent.command],
+        "repo": repository.source,
+        "ref": repository.ref,
+        "base_sha": start.base_sha,
+        "mode": start.mode,
+        "limits": start.limits,
+        "skills": list(start.profile.skills),
+        "deadline": None if start.deadline is None else start.deadline.isoformat(),
+        "sandbox": None if workspace.sandbox is None else workspace.sandbox.as_event(agent.network),
+    }
+    return {key: value for key, value in params.items() if value is not None}

@@ -1,0 +1,239 @@
+"""`run_agent`: run of an agent in a clone of the job's repository.
+
+    repository -> mirror -> clone -> agent (JSON lines) -> snapshot -> validation in a fresh clone
+                              ^                                            |
+                              +------ required validators failed ----------+-> branch, patch, result
+
+All state is in PostgreSQL, so that any host can resume the job: each checkpoint of the agent is
+stored with a bundle of the work in progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from draftsman.agent_runs.agent_choice import AGENT_SETTING, choose_agent
+from draftsman.agent_runs.changed_code_owners import owners_of_changes
+from draftsman.agent_runs.clones.clone_cleanup import clone_tag
+from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.completion import WorkCompletion
+from draftsman.agent_runs.follow_up import left_to_people, work_of_branch
+from draftsman.agent_runs.iteration import Iteration
+from draftsman.agent_runs.job_budget import apply_answer
+from draftsman.agent_runs.protocol.agent_messages import ResultMessage
+from draftsman.agent_runs.protocol.codec import encode
+from draftsman.agent_runs.protocol.protocol import StartMessage
+from draftsman.agent_runs.protocol.start_message import build_start_message, run_parameters
+from draftsman.agent_runs.repository import JobRepository, resolve_repository
+from draftsman.agent_runs.session.agent_gateway import open_gateway
+from draftsman.agent_runs.session.agent_session import AgentSession
+from draftsman.agent_runs.session.run_socket import serve_run_socket, socket_folder
+from draftsman.agent_runs.session.saved_work import SavedWork
+from draftsman.agent_runs.session.usage_meter import UsageMeter
+from draftsman.agent_runs.validation.fresh_clone import run_setup, setup_has_more_access
+from draftsman.costs.budgets import own_budget
+from draftsman.errors import Failure
+from draftsman.forges.api.connection import git_login_of
+from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.job_attachments import write_attachments
+from draftsman.handlers.worker_run import WorkerRun
+from draftsman.jobs.reserved_names import Owner
+from draftsman.jobs.runs.outcome import Outcome, Parked
+from draftsman.sandbox.network_proxy.access import open_network_proxy
+from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.settings import AgentSettings
+from draftsman.version import installed
+
+BASE: Final = "agent:base"
+"""Step that pins the base commit."""
+
+
+async def run_agent(ctx: RunContext) -> Outcome:
+    """Run the job's agent; park for its questions, resume from its latest checkpoint."""
+    run, usage = worker_run(ctx), dict[str, Any]()
+    await apply_answer(run)
+    deadline = datetime.now(UTC) + timedelta(seconds=run.deadline)
+    while (outcome := await _run_iteration(run, usage, deadline)) is None:
+        pass
+    return outcome
+
+
+async def _run_iteration(
+    run: WorkerRun, usage: dict[str, Any], deadline: datetime
+) -> Outcome | None:
+    """Run the agent once; None if its work has to be improved.
+
+    `usage` is that of the run so far.
+    """
+    checkpoint, bundle = await run.saved_work()
+    repository = await resolve_repository(run, (checkpoint or {}).get("repo"))
+    agent_name, agent = choose_agent(run, repository)
+    if run.job.agent is None:
+        await run.assign_agent(agent_name)
+    steps = await run.steps(Owner.WORKER)
+    pinned = steps[BASE].result if BASE in steps else None
+    iteration = Iteration.latest(steps)
+    # else the agent could give the setup commands code to run with a network that it does not have
+    on_base = iteration.result is None and setup_has_more_access(
+        run, repository.saved, agent.network
+    )
+    followed = await run.wait(run.services.workflows.followed_pull, run.job.number)
+    if (done := await left_to_people(run, repository, followed)) is not None:
+        return done
+    branch, base = await work_of_branch(run, repository, checkpoint, followed)
+    workspace = await Workspace.prepare(
+        run.settings.data_dir,
+        repository.source,
+        job=run.job.number,
+        run=run.job.run,
+        tag=clone_tag(run.job.id),
+        base=base or (checkpoint or {}).get("base_sha") or pinned or repository.ref,
+        bundle=bundle,
+        **branch,
+        restored=not on_base,
+        created_at=run.job.created_at,
+        http=run.settings.http,
+        login=git_login_of(run.settings, repository.source),
+    )
+    try:
+        workspace = await workspace.with_sandbox(run.settings.sandbox)
+        if pinned is None:
+            await run.step(BASE, lambda _: workspace.base_sha, owner=Owner.WORKER)
+            await run.event("repo_resolved", repository.as_event(workspace.base_sha), Owner.WORKER)
+        assert workspace.sandbox is not None  # noqa: S101 - see above
+        await run.event("sandbox_applied", workspace.sandbox.as_event(agent.network), Owner.WORKER)
+        checkpoint_commit = await workspace.bundle_commit() if bundle else None
+        work = SavedWork(
+            run,
+            workspace,
+            repository.pinned,
+            checkpoint_commit,
+            (checkpoint or {}).get("agent"),
+        )
+        run.code_owners = partial(owners_of_changes, run, workspace, work.patch)
+        metered = agent.gateway is not None
+        meter = UsageMeter(run, usage, _own_budget(repository), metered=metered)
+        session = AgentSession(run, workspace, work, meter)
+        if iteration.result is not None:
+            session.result = ResultMessage.model_validate(iteration.result)
+        elif not await session.is_budget_used():
+            await run_setup(run, workspace, repository.saved)
+            if on_base:
+                await workspace.restore()
+            start = await build_start_message(
+                *(run, workspace, repository, checkpoint, iteration, deadline),
+                messages=await session.messages.for_start(),
+                attachments=await write_attachments(run, workspace),
+                network=agent.network,
+            )
+            params = run_parameters(agent_name, agent, workspace, repository, start)
+            await run.describe(params)
+            session.grace.on_continue = partial(run.describe, params)
+            begun = {"iteration": iteration.number, "runner": f"draftsman {installed()}"}
+            begun |= {name: params[name] for name in ("agent", "version") if name in params}
+            await run.event("iteration_started", begun, Owner.WORKER)
+            await _run_session(run, agent, workspace, session, start)
+            if run.parked:  # its question was asked while it was running
+                await run.log_parked(session.dropped.text)
+                raise Parked
+            await session.store_progress()
+            await run.exited(session.exit_code)
+        run.ending = False
+        if session.questions:
+            await _park(run, session)
+        return await WorkCompletion(
+            run, workspace, session, repository.saved, agent, iteration, repository
+        ).finish()
+    finally:
+        with contextlib.suppress(Failure, OSError):
+            await workspace.remove()
+
+
+async def _run_session(
+    run: WorkerRun,
+    agent: AgentSettings,
+    workspace: Workspace,
+    session: AgentSession,
+    start: StartMessage,
+) -> None:
+    """Start the agent and handle its messages until it exits; park it on shutdown or pause."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    async def on_stderr(chunk: bytes) -> None:
+        if await session.grace.may_write():
+            await run.log_stream(decoder.decode(chunk))
+        else:
+            session.dropped.add_output(chunk)
+
+    async def respond(line: bytes) -> bytes:
+        return await session.answer_program(await started, line)
+
+    assert workspace.sandbox is not None  # noqa: S101 - a run has its sandbox
+    started = asyncio.get_running_loop().create_future()
+    folder = socket_folder(workspace.folder)
+    sandbox = replace(workspace.sandbox, socket=folder)
+    async with (
+        serve_run_socket(folder, sandbox.uid, respond),
+        open_gateway(run, agent, sandbox, session, repo=start.repo, respond=respond) as gateway,
+        open_network_proxy(
+            *(run.settings.http, agent.network, sandbox, run.limits),
+            setting=AGENT_SETTING,
+            log=run.log_line,
+        ) as proxy,
+        await AgentProcess.start(
+            agent,
+            cwd=workspace.path,
+            home=workspace.home,
+            lease=run.settings.worker.stop_after,
+            on_stderr=on_stderr,
+            sandbox=sandbox,
+            gateway=gateway,
+            proxy=proxy,
+        ) as process,
+    ):
+        started.set_result(process)
+        run.on_heartbeat(process.heartbeat)
+        run.on_heartbeat(session.messages.wake)
+        await process.send(encode(start))
+        listener = asyncio.create_task(session.listen(process))
+        watchers = (
+            asyncio.create_task(session.watch_disk(process)),
+            asyncio.create_task(session.relay_messages(process)),
+        )
+        try:
+            await asyncio.shield(listener)
+        except asyncio.CancelledError:
+            if run.stopping in ("shutdown", "paused"):
+                await session.park(process, None)
+                await asyncio.wait([listener], timeout=run.settings.worker.abort)
+            raise
+        finally:
+            run.ending = True
+            process.kill()  # its exit ends the listener even if a cancellation is lost
+            listener.cancel()
+            for watcher in watchers:
+                watcher.cancel()
+            await asyncio.gather(listener, *watchers, return_exceptions=True)
+
+
+async def _park(run: WorkerRun, session: AgentSession) -> None:
+    """Ask people, and show the patch of the latest checkpoint, from which the next run starts.
+
+    Work after that checkpoint is lost, so the patch does not have it.
+    """
+    if (patch := await session.work.patch()) is not None:
+        await run.patch(patch)
+    await asyncio.gather(
+        *(run.ask_or_park(item, session.work.patch_sha256) for item in session.questions)
+    )
+
+
+def _own_budget(repository: JobRepository) -> dict[str, float]:
+    """Return the budget of the job by the profile of its repository."""
+    return own_budget(repository.saved.profile.budget if repository.saved else None)

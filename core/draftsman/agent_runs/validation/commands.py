@@ -1,0 +1,277 @@
+"""Commands of a profile, run in a clone with a timeout and limited output."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.agent_runs.agent_choice import profile_network
+from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.session.quota_tracker import enforce_disk_quota
+from draftsman.errors import Failure
+from draftsman.jobs.retry_policy import BUILT_IN
+from draftsman.repos.repo_profile import RepoProfile
+from draftsman.sandbox.network_proxy.access import open_network_proxy
+from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.settings import (
+    AgentSettings,
+    CommandSettings,
+    HttpSettings,
+    QuotaSettings,
+    Settings,
+    SetupSettings,
+)
+
+KEPT_BYTES: Final = 2000
+"""Bytes stored of the start, and of the end, of an output."""
+NOT_FOUND_EXIT: Final = 127
+"""Exit code of a shell for a program that it cannot find."""
+FIND_PROGRAM: Final = 'command -v -- "$1" >/dev/null'
+"""Fails for a program that the sandbox does not have."""
+SETUP_SETTING: Final = "network of the repository's profile, or to a group in [networks]"
+"""Where the hosts of setup commands are listed."""
+QUIET_ENVIRONMENT: Final = {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
+SUMMARY_LINE: Final = re.compile(
+    r"\b\d{1,9} \w{0,100}?(error|failed|failure|file|finding|issue|passed|problem)"
+)
+NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
+
+OnHeartbeat = Callable[[Callable[[], None]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """The result of a command; `exit_code` is None after a timeout."""
+
+    name: str
+    command: str
+    exit_code: int | None
+    seconds: float
+    output: str
+    required: bool = True
+    missing: bool = False
+    """Whether its program or Python module is not installed, so that it checked nothing."""
+    at: str = ""
+    """Time of its end by the worker's clock, in ISO 8601."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether it exited with 0 in time."""
+        return self.exit_code == 0
+
+    @property
+    def summary(self) -> str:
+        """The line of the output that summarizes it."""
+        if self.exit_code is None:
+            return f"stopped after {self.seconds:.0f} s"
+        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
+        tallies = [line for line in lines if SUMMARY_LINE.search(line)]
+        return (tallies or lines or [f"exit {self.exit_code}"])[-1][:200]
+
+    def with_output(self, output: str, exit_code: int | None = None) -> CommandResult:
+        """Return the result with another output, and another exit code if it is not None."""
+        code = self.exit_code if exit_code is None else exit_code
+        return replace(self, output=output, exit_code=code)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON object for results and profiles."""
+        return {
+            "name": self.name,
+            "passed": self.passed,
+            "required": self.required,
+            "exit_code": self.exit_code,
+            "duration_seconds": round(self.seconds, 3),
+            "summary": self.summary,
+        }
+
+    def as_event(self) -> dict[str, Any]:
+        """Return the payload for events."""
+        return self.as_json() | {"command": self.command, "output": self.output}
+
+
+class BoundedOutput:
+    """The start and the end of a command's output."""
+
+    def __init__(self) -> None:
+        self._head, self._tail, self._size = b"", b"", 0
+
+    def add(self, chunk: bytes) -> None:
+        """Append a chunk."""
+        self._size += len(chunk)
+        remaining = KEPT_BYTES - len(self._head)
+        self._head += chunk[:remaining]
+        self._tail = (self._tail + chunk[remaining:])[-KEPT_BYTES:]
+
+    def text(self) -> str:
+        """Return the text, with a mark for omitted bytes."""
+        omitted = self._size - len(self._head) - len(self._tail)
+        mark = f"\n… {omitted:,} bytes omitted …\n".encode() if omitted else b""
+        return (self._head + mark + self._tail).decode(errors="replace").replace("\0", "")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRunner:
+    """Runs the commands of a profile in a clone.
+
+    `on_heartbeat` registers a callback that renews the lease of a command's process; without it
+    only the command's own timeout applies.
+    """
+
+    workspace: Workspace
+    path: str
+    env: Mapping[str, str]
+    lease: float
+    on_heartbeat: OnHeartbeat | None = None
+    network: bool | tuple[str, ...] = False
+    """Network of the setup commands, without groups; validation commands have none."""
+    quotas: QuotaSettings = field(default_factory=QuotaSettings)
+    http: HttpSettings = field(default_factory=HttpSettings)
+    log: Callable[[str], None] | None = None
+    """Gets lines about the hosts of setup commands."""
+
+    @classmethod
+    def of(
+        cls,
+        workspace: Workspace,
+        profile: RepoProfile,
+        settings: Settings,
+        on_heartbeat: OnHeartbeat | None = None,
+        log: Callable[[str], None] | None = None,
+    ) -> CommandRunner:
+        """Return the runner of a profile.
+
+        Raises Failure if its folder does not exist, or if its network has an unknown group.
+        """
+        folder = (workspace.path / profile.path).resolve()
+        if not folder.is_dir() or not folder.is_relative_to(workspace.path.resolve()):
+            text = f"the repository has no folder {profile.path!r}; correct its profile"
+            raise Failure(text, origin="agent", code="no_folder", declared="PERMANENT")
+        return cls(
+            *(workspace, profile.path, profile.env, settings.worker.stop_after, on_heartbeat),
+            network=profile_network(settings, profile),
+            quotas=settings.quotas,
+            http=settings.http,
+            log=log,
+        )
+
+    async def run_all(
+        self, commands: Iterable[CommandSettings | SetupSettings]
+    ) -> list[CommandResult]:
+        """Run all commands in order, even after failures."""
+        return [await self.run(command) for command in commands]
+
+    async def run(self, settings: CommandSettings | SetupSettings) -> CommandResult:
+        """Run a command.
+
+        Raises Failure `environment` for a variable that is not allowed, `quota:disk`.
+        """
+        clock = asyncio.get_running_loop().time
+        started, output = clock(), BoundedOutput()
+        try:
+            code = await self._run(settings, output)
+        except Failure as error:
+            if error.code != "command_not_found":
+                raise
+            output.add(str(error).encode())
+            code, missing = NOT_FOUND_EXIT, not _is_of_repository(settings.command)
+        else:
+            missing = await self._is_missing(settings, code, output.text())
+        text = output.text()
+        required = getattr(settings, "required", True)
+        seconds = clock() - started
+        command_line = shlex.join(settings.command)
+        return CommandResult(
+            *(settings.name, command_line, code, seconds, text, required, missing),
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    async def _is_missing(
+        self, settings: CommandSettings | SetupSettings, code: int | None, text: str
+    ) -> bool:
+        """Return whether a command that ended has no program, or no module, on this host.
+
+        A command that exists may exit with the same codes, for example because of a script that
+        the work deleted.
+        """
+        if code == 1:
+            return missing_module(settings.command, text) is not None
+        if code not in {NOT_FOUND_EXIT, 126}:
+            return False
+        find = ("/bin/sh", "-c", FIND_PROGRAM, "sh", settings.command[0])
+        probe = CommandSettings(name=settings.name, command=find, timeout=settings.timeout)
+        return await self._run(probe, BoundedOutput()) != 0
+
+    async def _run(
+        self, settings: CommandSettings | SetupSettings, output: BoundedOutput
+    ) -> int | None:
+        folder = self.workspace.path / self.path
+        program = AgentSettings(
+            command=_resolve_program(settings.command, folder),
+            env={**QUIET_ENVIRONMENT, **self.env},
+            network=self.network if isinstance(settings, SetupSettings) else False,
+        )
+
+        async def on_stderr(chunk: bytes) -> None:
+            output.add(chunk)
+
+        def on_network(line: str) -> None:
+            output.add(f"{line}\n".encode())
+            if self.log is not None:
+                self.log(line)
+
+        lease = self.lease if self.on_heartbeat else settings.timeout + self.lease
+        sandbox, limits = self.workspace.sandbox, BUILT_IN["run_agent"].nested()
+        async with (
+            open_network_proxy(
+                self.http, program.network, sandbox, limits, setting=SETUP_SETTING, log=on_network
+            ) as proxy,
+            await AgentProcess.start(
+                program,
+                cwd=folder,
+                home=self.workspace.home,
+                lease=lease,
+                on_stderr=on_stderr,
+                sandbox=sandbox,
+                proxy=proxy,
+            ) as process,
+        ):
+            if self.on_heartbeat is not None:
+                self.on_heartbeat(process.heartbeat)
+            process.close_input()
+            try:
+                async with (
+                    enforce_disk_quota(process, self.workspace.folder, self.quotas),
+                    asyncio.timeout(settings.timeout),
+                ):
+                    async for chunk in process.chunks():
+                        output.add(chunk)
+                    return await process.wait()
+            except TimeoutError:
+                return None
+
+
+def _resolve_program(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """Return the command with the absolute path of a program of the repository, as ./gradlew."""
+    program = command[0]
+    if "/" not in program or program.startswith("/"):
+        return command
+    return (str(folder / program), *command[1:])
+
+
+def _is_of_repository(command: tuple[str, ...]) -> bool:
+    """Return whether the program is a file of the repository, which its work may delete."""
+    return "/" in command[0] and not command[0].startswith("/")
+
+
+def missing_module(command: tuple[str, ...], output: str) -> str | None:
+    """Return the top module of `python -m` that the output reports as missing; None if none is."""
+    match = NO_MODULE.search(output)
+    arguments = command[command.index("-m") + 1 :] if "-m" in command else ()
+    module = arguments[0].partition(".")[0] if arguments else ""
+    return module if match and match[1].partition(".")[0] == module else None

@@ -1,0 +1,1 @@
+"""Attention of people: ladders, reminders, digests, on-call schedules and pagers."""

@@ -1,0 +1,1 @@
+"""Calendars of holidays and on-call schedules, read in a child process."""

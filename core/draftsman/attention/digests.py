@@ -1,0 +1,94 @@
+"""Digests of questions: a message at the hours that a person chose. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time
+from typing import Final
+
+from draftsman.deliveries.plain_text import format_time
+from draftsman.errors import UsageError
+from draftsman.ids import question_name
+from draftsman.text import first_line
+
+MAX_LISTED: Final = 50
+"""Questions that a digest lists; the others are counted."""
+_CLOCK: Final = re.compile(r"([01]?[0-9]|2[0-3]):[0-5][0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class DigestHours:
+    """The local times of a person's digests, and the next of them."""
+
+    person: str
+    hours: list[time]
+    timezone: str
+    next_at: datetime | None
+
+    @property
+    def text(self) -> str:
+        """The hours as text: `09:00, 15:00`."""
+        return ", ".join(f"{hour:%H:%M}" for hour in sorted(self.hours))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestQuestion:
+    """An open question in the digest of a person.
+
+    `slack` and `trello` are the accounts of the person, `card` is the card for digests of the board
+    that asks, each if there is one.
+    """
+
+    person: str
+    job: int
+    question: int
+    digest_at: datetime
+    text: str
+    expires_at: datetime | None
+    title: str
+    others: int
+    """Other jobs that ask the same."""
+    slack: str | None
+    trello: str | None = None
+    card: str | None = None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The channel and the target of the digest: the card, the account in Slack, or the log."""
+        if self.card and self.trello:
+            return "trello", self.card
+        return ("slack", self.slack) if self.slack else ("log", "log")
+
+
+def parse_hours(text: str) -> list[time]:
+    """Parse `09:00,15:00`; `9:00` is 09:00. Raises UsageError."""
+    parts = [part.strip() for part in text.split(",")]
+    wrong = next((part for part in parts if not _CLOCK.fullmatch(part)), None)
+    if wrong is not None or len(parts) > 24:
+        problem = f"{wrong[:80]!r}" if wrong is not None else "more than 24 times"
+        raise UsageError(
+            f"invalid hours: {problem}; give up to 24 times of 00:00 to 23:59, as in 09:00,15:00"
+        )
+    return sorted({time.fromisoformat(part.rjust(5, "0")) for part in parts})
+
+
+def digest_text(questions: Sequence[DigestQuestion], *, shared: bool = False) -> str:
+    """Return the text of a digest, with a line for each question, the first to expire first.
+
+    Where others read it too, it names its person.
+    """
+    count = f"{len(questions):,} question{'' if len(questions) == 1 else 's'}"
+    title = f"Digest of {questions[0].person}" if shared else "Your digest"
+    lines = [f"{title}: {count} waiting for an answer", *map(_line, questions[:MAX_LISTED])]
+    if len(questions) > MAX_LISTED:
+        lines.append(f"… and {len(questions) - MAX_LISTED:,} more")
+    return "\n".join(lines)
+
+
+def _line(item: DigestQuestion) -> str:
+    jobs = f" ({item.others + 1} jobs)" if item.others else ""
+    expiry = f", expires {format_time(item.expires_at)}" if item.expires_at is not None else ""
+    name = question_name(item.job, item.question)
+    return f"• {name}{jobs}: {first_line(item.text, 120)} · {first_line(item.title, 60)}{expiry}"

@@ -1,0 +1,129 @@
+"""Figures of people's time by person, channel and kind of question. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from draftsman.metrics import NO_LABELS, gauge
+from draftsman.people.policy import Policy
+from draftsman.people.quiet_hours import InterruptibleHours, next_allowed
+from draftsman.questions.question import QuestionKind
+
+
+class FigureGroup(StrEnum):
+    """Groups of figures."""
+
+    ALL = "all"
+    PERSON = "person"
+    CHANNEL = "channel"
+    KIND = "kind"
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionFigures:
+    """Figures of a person, channel, kind of question, or of all; times are in seconds.
+
+    `questions` and `jobs` are those that were asked, and 0 for people and channels. A ping is a
+    question or reminder that was sent; that of a person was sent to this person alone.
+    """
+
+    by: FigureGroup
+    value: str
+    questions: int
+    jobs: int
+    answers: int
+    seen_p50: float | None
+    """Median time until the question was first opened or answered; of a person, by this person."""
+    answer_p50: float | None
+    answer_p95: float | None
+    pings: int
+    pings_per_answer: float | None
+    quiet_pings: int = 0
+    """Interruptions outside of the hours of all their possible recipients."""
+    seen_p95: float | None = None
+
+    @property
+    def questions_per_job(self) -> float | None:
+        """Questions of each job that asked; None without any."""
+        return self.questions / self.jobs if self.jobs else None
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """A reminder or question that was sent; `person` alone got it, None for a shared target."""
+
+    channel: str
+    kind: QuestionKind
+    approvers: Sequence[str]
+    invoker: str
+    person: str | None
+    sent_at: datetime
+
+
+def is_quiet(sent: Interruption, policy: Policy, default: InterruptibleHours | None) -> bool:
+    """Return whether none of the possible recipients should have been interrupted at that time."""
+    if sent.person is not None and sent.person in policy.people:
+        hours = {policy.people[sent.person].quiet}
+    else:
+        hours = policy.quiet_hours_of(
+            sent.approvers, sent.invoker, default, approval=sent.kind is QuestionKind.APPROVAL
+        )
+    return next_allowed(sent.sent_at, hours) > sent.sent_at
+
+
+def with_quiet_pings(
+    figures: Iterable[AttentionFigures],
+    interruptions: Iterable[Interruption],
+    policy: Policy,
+    default: InterruptibleHours | None,
+) -> list[AttentionFigures]:
+    """Return the figures with the number of interruptions in quiet hours."""
+    counts: Counter[tuple[FigureGroup, str | None]] = Counter()
+    for sent in interruptions:
+        if is_quiet(sent, policy, default):
+            counts[FigureGroup.ALL, ""] += 1
+            counts[FigureGroup.PERSON, sent.person] += 1
+            counts[FigureGroup.CHANNEL, str(sent.channel)] += 1
+            counts[FigureGroup.KIND, str(sent.kind)] += 1
+    return [replace(row, quiet_pings=counts[row.by, row.value]) for row in figures]
+
+
+def metrics_text(figures: Iterable[AttentionFigures]) -> str:
+    """Return the figures without people in the text format of Prometheus, as gauges."""
+    rows = [row for row in figures if row.by in {FigureGroup.CHANNEL, FigureGroup.KIND}]
+    parts = [
+        _gauge(name, about, [(NO_LABELS, value)])
+        for row in figures
+        if row.by is FigureGroup.ALL
+        for name, about, value in (
+            ("questions", "Questions that were asked.", row.questions),
+            ("jobs", "Jobs that asked questions.", row.jobs),
+            ("answers", "Accepted answers and votes.", row.answers),
+            ("pings", "Questions and reminders that were sent.", row.pings),
+            ("questions_per_job", "Questions of a job that asked.", row.questions_per_job),
+            ("pings_per_answer", "Pings for each answer.", row.pings_per_answer),
+            ("quiet_pings", "Interruptions in quiet hours.", row.quiet_pings),
+        )
+    ]
+    seen = [(row, row.seen_p50, row.seen_p95) for row in rows]
+    answered = [(row, row.answer_p50, row.answer_p95) for row in rows]
+    for name, about, times in (
+        ("seen_seconds", "Time until a question was first opened or answered.", seen),
+        ("answer_seconds", "Time from a question to its answer.", answered),
+    ):
+        samples = [
+            ({str(row.by): str(row.value), "quantile": quantile}, value)
+            for row, p50, p95 in times
+            for quantile, value in (("0.5", p50), ("0.95", p95))
+        ]
+        parts.append(_gauge(name, about, samples))
+    return "".join(parts)
+
+
+def _gauge(name: str, text: str, samples: Sequence[tuple[Mapping[str, str], float | None]]) -> str:
+    known = [(labels, value) for labels, value in samples if value is not None]
+    return gauge(f"attention_{name}", f"{text} Of questions of the last day.", known)

@@ -1,0 +1,162 @@
+"""Acknowledgments, snoozes and delegations of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from draftsman.attention.attention import QuestionAttention, attention_of
+from draftsman.attention.pings import ACKNOWLEDGED, MAX_DELAY, ReminderDelay
+from draftsman.attention.store import acknowledgments as store
+from draftsman.attention.store import ladders
+from draftsman.database.database import Connection, Database
+from draftsman.errors import DraftsmanError, QuestionClosed, Refused, UsageError
+from draftsman.ids import question_name
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Person, Policy
+from draftsman.people.spans import spans_text
+from draftsman.questions.answer import LockedQuestion
+from draftsman.questions.question import QuestionKind, QuestionStatus
+from draftsman.questions.refusals import closed_reason
+from draftsman.questions.service.questions import Questions
+
+if TYPE_CHECKING:
+    from draftsman.attention.pager_event import PagerEvent
+
+
+class Acknowledgments:
+    """People tell that they work on an answer, or want no reminders of a question."""
+
+    def __init__(self, db: Database, policy: Policy, questions: Questions) -> None:
+        self._db = db
+        self._policy = policy
+        self._questions = questions
+
+    async def acknowledge(
+        self, job: int, ordinal: int, actor: Actor, seconds: float
+    ) -> ReminderDelay:
+        """Tell others that the actor works on the answer; all reminders wait until then.
+
+        A second acknowledgment of the same person replaces the first. Raises NotFound,
+        NotPermitted, QuestionClosed, UsageError, and Refused while another person works on it.
+        """
+        actor = self._policy.resolve(actor)
+
+        async def work(conn: Connection) -> ReminderDelay:
+            await self._check(conn, job, ordinal, actor, seconds)
+            return await store.acknowledge(conn, job, ordinal, actor, seconds)
+
+        held = await self._db.run_transaction(work)
+        if held.person != actor.voter:
+            raise Refused(f"{held.person} works on it until {held.expires_at:%Y-%m-%d %H:%M %Z}")
+        return held
+
+    async def record_page(self, event: PagerEvent, actor: Actor | None) -> str:
+        """Record the event of a pager; return its outcome for the log.
+
+        A new acknowledgment of a person, or a resolution, acknowledges the question for an hour,
+        unless a newer event of the alert is known; an alert that is opened again ends that. `actor`
+        is None for an event of no person.
+        """
+
+        async def work(conn: Connection) -> str:
+            place = await store.paged(conn, event.job, event.question)
+            if place is None:
+                return "ignored: no question of this database"
+            if not await store.record_page(conn, *place, event):
+                return "ignored: known, or older than another event of the alert"
+            if event.kind == "reopened" or actor is None:
+                return "recorded"
+            try:
+                await self._check(conn, *place, actor, ACKNOWLEDGED)
+            except DraftsmanError as error:
+                return f"recorded, without effect: {error}"
+            held = await store.acknowledge(conn, *place, actor, ACKNOWLEDGED)
+            name = question_name(*place)
+            return f"{name}: {held.person} works on it until {held.expires_at:%Y-%m-%d %H:%M %Z}"
+
+        return await self._db.run_transaction(work)
+
+    async def snooze(self, job: int, ordinal: int, actor: Actor, seconds: float) -> datetime:
+        """Pause the reminders that the actor alone gets; return until when.
+
+        Raises as `acknowledge` does.
+        """
+        actor = self._policy.resolve(actor)
+
+        async def work(conn: Connection) -> datetime:
+            await self._check(conn, job, ordinal, actor, seconds)
+            return await store.snooze(conn, job, ordinal, actor, seconds)
+
+        return await self._db.run_transaction(work)
+
+    async def delegate(
+        self, job: int, ordinal: int, actor: Actor, person: str, seconds: float
+    ) -> datetime:
+        """Ask another person to answer; return until when the ladder and the reminders wait.
+
+        The person is notified, outside of quiet hours, and the targets of the job get a notice. A
+        second delegation replaces the first. Raises as `acknowledge` does, NotPermitted also if
+        the person may not answer, and UsageError for an unknown person.
+        """
+        actor = self._policy.resolve(actor)
+        if person not in self._policy.people:
+            known = ", ".join(sorted(self._policy.people)) or "none are configured"
+            raise UsageError(f"unknown person {person!r}; people: {known}")
+        if person == actor.person:
+            raise UsageError(f"a question cannot be delegated to yourself, {person}")
+
+        async def work(conn: Connection) -> datetime:
+            locked = await self._check(conn, job, ordinal, actor, seconds)
+            delegate = self._policy.people[person]
+            self._check_delegate(locked, delegate)
+            target = delegate.ids.get(Source.SLACK, "").partition("@")[0] or None
+            return await ladders.delegate(conn, job, ordinal, actor, seconds, person, target)
+
+        return await self._db.run_transaction(work)
+
+    def _check_delegate(self, locked: LockedQuestion, person: Person) -> None:
+        """Raise NotPermitted if a person may not answer a question."""
+        question, invoker = locked.question, locked.invoker
+        actor = Actor(Source.INTERNAL, person.name, person.name, person.name, person.roles)
+        if question.kind is QuestionKind.APPROVAL:
+            self._policy.check_vote(actor, question.approvers, invoker=invoker)
+        else:
+            self._policy.check_answer(actor, question.approvers, invoker=invoker, key=question.key)
+
+    async def attention(self, jobs: Sequence[int]) -> dict[tuple[int, int], QuestionAttention]:
+        """Return the notifications and delays of the open questions of jobs, by job and ordinal."""
+        if not jobs:
+            return {}
+        async with self._db.connection() as conn, conn.transaction():
+            rows = await ladders.attention(conn, jobs)
+            notifications = await ladders.notifications(conn, jobs)
+            delays = [await store.delays(conn, row.job, row.question) for row in rows]
+        return {
+            (row.job, row.question): attention_of(row, notifications, held)
+            for row, held in zip(rows, delays, strict=True)
+        }
+
+    async def delays(self, job: int, ordinal: int) -> list[ReminderDelay]:
+        """Return the acknowledgment and the snoozes of a question that hold."""
+        async with self._db.connection() as conn:
+            return await store.delays(conn, job, ordinal)
+
+    async def _check(
+        self, conn: Connection, job: int, ordinal: int, actor: Actor, seconds: float
+    ) -> LockedQuestion:
+        if not 0 < seconds <= MAX_DELAY:
+            raise UsageError("the time is out of range; allowed: more than 0 s, at most 1 day")
+        locked = await self._questions.lock(conn, job, ordinal)
+        question = locked.question
+        if question.status is not QuestionStatus.OPEN:
+            raise QuestionClosed(spans_text(closed_reason(question)))
+        if question.kind is QuestionKind.APPROVAL:
+            self._policy.check_vote(actor, question.approvers, invoker=locked.invoker)
+        else:
+            self._policy.check_answer(
+                actor, question.approvers, invoker=locked.invoker, key=question.key
+            )
+        return locked

@@ -1,0 +1,101 @@
+"""Digests of questions, at the hours that people choose."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from draftsman.attention.digests import DigestHours, digest_text, parse_hours
+from draftsman.attention.store import digests as store
+from draftsman.database.database import Connection, Database
+from draftsman.database.isolation import Isolation
+from draftsman.database.selection import Selection
+from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.target import Target
+from draftsman.errors import NotPermitted, UsageError
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.store import checkpoints
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy
+
+OFF: Final = "off"
+
+
+class Digests:
+    """Hours of digests, and their messages."""
+
+    def __init__(self, db: Database, policy: Policy, timezone: str, limit: int) -> None:
+        """`timezone` is that of people without their own."""
+        self._db = db
+        self._policy = policy
+        self._timezone = timezone
+        self._limit = limit
+        self.isolation: Final = Isolation(db, "digests")
+
+    async def hours(self, person: str) -> DigestHours | None:
+        """Return the hours of a person's digests; None without digests."""
+        async with self._db.connection() as conn:
+            return await store.hours(conn, person)
+
+    async def choose(
+        self, text: str, actor: Actor, *, timezone: str | None = None, person: str | None = None
+    ) -> DigestHours | None:
+        """Set the hours of the actor's digests, `09:00,15:00`, or end them, `off`.
+
+        An operator sets those of another `person`. Raises UsageError, NotPermitted.
+        """
+        actor = self._policy.resolve(actor)
+        name = person or actor.voter
+        if name != actor.voter and not (actor.owner or "operator" in actor.roles):
+            raise NotPermitted(
+                "may not change the digest of others (needs the role operator)",
+                subject=actor.display_name,
+                actor=actor.name,
+            )
+        if person is not None and person not in self._policy.people:
+            known = ", ".join(sorted(self._policy.people)) or "none are configured"
+            raise UsageError(f"unknown person {person!r}; people: {known}")
+        if timezone is not None:
+            _check_zone(timezone)
+        hours = [] if text.strip().lower() == OFF else parse_hours(text)
+        await self._db.run_transaction(
+            lambda conn: store.choose(conn, name, hours, timezone, self._timezone, actor)
+        )
+        return await self.hours(name)
+
+    async def sweep(self, term: LeaderTerm) -> int:
+        """Send the digests that are due, for the leader; return the number of questions in them.
+
+        A question is in a single digest of a person: on a card, in Slack or in the log. The digest
+        of a person outside of their hours waits.
+        """
+
+        async def work(conn: Connection, selection: Selection) -> int:
+            now = await checkpoints.now(conn)
+            people = self._policy.people.values()
+            away = [person.name for person in people if person.free_at(now) > now]
+            due = await store.take_due(conn, term, self._limit, away, selection)
+            ordered = sorted(due, key=lambda item: (item.person, item.place))
+            for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
+                items = list(group)
+                at, target = (
+                    max(i.digest_at for i in items),
+                    Target(ChannelName(place[0]), place[1]),
+                )
+                key = f"digest {person} {at.isoformat()} {items[0].job}"
+                to = items[0].trello if target.channel is ChannelName.TRELLO else None
+                text = digest_text(items, shared=to is not None)
+                await store.send(conn, items[0].job, target, key, text, to=to)
+            return len(due)
+
+        return await self.isolation.run(
+            work, lambda conn, selection: store.candidates(conn, term, self._limit, selection)
+        )
+
+
+def _check_zone(name: str) -> None:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(f"unknown time zone {name!r}; use a name such as Europe/Berlin") from None

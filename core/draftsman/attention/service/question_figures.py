@@ -1,0 +1,89 @@
+"""First views of questions, and the figures of people's time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from time import monotonic
+from typing import Final
+
+from draftsman.attention.figures import AttentionFigures, metrics_text, with_quiet_pings
+from draftsman.attention.store import figures as store
+from draftsman.database.database import Database
+from draftsman.errors import DraftsmanError, NotPermitted, UsageError
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy
+from draftsman.people.quiet_hours import QuietHours
+from draftsman.questions.question import OpenQuestion, QuestionKind
+
+MAX_QUESTIONS: Final = 20_000
+"""Questions of which figures are computed, the newest."""
+DAY: Final = 86_400.0
+MAX_SECONDS: Final = 366 * DAY
+METRICS_AGE: Final = 15.0
+"""Seconds for which metrics are kept, however often they are requested."""
+
+
+class QuestionFigures:
+    """Views of questions, and figures."""
+
+    def __init__(self, db: Database, policy: Policy, quiet: QuietHours | None) -> None:
+        """`quiet` are the quiet hours of questions without known respondents."""
+        self._db = db
+        self._policy = policy
+        self._quiet = quiet
+        self._lock = asyncio.Lock()
+        self._metrics = ""
+        self._read_at = -math.inf
+
+    async def record_views(self, questions: Sequence[OpenQuestion], actor: Actor) -> int:
+        """Record that the actor opened these questions; return the number of first views.
+
+        Only questions that the actor may answer count. A session that may not write records none.
+        """
+        actor = self._policy.resolve(actor)
+        refs = [(q.job, q.ordinal) for q in questions if self.may_answer(q, actor)]
+        if not refs:
+            return 0
+        try:
+            return await self._db.run_transaction(
+                lambda conn: store.record_views(conn, refs, actor)
+            )
+        except DraftsmanError:  # a view is never worth the failure of the command that shows it
+            return 0
+
+    async def read(self, since: float) -> list[AttentionFigures]:
+        """Return figures of the questions of the last `since` seconds: all, then by group.
+
+        Operators and the owner of the database read those of all people, others their own. Raises
+        UsageError.
+        """
+        if not math.isfinite(since) or not 0 < since <= MAX_SECONDS:
+            raise UsageError("since must be more than 0 and at most 366 days")
+        async with self._db.connection() as conn:
+            figures = await store.figures(conn, since, MAX_QUESTIONS)
+            interruptions = await store.interruptions(conn, since, MAX_QUESTIONS)
+        return with_quiet_pings(figures, interruptions, self._policy, self._quiet)
+
+    async def metrics(self) -> str:
+        """Return the figures of the last day for Prometheus, at most 15 seconds old."""
+        async with self._lock:
+            if monotonic() >= self._read_at + METRICS_AGE:
+                self._metrics = metrics_text(await self.read(DAY))
+                self._read_at = monotonic()
+            return self._metrics
+
+    def may_answer(self, question: OpenQuestion, actor: Actor) -> bool:
+        """Return whether a resolved actor may answer or decide an open question."""
+        invoker = self._policy.requester(question.requester)
+        try:
+            if question.kind is QuestionKind.APPROVAL:
+                self._policy.check_vote(actor, question.approvers, invoker=invoker)
+            else:
+                self._policy.check_answer(
+                    actor, question.approvers, invoker=invoker, key=question.key
+                )
+        except NotPermitted:
+            return False
+        return True

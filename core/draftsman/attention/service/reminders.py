@@ -1,0 +1,69 @@
+"""Reminders of open questions after 50 % and 90 % of their time, outside quiet hours."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from draftsman.attention.pings import PingAudience, PingRecipient, plan_ping
+from draftsman.attention.store import reminders as store
+from draftsman.database.database import Connection, Database
+from draftsman.database.isolation import Isolation
+from draftsman.database.selection import Selection
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.policy import Policy
+from draftsman.people.quiet_hours import InterruptibleHours, QuietHours
+from draftsman.questions.question import QuestionKind
+
+
+class Reminders:
+    """Writes reminders to the outbox; the database limits them to three for each question."""
+
+    def __init__(self, db: Database, policy: Policy, quiet: QuietHours | None, limit: int) -> None:
+        self._db = db
+        self._policy = policy
+        self._quiet: Final = quiet
+        """Quiet hours of questions without known respondents."""
+        self._limit = limit
+        self.isolation: Final = Isolation(db, "remind")
+
+    async def remind(self, term: LeaderTerm) -> int:
+        """Send due reminders, or postpone them to the end of the recipients' quiet hours.
+
+        Return how many were due and are no longer.
+        """
+
+        async def work(conn: Connection, selection: Selection) -> int:
+            due = await store.due(conn, term, self._limit, selection)
+            plans = [
+                (reminder, plan_ping(reminder.now, self._audience(reminder))) for reminder in due
+            ]
+            silent = [(reminder.job, target) for reminder, plan in plans for target in plan.silent]
+            items = [(reminder, plan.later) for reminder, plan in plans]
+            return await store.remind(conn, term, items, silent)
+
+        async def candidates(conn: Connection, selection: Selection) -> list[int]:
+            due = await store.due(conn, term, self._limit, selection)
+            return sorted({reminder.job for reminder in due})
+
+        return await self.isolation.run(work, candidates)
+
+    def _audience(self, due: store.DueReminder) -> PingAudience:
+        """Return the people whom a reminder may reach."""
+        approval = due.kind is QuestionKind.APPROVAL
+        people = self._policy.eligible_people(due.approvers, due.invoker, approval=approval)
+        direct = {
+            target: PingRecipient(name, self._quiet_of(name))
+            for target, name in zip(due.direct, due.owners, strict=True)
+        }
+        return PingAudience(
+            [PingRecipient(person.name, person.quiet) for person in people],
+            direct,
+            due.shared,
+            dict(zip(due.snoozed, due.snoozed_until, strict=True)),
+            due.acknowledged_until,
+            self._quiet,
+        )
+
+    def _quiet_of(self, name: str) -> InterruptibleHours | None:
+        person = self._policy.people.get(name)
+        return self._quiet if person is None else person.quiet

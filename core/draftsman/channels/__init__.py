@@ -1,1 +1,0 @@
-"""Channels that need no account anywhere: a file, and signed HTTP."""

@@ -1,0 +1,1 @@
+"""Costs: budgets, reservations of model calls and usage."""

@@ -1,0 +1,1 @@
+"""Database: connections, transactions, queries by name, migrations and the embedded server."""

@@ -1,0 +1,508 @@
+"""Database connections, transactions and translation of PostgreSQL errors."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, errors
+from psycopg.adapt import AdaptersMap
+from psycopg.pq import TransactionStatus
+from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
+from psycopg.types.enum import EnumInfo, register_enum
+
+from draftsman.database.connection_state import (
+    cancellations,
+    is_disconnected,
+    is_read_only,
+)
+from draftsman.database.database_connection import (
+    CONFLICTS,
+    DatabaseConnection,
+    TransactionConflict,
+    retry_conflicts,
+)
+from draftsman.database.direct_connection import (
+    connect,
+    connect_direct,
+    has_start_up_options,
+    refuses_options,
+)
+from draftsman.database.named_queries import load
+from draftsman.database.pooler_connection import PoolerConnection
+from draftsman.database.session_settings import (
+    INDEX_SCANS,
+    OF_SESSIONS,
+    PINNED,
+    conninfo,
+    milliseconds,
+    reply_margin,
+)
+from draftsman.deliveries.delivery import ChannelName, DeliveryKind, DeliveryStatus
+from draftsman.errors import (
+    CommandHint,
+    DatabaseUnreachable,
+    DraftsmanError,
+    LostRace,
+    Refused,
+    SchemaOutdated,
+    SchemaUnsupported,
+    UsageError,
+)
+from draftsman.jobs.error_classes import ErrorClass
+from draftsman.jobs.job import Mode, OnLost, Source, Status
+from draftsman.jobs.runs.run import RunStatus
+from draftsman.questions.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
+from draftsman.text import humanize
+
+if TYPE_CHECKING:
+    from draftsman.database.connection_pool import ConnectionPool
+    from draftsman.settings import DatabaseSettings
+
+_Q = load("schema")
+T = TypeVar("T")
+SHORTEST_TIMEOUT: Final = 1.0
+"""Seconds that any statement may take, however short a lease is."""
+Connection = AsyncConnection[Any]
+Params = Mapping[str, Any]
+
+DATA_EXCEPTION: Final = errors.DataException.sqlstate
+_ENUMS: Final[dict[str, type[StrEnum]]] = {
+    "job_status": Status,
+    "job_mode": Mode,
+    "channel": Source,
+    "run_status": RunStatus,
+    "on_lost": OnLost,
+    "error_class": ErrorClass,
+    "question_kind": QuestionKind,
+    "question_status": QuestionStatus,
+    "on_expire": OnExpire,
+    "on_deny": OnDeny,
+    "delivery_channel": ChannelName,
+    "delivery_kind": DeliveryKind,
+    "delivery_status": DeliveryStatus,
+}
+_SCHEMA_ERRORS = (
+    errors.UndefinedTable,
+    errors.UndefinedColumn,
+    errors.UndefinedFunction,
+    errors.UndefinedObject,
+    errors.InvalidSchemaName,
+)
+_PASSWORD_FILE: Final = re.compile(r'password retrieved from file "(.+)"')
+"""Addition of libpq to the server's error message."""
+
+
+class Database:
+    """Autocommit connections to a database.
+
+    Without `pooled`, for commands that run a few queries one after the other, the first connection
+    serves all of them; a pool is opened only if they overlap, or after a lost connection.
+    `session_url` leads to the server itself if `url` is that of a transaction pooler: sessions that
+    listen, hold a lock or prepare their statements use it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        settings: DatabaseSettings,
+        *,
+        session_url: str | None = None,
+        read_only: bool = False,
+        pooled: bool = True,
+    ) -> None:
+        self.url = url
+        self.session_url = session_url or url
+        self.behind_pooler = False
+        """Whether `url` leads to a transaction pooler; known after `open`."""
+        self._settings = settings
+        self._read_only = read_only
+        self._pooled = pooled
+        self._adapters = AdaptersMap(psycopg.adapters)
+        self._is_open = False
+        self._first: Connection | None = None
+        self._pool: ConnectionPool | None = None
+        self._pool_lock = asyncio.Lock()
+        self._sessions: list[DedicatedSession] = []
+
+    async def open(self, prepare: Callable[[Connection], Awaitable[None]] | None = None) -> None:
+        """Connect; raises DatabaseUnreachable or SchemaOutdated at once.
+
+        `prepare` gets the first connection before it is used for anything else.
+        """
+        with translate_errors():
+            conn = await self._connect_first()
+            try:
+                if prepare is not None:
+                    await prepare(conn)
+                enums = await _load_enums(conn)
+                _register_enums(enums, self._adapters)
+                if not self._pooled:
+                    _register_enums(enums, conn.adapters)
+                    self._first = conn
+            finally:
+                if self._first is not conn:
+                    await conn.close()
+            if self._pooled:
+                await self._open_pool(self._settings.connect_timeout)
+        self._is_open = True
+
+    async def close(self) -> None:
+        """Close all connections; safe to call twice."""
+        self._is_open = False
+        for session in self._sessions:
+            await session.close()
+        if (first := self._first) is not None:
+            self._first = None
+            await first.close()
+        async with self._pool_lock:
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                await pool.close()
+
+    @asynccontextmanager
+    async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:
+        """Lend an autocommit connection.
+
+        Raises DatabaseUnreachable when none is free within `wait` seconds (None: as configured).
+        """
+        if not self._is_open:
+            raise DatabaseUnreachable("the database is not open")
+        with translate_errors(conflicts=True):
+            if (first := await self._take_first()) is not None:
+                try:
+                    yield first
+                finally:
+                    await self._return_first(first)
+            else:
+                timeout = self._settings.connect_timeout if wait is None else wait
+                pool = self._pool or await self._open_pool(timeout)
+                async with pool.connection(wait) as conn:
+                    yield conn
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Lend a connection inside a transaction."""
+        async with self.connection() as conn, conn.transaction():
+            yield conn
+
+    async def run_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run `work` in a transaction; retry after a deadlock or a serialization failure."""
+        return await retry_conflicts(lambda: self._attempt_transaction(work))
+
+    async def dedicated_connection(
+        self, *, pinned: bool = False, lease: float | None = None
+    ) -> Connection:
+        """Open a connection outside the pool, which the caller closes; `pinned`: fixed plans.
+
+        With `lease`, in seconds, a statement ends in time for another attempt within it.
+        Raises ConfigError if its URL leads to a transaction pooler.
+        """
+        timeout = self._settings.statement_timeout
+        if lease is not None:
+            timeout = min(timeout, max(SHORTEST_TIMEOUT, lease / 4))
+        settings = {**self._pinned_settings(timeout), **(INDEX_SCANS if pinned else {})}
+        with translate_errors():
+            conn = await connect_direct(
+                self.session_url,
+                settings,
+                connect_timeout=self._settings.connect_timeout,
+                pinned=pinned,
+                context=self._adapters,
+            )
+        conn.reply_timeout = timeout + reply_margin(timeout)
+        if pinned:
+            conn.prepare_threshold = 0
+        return conn
+
+    def dedicated_session(
+        self, *, pinned: bool = True, lease: float | None = None
+    ) -> DedicatedSession:
+        """Return a session outside the pool; `pinned` if it repeats a single statement.
+
+        With `lease`, in seconds, a statement ends in time for another attempt within it.
+        """
+        self._sessions.append(DedicatedSession(self, pinned=pinned, lease=lease))
+        return self._sessions[-1]
+
+    def is_left_over(self, conn: Connection) -> bool:
+        """Return whether a session is to be replaced, because it began on a read-only server."""
+        if self._read_only or isinstance(conn, PoolerConnection):
+            return False
+        return is_read_only(conn)
+
+    async def _attempt_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        async with self.transaction() as conn:
+            return await work(conn)
+
+    def _pinned_settings(self, statement_timeout: float) -> dict[str, str]:
+        settings = {**PINNED, **OF_SESSIONS, "statement_timeout": milliseconds(statement_timeout)}
+        if self._read_only:
+            settings["default_transaction_read_only"] = "on"
+        return settings
+
+    async def _connect_first(self) -> DatabaseConnection:
+        """Open a connection, and find out whether the URL leads to a transaction pooler."""
+        connect_timeout = self._settings.connect_timeout
+        settings = self._pinned_settings(self._settings.statement_timeout)
+        try:
+            conn = await connect(
+                conninfo(self.url, settings, connect_timeout), context=self._adapters
+            )
+            if await has_start_up_options(conn):
+                await self._configure(conn)
+                return conn
+            await conn.close()
+        except psycopg.OperationalError as error:
+            if not refuses_options(error):
+                raise
+        self.behind_pooler = True
+        conn = await connect(
+            conninfo(self.url, {}, connect_timeout), PoolerConnection, context=self._adapters
+        )
+        await self._configure(conn)
+        return conn
+
+    async def _take_first(self) -> Connection | None:
+        """Take the first connection if it is free and connected."""
+        conn, self._first = self._first, None
+        if conn is not None and is_disconnected(conn):
+            await conn.close()
+            return None
+        return conn
+
+    async def _return_first(self, conn: Connection) -> None:
+        is_idle = conn.info.transaction_status is TransactionStatus.IDLE
+        is_first = self._first is None  # not lent while the database was closed and opened again
+        if self._is_open and is_first and is_idle and not self.is_left_over(conn):
+            self._first = conn
+        else:
+            await conn.close()
+
+    async def _open_pool(self, timeout: float) -> ConnectionPool:
+        """Return the pool; open it on first use."""
+        from draftsman.database.connection_pool import ConnectionPool
+
+        async with self._pool_lock:
+            if self._pool is None:
+                if self.behind_pooler:
+                    kind: type[DatabaseConnection] = PoolerConnection
+                    settings: dict[str, str] = {}
+                else:
+                    from draftsman.database.pinned_connection import PinnedConnection
+
+                    kind = PinnedConnection
+                    settings = self._pinned_settings(self._settings.statement_timeout)
+                pool = ConnectionPool(
+                    conninfo(self.url, settings, self._settings.connect_timeout),
+                    self._settings,
+                    kind,
+                    context=self._adapters,
+                    configure=self._configure,
+                    is_left_over=self.is_left_over,
+                )
+                await pool.open(timeout)
+                self._pool = pool
+            return self._pool
+
+    async def _configure(self, conn: DatabaseConnection) -> None:
+        timeout = self._settings.statement_timeout
+        conn.reply_timeout = timeout + reply_margin(timeout)
+        if isinstance(conn, PoolerConnection):
+            settings = {**PINNED, "statement_timeout": milliseconds(timeout)}
+            await conn.begin_with(settings, read_only=self._read_only)
+
+
+class DedicatedSession:
+    """A dedicated session that connects on first use and reconnects when disconnected.
+
+    A single caller has it at a time: the check for a disconnection may read another caller's reply.
+    Pinned plans are made once, of index scans and nested loops: no statistics, however old or
+    wrong, lead to a sequential scan or a sort, and no call pays for planning.
+    """
+
+    def __init__(self, db: Database, *, pinned: bool = True, lease: float | None = None) -> None:
+        self._db = db
+        self._pinned = pinned
+        self._lease = lease
+        self._conn: Connection | None = None
+        self._lent = asyncio.Lock()
+
+    @asynccontextmanager
+    async def connection(self, wait: float) -> AsyncIterator[Connection]:
+        """Lend the session; raises DatabaseUnreachable if connecting takes over `wait` seconds."""
+        async with self._lent:
+            with translate_errors(conflicts=True):
+                conn = self._conn
+                if conn is None or is_disconnected(conn):
+                    await self.close()
+                    conn = self._conn = await self._connect(wait)
+                try:
+                    yield conn
+                finally:
+                    if self._db.is_left_over(conn):
+                        await self.close()
+
+    async def close(self) -> None:
+        """Disconnect; safe to call twice."""
+        if self._conn is not None:
+            await self._conn.close()
+            self._conn = None
+
+    async def _connect(self, wait: float) -> Connection:
+        try:
+            async with asyncio.timeout(wait):
+                return await self._db.dedicated_connection(pinned=self._pinned, lease=self._lease)
+        except TimeoutError:
+            raise DatabaseUnreachable(f"no connection within {wait:.0f} s") from None
+
+
+class translate_errors:
+    """Translate PostgreSQL errors to draftsman's errors.
+
+    Conflicts of a transaction are kept for the code that can repeat it, which is outside of the
+    connection's block: there, with `conflicts`, they become a TransactionConflict.
+
+    A connection that breaks while a statement is being canceled raises its own error instead of the
+    cancellation; the cancellation is raised here, so that no caller takes it for an outage.
+    """
+
+    def __init__(self, *, conflicts: bool = False) -> None:
+        self._conflicts = conflicts
+
+    def __enter__(self) -> None:
+        self._before = cancellations()
+
+    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
+        if not isinstance(error, psycopg.Error):
+            return
+        if cancellations() > self._before:
+            raise asyncio.CancelledError from error
+        if self._conflicts or not isinstance(error, CONFLICTS):
+            raise to_domain_error(error) from error
+
+
+def to_domain_error(error: Exception) -> DraftsmanError:
+    """Return draftsman's error for a database error, with its SQLSTATE."""
+    translated = _translate(error)
+    translated.sqlstate = _sqlstate(error)
+    return translated
+
+
+def _sqlstate(error: Exception) -> str | None:
+    """Return the SQLSTATE of an error; for a value that psycopg cannot send, of a data error."""
+    state = getattr(error, "sqlstate", None)
+    if state is None and isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
+        return DATA_EXCEPTION
+    return state
+
+
+def _translate(error: Exception) -> DraftsmanError:
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, psycopg.Error) and (own := _own_error(error, text)) is not None:
+        return own
+    if isinstance(error, CONFLICTS):
+        return TransactionConflict(f"a conflict with another transaction: {text}; try again")
+    if isinstance(error, _SCHEMA_ERRORS):
+        return SchemaOutdated(text, hint=CommandHint("migrate", lead="run"))
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return Refused("this session is read-only")
+    if isinstance(error, errors.QueryCanceled):
+        return DatabaseUnreachable(f"the database query timed out: {text}")
+    if isinstance(error, errors.LockNotAvailable):
+        return LostRace("a needed lock is held by another session; try again")
+    if isinstance(error, errors.InsufficientPrivilege):
+        return Refused(f"permission denied for the database role: {text}")
+    if isinstance(
+        error, errors.ProgramLimitExceeded | errors.OutOfMemory
+    ):  # an OperationalError that retries do not resolve
+        return DraftsmanError(f"database error: {text}")
+    if password_file := _PASSWORD_FILE.search(str(error)):
+        return DatabaseUnreachable(
+            f"the database rejected the password in {password_file[1]}; correct it, or for the"
+            " embedded PostgreSQL delete that file: the next command sets a new password"
+        )
+    if isinstance(error, psycopg.OperationalError):
+        return DatabaseUnreachable(f"the database cannot be reached: {text}")
+    if isinstance(error, psycopg.InterfaceError):
+        return DatabaseUnreachable(f"the database connection was lost: {text}")
+    return DraftsmanError(f"database error: {text}")
+
+
+def _own_error(error: psycopg.Error, text: str) -> DraftsmanError | None:
+    """Return draftsman's error for an error that its schema raises; None for another."""
+    if error.sqlstate in ("DM001", "DM002", "DM003"):
+        return LostRace(text)
+    if error.sqlstate == "DM004":
+        return Refused(text)
+    if (error.diag.constraint_name or "").endswith("_sizes"):  # programs check most before
+        table = humanize(error.diag.table_name or "a table")
+        return UsageError(f"a text for {table} is longer than the database stores; shorten it")
+    return None
+
+
+async def _load_enums(conn: Connection) -> dict[str, EnumInfo]:
+    """Return the enums of the schema; raises SchemaOutdated or SchemaUnsupported."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(_Q["enums"])
+        enums = await cursor.fetchall()
+    if True in {enum.pop("unsupported") for enum in enums}:
+        raise SchemaUnsupported
+    infos = {enum["name"]: EnumInfo(**enum) for enum in enums if enum["name"] in _ENUMS}
+    if not infos:
+        raise SchemaOutdated(
+            "the database has no draftsman schema, or an outdated schema",
+            hint=CommandHint("migrate", lead="run"),
+        )
+    return infos
+
+
+def _register_enums(infos: dict[str, EnumInfo], adapters: AdaptersMap) -> None:
+    for name, info in infos.items():
+        enum = _ENUMS[name]
+        texts = {member: member.value for member in enum if member != "VALID"}
+        register_enum(info, adapters, enum, mapping=texts)
+
+
+async def fetch_all(
+    conn: Connection, query: LiteralString, params: Params | None, row: type[T]
+) -> list[T]:
+    """Return all rows as `row`, built by column names."""
+    async with conn.cursor(row_factory=class_row(row)) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchall()
+
+
+async def fetch_one(
+    conn: Connection, query: LiteralString, params: Params | None, row: type[T]
+) -> T | None:
+    """Return the first row as `row`, or None."""
+    async with conn.cursor(row_factory=class_row(row)) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchone()
+
+
+async def scalar(conn: Connection, query: LiteralString, params: Params | None = None) -> Any:
+    """Return the first column of the first row, or None without a row."""
+    async with conn.cursor(row_factory=scalar_row) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchone()
+
+
+async def rows(
+    conn: Connection, query: LiteralString, params: Params | None = None
+) -> Sequence[tuple[Any, ...]]:
+    """Return all rows as tuples."""
+    async with conn.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchall()
+
+
+async def execute(conn: Connection, query: LiteralString, params: Params | None = None) -> int:
+    """Run the statement; return the number of affected rows."""
+    return (await conn.execute(query, params)).rowcount

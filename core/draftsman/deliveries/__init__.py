@@ -1,0 +1,1 @@
+"""Deliveries: messages to people, from the outbox to a channel."""

@@ -1,0 +1,1 @@
+"""Channels that need no bot: log, webhook and pager."""

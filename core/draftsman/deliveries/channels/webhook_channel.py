@@ -1,0 +1,96 @@
+"""The channel `webhook`: signed HTTP requests according to Standard Webhooks.
+
+Delivery is at least once: an unconfirmed message is sent again with the same `webhook-id`, by which
+a receiver deduplicates.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from draftsman.deliveries.channels.http_post import not_served, post
+from draftsman.deliveries.channels.message_json import message_document
+from draftsman.deliveries.channels.usable_secrets import UsableSecrets
+from draftsman.deliveries.delivery import (
+    ChannelName,
+    File,
+    Message,
+    RateLimit,
+    SendResult,
+)
+from draftsman.errors import Failure, UsageError
+from draftsman.outbound import secret_values, webhook_signature
+from draftsman.outbound.timeouts import Timeouts
+from draftsman.settings import HttpSettings, WebhookSettings
+
+
+class WebhookChannel:
+    """Posts to the configured webhooks; `timeout` of a call is in seconds."""
+
+    name = ChannelName.WEBHOOK
+
+    def __init__(
+        self,
+        webhooks: Mapping[str, WebhookSettings],
+        http: HttpSettings,
+        timeout: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._webhooks = webhooks
+        self._http = http
+        self._timeouts = Timeouts(call=timeout, connect=timeout)
+        self._now = now
+        self._usable = UsableSecrets(webhooks)
+
+    def served(self) -> Sequence[str]:
+        """Return the webhooks whose secret this process can read."""
+        return self._usable.names()
+
+    def limits(self, message: Message) -> Sequence[RateLimit]:
+        """Return no limits: an endpoint replies 429 to throttle."""
+        return ()
+
+    def bucket(self, message: Message, failure: Failure) -> str:
+        """Return the webhook's bucket."""
+        return f"{self.name}:{message.target}"
+
+    async def send(self, message: Message) -> SendResult:
+        """Post the message."""
+        return await self._post(message, {})
+
+    async def edit(self, message: Message) -> SendResult:
+        """Post the new state of the message whose id is in `edits`."""
+        return await self._post(message, {})
+
+    async def upload(self, message: Message, file: File) -> SendResult:
+        """Post the file as base64."""
+        return await self._post(message, {"content": base64.b64encode(file.data).decode()})
+
+    async def find(self, message: Message) -> SendResult | None:
+        """Return None: the receiver deduplicates a repeated message by its id."""
+        return None
+
+    async def close(self) -> None:
+        """Do nothing: no connection stays open."""
+
+    async def _post(self, message: Message, extra: dict[str, Any]) -> SendResult:
+        webhook = self._webhooks.get(message.target)
+        if webhook is None:
+            return not_served(f"webhook {message.target!r} is not configured in this process")
+        content = message_document(message)
+        content["data"] |= extra
+        body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
+        try:
+            keys = secret_values.signing_keys(webhook, message.target)
+        except (Failure, UsageError) as error:
+            return not_served(str(error))
+        headers = webhook_signature.sign(keys, message.marker, int(self._now()), body)
+        headers["content-type"] = "application/json"
+        reference = message.edits or message.marker
+        return await post(
+            self._http, self._timeouts, webhook.url, headers, body, reference=reference
+        )

@@ -1,0 +1,99 @@
+"""Threads that show runs while they work: claims, records, and rate limits of the calls.
+
+Status and stream of a thread are no deliveries: they may be late, and are omitted where the chat
+refuses them. A thread is claimed by a single process at a time. When that process dies, another
+process claims the thread after the lease and continues from its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from uuid import uuid4
+
+from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread
+from draftsman.database.database import Database
+from draftsman.deliveries.delivery import ChannelName, RateLimit
+from draftsman.deliveries.service.message_builder import requester, with_identity_links
+from draftsman.deliveries.store import deliveries
+from draftsman.deliveries.store import live_threads as store
+from draftsman.log import redact
+from draftsman.people.policy import Policy
+
+
+class LiveThreads:
+    """The threads of Slack that show runs."""
+
+    def __init__(self, db: Database, policy: Policy) -> None:
+        self._db = db
+        self._policy = policy
+        self._buckets: set[str] = set()
+
+    async def claim(self, limit: int, lease: float) -> list[tuple[LiveThread, LiveProgress]]:
+        """Claim due threads for `lease` seconds; return each with the progress of its run."""
+        async with self._db.connection() as conn:
+            await store.add(conn)
+            threads = await store.claim(conn, limit, lease, uuid4())
+            runs = sorted({(thread.job, thread.run) for thread in threads if thread.is_running})
+            progress = {job: LiveProgress() for job, _ in runs}
+            for job, row in await store.progress(conn, runs) if runs else ():
+                progress[job].add(row)
+            for job, key, done in await store.steps(conn, list(progress)) if runs else ():
+                progress[job].add_step(redact(key), done=done)
+        return [
+            (replace(thread, title=redact(thread.title)), progress.get(thread.job, LiveProgress()))
+            for thread in threads
+        ]
+
+    async def begin_stream(self, thread: LiveThread) -> datetime | None:
+        """Record that a stream is being started, and when.
+
+        None: the claim is lost, or this run had a stream.
+        """
+        async with self._db.connection() as conn:
+            return await store.begin_stream(conn, thread)
+
+    async def record(self, thread: LiveThread, due: float) -> bool:
+        """Record the state of a thread and end the claim; False where it is lost."""
+        async with self._db.connection() as conn:
+            return await store.record(conn, thread, due, release=True)
+
+    async def keep(self, thread: LiveThread, lease: float) -> bool:
+        """Record the state of a thread and extend the claim; False where it is lost."""
+        async with self._db.connection() as conn:
+            return await store.record(conn, thread, lease, release=False)
+
+    async def remove(self, thread: LiveThread) -> bool:
+        """Remove a thread that shows nothing; False where the claim is lost."""
+        async with self._db.connection() as conn:
+            return await store.remove(conn, thread)
+
+    async def known_streams(self, refs: Sequence[str]) -> set[str]:
+        """Return those references that are streams of threads."""
+        async with self._db.connection() as conn:
+            return await store.known_streams(conn, refs)
+
+    async def reader(self, thread: LiveThread) -> str | None:
+        """Return the Slack account of the job's requester, for whom a stream is."""
+        async with self._db.connection() as conn:
+            policy = await with_identity_links(conn, self._policy, ChannelName.SLACK)
+        return requester(policy, thread.invoker_id, ChannelName.SLACK)
+
+    async def consume_tokens(self, limits: Sequence[RateLimit]) -> float | None:
+        """Take a token of each limit; else return the seconds until a retry."""
+        async with self._db.connection() as conn:
+            if new := [limit for limit in limits if limit.bucket not in self._buckets]:
+                await deliveries.make_buckets(conn, new)
+                self._buckets |= {limit.bucket for limit in new}
+            return await deliveries.consume_tokens(conn, limits)
+
+    async def pause(self, bucket: str, seconds: float, reason: str) -> None:
+        """Stop the calls of a bucket in all processes for so many seconds."""
+        async with self._db.connection() as conn:
+            await deliveries.pause(conn, bucket, seconds, redact(reason)[:500])
+
+    async def paused(self, least: float) -> list[tuple[str, float, str]]:
+        """Return bucket, seconds left and reason of pauses of more than `least` seconds."""
+        async with self._db.connection() as conn:
+            return await store.paused(conn, least)

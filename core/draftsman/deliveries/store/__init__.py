@@ -1,0 +1,1 @@
+"""Queries of deliveries, a function each."""

@@ -1,0 +1,87 @@
+"""Topics of chat threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from psycopg.types.json import Jsonb
+
+from draftsman.database.database import Connection, fetch_all, rows, scalar
+from draftsman.database.named_queries import load
+from draftsman.jobs.read_models import CardTopic, QuestionMessage, ThreadTopic
+
+_Q = load("threads")
+MAX_JOBS: Final = 20
+"""Maximum number of jobs read for a thread."""
+MAX_OPEN_QUESTIONS: Final = 100
+"""Maximum number of open questions read for a channel."""
+
+
+async def slack(conn: Connection, channel: str, thread: str) -> list[ThreadTopic]:
+    """Return the topics of a Slack thread, newest first."""
+    params = {"target": channel, "thread": thread, "ref": f"{channel}/{thread}", "limit": MAX_JOBS}
+    return await fetch_all(conn, _Q["slack"], params, ThreadTopic)
+
+
+async def question_of_message(conn: Connection, channel: str, ts: str) -> tuple[int, int] | None:
+    """Return (job, ordinal) of the question that a Slack message asks; None for another message."""
+    found = await rows(conn, _Q["question_of_message"], {"ref": f"{channel}/{ts}"})
+    return (found[0][0], found[0][1]) if found else None
+
+
+async def has_pending_message(conn: Connection, targets: Sequence[str], thread: str) -> bool:
+    """Return whether a thread's root may be a message whose posting is not recorded."""
+    params = {"targets": list(targets), "thread": thread}
+    return bool(await scalar(conn, _Q["has_pending_message"], params))
+
+
+async def trello(conn: Connection, card: str) -> list[CardTopic]:
+    """Return the jobs that post to a card, with their questions there, newest first."""
+    return await fetch_all(conn, _Q["trello"], {"card": card, "limit": MAX_JOBS}, CardTopic)
+
+
+async def forge(conn: Connection, target: str) -> list[CardTopic]:
+    """Return the jobs that post to an issue or pull request, with their questions there."""
+    return await fetch_all(conn, _Q["forge"], {"target": target, "limit": MAX_JOBS}, CardTopic)
+
+
+async def is_own_comment(conn: Connection, ref: str) -> bool:
+    """Return whether draftsman wrote a comment."""
+    return bool(await scalar(conn, _Q["is_own_comment"], {"ref": ref}))
+
+
+async def open_questions_in(
+    conn: Connection, channel: str, seconds: float
+) -> list[tuple[int, int]]:
+    """Return (job, ordinal) of open questions of the newest jobs in a Slack channel."""
+    params = {"target": channel, "seconds": seconds, "limit": MAX_OPEN_QUESTIONS}
+    return [(row[0], row[1]) for row in await rows(conn, _Q["open_questions_in"], params)]
+
+
+async def question_messages(conn: Connection) -> list[QuestionMessage]:
+    """Return the Slack messages of open questions of the newest jobs."""
+    return await fetch_all(
+        conn, _Q["question_messages"], {"limit": MAX_OPEN_QUESTIONS}, QuestionMessage
+    )
+
+
+async def record_answer_change(
+    conn: Connection,
+    job: int,
+    question: int,
+    event: str,
+    kind: str,
+    actor: str,
+    detail: dict[str, Any],
+) -> bool:
+    """Record a change of an accepted answer; False where there is none, or it is recorded."""
+    params = {
+        "job": job,
+        "question": question,
+        "event": event,
+        "kind": kind,
+        "actor": actor,
+        "detail": Jsonb(detail),
+    }
+    return bool(await scalar(conn, _Q["record_answer_change"], params))

@@ -1,1 +1,0 @@
-"""Nouns of draftsman: values and pure decisions, without I/O."""

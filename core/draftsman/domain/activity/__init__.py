@@ -1,1 +1,0 @@
-"""Activity of agents."""

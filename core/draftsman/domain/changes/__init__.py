@@ -1,1 +1,0 @@
-"""Changes of a work: patches, their files, and differences between two patches."""

@@ -1,1 +1,0 @@
-"""Messages to people: deliveries, targets, attachments and plain text."""

@@ -1,1 +1,0 @@
-"""Evidence of published work: findings about its tests, signed statements. Pure."""

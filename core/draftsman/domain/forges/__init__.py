@@ -1,1 +1,0 @@
-"""Forges: matching of repositories, texts of pull requests, and states of checks. Pure."""

@@ -1,1 +1,0 @@
-"""People: actors, directory, permissions and quiet hours."""

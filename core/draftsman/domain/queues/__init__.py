@@ -1,1 +1,0 @@
-"""Queues: their order of places, reservations and limits."""

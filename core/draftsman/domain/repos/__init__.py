@@ -1,1 +1,0 @@
-"""Repositories: URLs, catalog and profiles."""

@@ -1,1 +1,0 @@
-"""Requests, their uniqueness, and the results of their submission. Pure."""

@@ -1,1 +1,0 @@
-"""Error classes, retry policies and limits of jobs."""

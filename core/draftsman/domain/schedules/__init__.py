@@ -1,1 +1,0 @@
-"""Templates and schedules: definitions, times and phrases."""

@@ -1,1 +1,0 @@
-"""Trello boards: configuration, card moves and comment templates."""

@@ -1,1 +1,0 @@
-"""Workflows: jobs that wait for other jobs."""

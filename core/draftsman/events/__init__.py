@@ -1,0 +1,1 @@
+"""Events: the history of jobs, its archives and the invariants of the data."""

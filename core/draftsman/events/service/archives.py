@@ -1,0 +1,239 @@
+"""Pruning of event partitions into archive files, and restoring them.
+
+A month is pruned in one transaction: its partition is locked against writers and archived, the
+archive is read back from disk, and only then the partition is dropped. A crash at any point leaves
+the partition, the verified archive, or both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from draftsman.database.database import Connection, Database
+from draftsman.database.isolation import run_all
+from draftsman.errors import CommandHint, Conflict, LostRace, Refused
+from draftsman.events import store
+from draftsman.events.service.archive_file import (
+    BLOCK,
+    ArchiveContent,
+    ArchiveWriter,
+    check_archive,
+    read_blocks,
+)
+from draftsman.ids import job_name
+from draftsman.jobs.read_models import Archive, JobArchive
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy, Verb
+from draftsman.processes import host
+
+if TYPE_CHECKING:
+    from draftsman.settings import RetentionSettings
+
+LOCK_TIMEOUT: Final = "1s"
+"""Maximum time that others may wait behind this lock on the events; then pruning is put off."""
+STATEMENT_TIMEOUT: Final = "1h"
+"""Maximum time of one statement over a month."""
+MAX_HOLDERS_SHOWN: Final = 5
+"""Maximum number of jobs listed that hold a month."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionMonth:
+    """A month older than the retention, and whether it can be pruned.
+
+    `held_by` lists the first of `holders` jobs. `partition` is False for a month in the default
+    partition, which is never dropped.
+    """
+
+    month: date
+    events: int
+    holders: int
+    held_by: tuple[str, ...]
+    partition: bool = True
+
+    @property
+    def state(self) -> str:
+        """Describe whether it can be pruned."""
+        if not self.partition:
+            return "never: its events are in the default partition"
+        if not self.holders:
+            return "can be pruned"
+        more = (
+            f" and {self.holders - len(self.held_by)} more"
+            if self.holders > MAX_HOLDERS_SHOWN
+            else ""
+        )
+        return f"held by {', '.join(self.held_by)}{more}"
+
+
+class Archives:
+    """Pruning, restoring, and queries of archives."""
+
+    def __init__(
+        self, db: Database, policy: Policy, retention: RetentionSettings, folder: Path, limit: int
+    ) -> None:
+        self._db = db
+        self._policy = policy
+        self._retention = retention
+        self._folder = folder
+        self._limit = limit
+
+    async def prune(self, term: LeaderTerm) -> int:
+        """Delete old logs, then archive and drop the oldest month that no job holds.
+
+        Return the number of deleted rows. Raises Refused (the archive cannot be written), LostRace.
+        """
+        return await run_all(lambda: self._prune_logs(term), lambda: self._prune_events(term))
+
+    async def plan(self) -> list[RetentionMonth]:
+        """Return the months that are older than the retention, oldest first; change nothing."""
+        months = self._retention.events
+        if months is None:
+            return []
+        async with self._db.connection() as conn:
+            due = await store.due(conn, LeaderTerm(), months)
+            plan = [await self._plan_month(conn, month, months) for month in due]
+            unpartitioned = await store.default_partition_months(conn, months)
+        plan += [
+            RetentionMonth(month, events, 0, (), partition=False) for month, events in unpartitioned
+        ]
+        return sorted(plan, key=lambda entry: entry.month)
+
+    async def all(self) -> Sequence[Archive]:
+        """Return the archived months, oldest first."""
+        async with self._db.connection() as conn:
+            return await store.archives(conn)
+
+    async def of_job(self, number: int) -> Sequence[JobArchive]:
+        """Return the archived months with events of a job."""
+        async with self._db.connection() as conn:
+            return await store.of_job(conn, number)
+
+    async def after(self, cursor: tuple[int, int, int]) -> Sequence[Archive]:
+        """Return the archived months with events after a cursor."""
+        return [
+            archive
+            for archive in await self.all()
+            if (archive.last_epoch or 0, archive.last_txid or 0, archive.last_id or 0) > cursor
+        ]
+
+    async def check(self, path: Path) -> ArchiveContent:
+        """Verify an archive and return its content. Raises Refused."""
+        return await asyncio.to_thread(check_archive, path)
+
+    async def restore(self, path: Path, actor: Actor) -> ArchiveContent:
+        """Restore an archived month with its events and cursors.
+
+        Raises NotPermitted, Refused (invalid archive, or not of a pruned month), Conflict.
+        """
+        self._policy.check(self._policy.resolve(actor), Verb.RESTORE)
+        content = await self.check(path)
+        async with self._db.transaction() as conn:
+            await self._begin(conn)
+            await self._check_restorable(conn, content)
+            await store.make_partition(conn, content.month)  # alone: it locks the events
+        async with self._db.transaction() as conn:
+            await self._begin(conn)
+            await self._check_restorable(conn, content)
+            if await store.copy_in(conn, _lines(path)) != content.events:
+                raise Refused(f"{path} changed while it was being read")
+            await store.forget(conn, content.month)
+        return content
+
+    async def _prune_logs(self, term: LeaderTerm) -> int:
+        months = self._retention.logs
+        if months is None:
+            return 0
+
+        async def work(conn: Connection) -> int:
+            chunks = await store.prune_logs(conn, term, months, self._limit)
+            return chunks + await store.prune_activity(conn, term, months, self._limit)
+
+        return await self._db.run_transaction(work)
+
+    async def _prune_events(self, term: LeaderTerm) -> int:
+        months = self._retention.events
+        if months is None:
+            return 0
+        async with self._db.transaction() as conn:
+            await self._begin(conn)
+            for month in await store.due(conn, term, months):
+                count = await self._prune_month(conn, term, month, months)
+                if count is not None:
+                    return count
+        return 0
+
+    async def _prune_month(
+        self, conn: Connection, term: LeaderTerm, month: date, months: int
+    ) -> int | None:
+        """Archive, verify and drop a month; None when it is kept."""
+        if not await store.lock_month(conn, month) or await store.holders(conn, month, months, 1):
+            return None
+        try:
+            path, written = await self._write(conn, month)
+            read = await self.check(path)
+        except OSError as error:
+            location = error.filename or self._folder
+            raise Refused(f"cannot write the archive: {location}: {error.strerror}") from None
+        if read != written or read.events != await store.count(conn, month):
+            raise Refused(f"verification of {path} failed; {month:%Y-%m} was not pruned")
+        archive = {"sha256": read.sha256, "host": host.name(), "path": str(path)}
+        count = await store.drop(conn, term, month, **archive)
+        if count is not None:
+            _log.info("pruned %s events of %s, archived in %s", count, f"{month:%Y-%m}", path)
+        return count
+
+    async def _write(self, conn: Connection, month: date) -> tuple[Path, ArchiveContent]:
+        writer = await asyncio.to_thread(ArchiveWriter, self._folder.absolute(), month)
+        try:
+            buffer = bytearray()
+            async for line in store.copy_out(conn, month):
+                buffer += line
+                if len(buffer) >= BLOCK:
+                    await asyncio.to_thread(writer.write, bytes(buffer))
+                    buffer.clear()
+            await asyncio.to_thread(writer.write, bytes(buffer))
+            return await asyncio.to_thread(writer.finish)
+        finally:
+            writer.discard()
+
+    async def _plan_month(self, conn: Connection, month: date, months: int) -> RetentionMonth:
+        holders = await store.holders(conn, month, months, MAX_HOLDERS_SHOWN)
+        names = tuple(f"{job_name(holder.job)} ({holder.status})" for holder in holders)
+        return RetentionMonth(
+            month, await store.count(conn, month), holders[0].of if holders else 0, names
+        )
+
+    async def _begin(self, conn: Connection) -> None:
+        if not await store.begin(conn, lock=LOCK_TIMEOUT, statement=STATEMENT_TIMEOUT):
+            raise LostRace("another process is pruning or restoring; try again")
+
+    async def _check_restorable(self, conn: Connection, content: ArchiveContent) -> None:
+        """Raise unless the month was pruned with exactly these events and is still pruned."""
+        archives = {archive.month: archive for archive in await store.archives(conn)}
+        month = f"{content.month:%Y-%m}"
+        if content.month not in archives:
+            raise Refused(
+                f"{month} was not pruned from this database", hint=CommandHint("archives list")
+            )
+
+        if archives[content.month].sha256 != content.sha256:
+            raise Refused(
+                f"the archive of {month} does not have the checksum that was recorded at pruning"
+            )
+        if await store.count(conn, content.month):
+            raise Conflict(f"{month} has new events since it was pruned; it cannot be restored")
+
+
+async def _lines(path: Path) -> AsyncIterator[bytes]:
+    blocks = read_blocks(path)
+    while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+        yield block

@@ -1,0 +1,163 @@
+"""Gitea and Forgejo: https://docs.gitea.com/api, https://forgejo.org/docs/latest/user/api-usage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from draftsman.errors import Failure
+from draftsman.forges.api.api_forge import ApiForge
+from draftsman.forges.api.comments import GiteaDiscussion
+from draftsman.forges.api.gitea_reader import GiteaReader
+from draftsman.forges.api.rest_api import MAX_PAGES
+from draftsman.forges.checks import CheckState, CommitCheck, check_of
+from draftsman.forges.pull_request import (
+    UNSETTLED,
+    Account,
+    GitLogin,
+    PullRequest,
+    PullRequestText,
+    PullState,
+    TextLimits,
+)
+
+DRAFT: Final = "WIP: "
+"""Prefix of the title of a draft: Gitea's default of `WORK_IN_PROGRESS_PREFIXES`."""
+_DRAFT: Final = re.compile(r"\A(?:\s*(?:wip:|\[wip\]))+\s*", re.IGNORECASE)
+"""All prefixes of that default."""
+PAGE: Final = 50
+"""Entries of a page: Gitea's default of `MAX_RESPONSE_ITEMS`."""
+CLOSED_PAGES: Final = 4
+"""Pages of closed pull requests, newest first, in which that of a job is searched for."""
+STATES: Final = {"warning": "success"}
+"""States that allow a merge there."""
+
+
+class Gitea(ApiForge):
+    """A repository on Gitea or Forgejo, with an access token."""
+
+    kind = "gitea"
+    limits = TextLimits(title=255, body=65_536, status=255)
+
+    def events(self) -> GiteaReader:
+        return GiteaReader(self._api, self._path, self.project.path)
+
+    async def account(self) -> Account:
+        """Return the account; the scopes of a token are not visible to itself."""
+        user = await self._api.call("GET", "/user", accepts=(403,))
+        missing: tuple[str, ...] = ("read:user",) if user.status == 403 else ()
+        if not ((await self._api.get(self._path)).get("permissions") or {}).get("push"):
+            missing += ("write:repository, and write access for the account",)
+        issues = await self._api.call("GET", f"{self._path}/labels?limit=1", accepts=(403,))
+        if issues.status == 403:
+            missing += ("write:issue",)
+        return Account(str((user.data or {}).get("login") or "unknown account"), missing)
+
+    async def git_login(self) -> GitLogin:
+        return GitLogin("draftsman", await self._token())
+
+    async def has_branch(self, name: str) -> bool:
+        return await self._api.exists(f"{self._path}/branches/{quote(name)}")
+
+    async def find(self, branch: str) -> list[PullRequest]:
+        """Return all open pull requests of the branch, and the newest closed: none is filtered."""
+        path = f"{self._path}/pulls"
+        found = await self._api.pages(path, state="open", limit=PAGE)
+        if not any(_is_of(item, branch) for item in found):
+            query: dict[str, str | int] = {"state": "closed", "sort": "recentupdate", "limit": PAGE}
+            for page in range(1, CLOSED_PAGES + 1):
+                if not (closed := await self._api.get(path, page=page, **query)):
+                    break
+                found += closed
+        return [_pull(item) for item in found if _is_of(item, branch)]
+
+    async def get(self, number: int) -> PullRequest:
+        return _pull(await self._api.get(f"{self._path}/pulls/{number}"))
+
+    async def create(self, text: PullRequestText) -> PullRequest:
+        title = f"{DRAFT if text.draft else ''}{text.title}"[: self.limits.title]
+        body = {"head": text.branch, "base": text.base, "title": title, "body": text.body}
+        return _pull((await self._api.call("POST", f"{self._path}/pulls", body)).data)
+
+    async def set_draft(self, pull: PullRequest, draft: bool) -> None:
+        title = f"{DRAFT if draft else ''}{_DRAFT.sub('', pull.title)}"
+        path = f"{self._path}/pulls/{pull.number}"
+        await self._api.call("PATCH", path, {"title": title[: self.limits.title]})
+
+    async def add_labels(self, number: int, labels: Sequence[str]) -> None:
+        """Add labels of the repository or its organization; raises Failure for another label."""
+        known = {item["name"]: item["id"] for item in await self._labels()}
+        if unknown := [name for name in labels if name not in known]:
+            text = f"{self.name}: {self.project.path} has no label {unknown[0]}"
+            raise Failure(text, origin="forge", http_status=404)
+        path = f"{self._path}/issues/{number}/labels"
+        await self._api.call("POST", path, {"labels": [known[name] for name in labels]})
+
+    async def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        path = f"{self._path}/pulls/{number}/requested_reviewers"
+        await self._api.call("POST", path, {"reviewers": list(reviewers)})
+
+    async def checks(self, commit: str) -> list[CommitCheck]:
+        path = f"{self._path}/commits/{commit}/status"
+        states: dict[str, str] = {}
+        for page in range(1, MAX_PAGES + 1):  # its pages have no Link header
+            data = await self._api.get(path, page=page, limit=PAGE)
+            new = {item["context"]: item["status"] for item in data.get("statuses") or ()}
+            if new.keys() <= states.keys():
+                break
+            states |= new
+        return [check_of(name, STATES.get(state, state)) for name, state in states.items()]
+
+    async def answer(self, number: int, text: str, thread: str | None) -> None:
+        """Write a comment: the API has no replies in threads."""
+        await self._api.call("POST", f"{self._path}/issues/{number}/comments", {"body": text})
+
+    async def resolve(self, number: int, thread: str) -> None:
+        """Do nothing: the API cannot resolve threads."""
+
+    def discussion(self, number: int, *, is_pull: bool) -> GiteaDiscussion:
+        return GiteaDiscussion(self._api, self._path, number, self.limits.body)
+
+    async def delete_branch(self, name: str) -> None:
+        await self._api.delete(f"{self._path}/branches/{quote(name)}", accepts=(404,))
+
+    async def merge(self, number: int, commit: str, method: str) -> None:
+        body = {"Do": method, "head_commit_id": commit}
+        await self._api.call("POST", f"{self._path}/pulls/{number}/merge", body)
+
+    async def _labels(self) -> list[Any]:
+        labels = await self._api.pages(f"{self._path}/labels", limit=PAGE)
+        path = f"/orgs/{quote(self.project.owner)}/labels"
+        try:
+            return labels + await self._api.pages(path, limit=PAGE)
+        except Failure as error:
+            if error.http_status not in (403, 404):  # the owner is a person
+                raise
+            return labels
+
+    async def _authorization(self) -> Mapping[str, str]:
+        return {"authorization": f"token {await self._token()}"}
+
+
+def _is_of(data: Mapping[str, Any], branch: str) -> bool:
+    """Return whether a pull request is of this branch of the repository itself."""
+    head, base = data["head"], data["base"]
+    return bool(head["ref"] == branch and head.get("repo_id") == base.get("repo_id"))
+
+
+def _pull(data: Mapping[str, Any]) -> PullRequest:
+    state = PullState.MERGED if data.get("merged") else PullState(data["state"])
+    return PullRequest(
+        int(data["number"]),
+        str(data["html_url"]),
+        state,
+        str(data["head"]["sha"]),
+        str(data["base"]["ref"]),
+        bool(data.get("draft")) or _DRAFT.match(str(data["title"])) is not None,
+        str(data["title"]),
+        str(data.get("body") or ""),
+        CheckState.PENDING if data.get("mergeable") is False else CheckState.PASSED,
+        UNSETTLED if data.get("mergeable") is False else "",
+    )

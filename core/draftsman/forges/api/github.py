@@ -1,0 +1,227 @@
+"""GitHub and GitHub Enterprise: https://docs.github.com/en/rest, version 2022-11-28."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from draftsman.errors import Failure
+from draftsman.forges.api.api_forge import ApiForge
+from draftsman.forges.api.github_app import AppTokens, missing_permissions
+from draftsman.forges.api.github_reader import GitHubReader
+from draftsman.forges.api.rest_api import PAGE, RestApi
+from draftsman.forges.checks import CheckState, CommitCheck, check_of
+from draftsman.forges.project import Project, api_url
+from draftsman.forges.pull_request import (
+    Account,
+    GitLogin,
+    PullRequest,
+    PullRequestText,
+    PullState,
+    TextLimits,
+)
+from draftsman.settings import ForgeSettings, HttpSettings
+
+MERGE_STATES: Final = {
+    "": CheckState.PASSED,
+    "clean": CheckState.PASSED,
+    "has_hooks": CheckState.PASSED,
+    "unstable": CheckState.PASSED,
+    "unknown": CheckState.PENDING,
+}
+"""States of a pull request; others are refused here, as an administrator could merge anyway."""
+HEADERS: Final = {
+    "accept": "application/vnd.github+json",
+    "x-github-api-version": "2022-11-28",
+}
+
+THREADS: Final = """query ($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) {
+    reviewThreads(last: 100) { nodes { id isResolved
+      comments(first: 1) { nodes { databaseId } } } } } } }"""
+RESOLVE: Final = """mutation ($id: ID!) {
+  resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }"""
+PULL: Final = """query ($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { id isDraft } } }"""
+TO_DRAFT: Final = """mutation ($id: ID!) {
+  convertPullRequestToDraft(input: {pullRequestId: $id}) { pullRequest { isDraft } } }"""
+TO_READY: Final = """mutation ($id: ID!) {
+  markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { isDraft } } }"""
+REFUSED: Final = "graphql"
+"""Code of the failure of a query or mutation."""
+DRAFT: Final = "[Draft] "
+"""Prefix of the title of a draft where there are none: in private repositories of a free plan."""
+
+
+class GitHub(ApiForge):
+    """A repository on GitHub, with an access token or a GitHub App."""
+
+    kind = "github"
+    limits = TextLimits(title=256, body=65_536, status=140)
+
+    def __init__(
+        self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project
+    ) -> None:
+        super().__init__(name, settings, http, project)
+        self._app = AppTokens(name, settings, http, project) if settings.app_id else None
+        graph = api_url("github", settings.url).removesuffix("/v3")
+        self._graph = RestApi(name, graph, http, self._authorization)
+
+    def events(self) -> GitHubReader:
+        return GitHubReader(self._api, self._path, self.project.path)
+
+    async def account(self) -> Account:
+        """Return the account; of an access token GitHub does not tell all rights."""
+        if self._app is not None:
+            installation = await self._app.installation()
+            missing = missing_permissions(
+                installation.get("permissions") or {}, comments=self._settings.events is not None
+            )
+            return Account(f"GitHub App {await self._app.slug()}", missing)
+        response = await self._api.call("GET", "/user")
+        scopes = response.headers.get("x-oauth-scopes")
+        missing = ("scope repo",) if scopes is not None and "repo" not in _words(scopes) else ()
+        repository = await self._api.get(self._path)
+        if not (repository.get("permissions") or {}).get("push"):
+            missing += ("Contents: Read and write",)
+        probes = {
+            "Pull requests: Read and write": f"{self._path}/pulls?per_page=1",
+            "Commit statuses: Read and write": (
+                f"{self._path}/commits/{quote(repository['default_branch'])}/status"
+            ),
+        }
+        if self._settings.events is not None:
+            probes["Issues: Read and write"] = f"{self._path}/issues?per_page=1"
+        for right, path in probes.items():
+            if (await self._api.call("GET", path, accepts=(403, 404))).status in (403, 404):
+                missing += (right,)
+        return Account(str(response.data["login"]), missing)
+
+    async def git_login(self) -> GitLogin:
+        return GitLogin("x-access-token", await self._token())
+
+    async def has_branch(self, name: str) -> bool:
+        return await self._api.exists(f"{self._path}/branches/{quote(name, safe='')}")
+
+    async def find(self, branch: str) -> list[PullRequest]:
+        head = f"{self.project.owner}:{branch}"
+        pulls = await self._api.pages(f"{self._path}/pulls", head=head, state="all", per_page=PAGE)
+        return [_pull(item) for item in pulls if item["head"]["ref"] == branch]
+
+    async def get(self, number: int) -> PullRequest:
+        return _pull(await self._api.get(f"{self._path}/pulls/{number}"))
+
+    async def create(self, text: PullRequestText) -> PullRequest:
+        body = {"head": text.branch, "base": text.base, "body": text.body, "title": text.title}
+        path = f"{self._path}/pulls"
+        try:
+            return _pull((await self._api.call("POST", path, body | {"draft": text.draft})).data)
+        except Failure as error:
+            if error.http_status != 422 or not text.draft or await self.find(text.branch):
+                raise
+        body["title"] = f"{DRAFT}{text.title}"[: self.limits.title]
+        return _pull((await self._api.call("POST", path, body)).data)
+
+    async def set_draft(self, pull: PullRequest, draft: bool) -> None:
+        """Change the state, which only GraphQL can, or the title where there are no drafts."""
+        title = pull.title.removeprefix(DRAFT)
+        if not draft and title != pull.title:
+            await self._retitle(pull.number, title)
+        names = self._names(pull.number)
+        found = (await self._graphql(PULL, names))["repository"]["pullRequest"]
+        if found["isDraft"] == draft:
+            return
+        try:
+            await self._graphql(TO_DRAFT if draft else TO_READY, {"id": found["id"]})
+        except Failure as error:
+            if not draft or error.code != REFUSED:
+                raise
+            await self._retitle(pull.number, f"{DRAFT}{title}"[: self.limits.title])
+
+    async def add_labels(self, number: int, labels: Sequence[str]) -> None:
+        path = f"{self._path}/issues/{number}/labels"
+        await self._api.call("POST", path, {"labels": list(labels)})
+
+    async def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        teams = [name.partition("/")[2] for name in reviewers if "/" in name]
+        people = [name for name in reviewers if "/" not in name]
+        path = f"{self._path}/pulls/{number}/requested_reviewers"
+        await self._api.call("POST", path, {"reviewers": people, "team_reviewers": teams})
+
+    async def checks(self, commit: str) -> list[CommitCheck]:
+        """Return the check runs, and the latest status of each context."""
+        path = f"{self._path}/commits/{commit}"
+        runs = await self._api.pages(f"{path}/check-runs", "check_runs", per_page=PAGE)
+        statuses = await self._api.pages(f"{path}/status", "statuses", per_page=PAGE)
+        found = [
+            check_of(item["name"], item["conclusion"] if item["status"] == "completed" else "")
+            for item in runs
+        ]
+        return found + [check_of(item["context"], item["state"]) for item in statuses]
+
+    async def answer(self, number: int, text: str, thread: str | None) -> None:
+        path = f"{self._path}/issues/{number}/comments"
+        if thread is not None:
+            path = f"{self._path}/pulls/{number}/comments/{thread}/replies"
+        await self._api.call("POST", path, {"body": text})
+
+    async def resolve(self, number: int, thread: str) -> None:
+        """Resolve a thread, by its first comment; only GraphQL has this."""
+        found = (await self._graphql(THREADS, self._names(number)))["repository"]["pullRequest"]
+        for item in found["reviewThreads"]["nodes"]:
+            ids = [str(comment["databaseId"]) for comment in item["comments"]["nodes"]]
+            if thread in ids and not item["isResolved"]:
+                await self._graphql(RESOLVE, {"id": item["id"]})
+
+    async def delete_branch(self, name: str) -> None:
+        path = f"{self._path}/git/refs/heads/{quote(name)}"
+        await self._api.delete(path, accepts=(404, 422))
+
+    async def _graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
+        body = {"query": query, "variables": variables}
+        answer = (await self._graph.call("POST", "/graphql", body)).data
+        if errors := answer.get("errors"):
+            text = f"{self.name}: {errors[0].get('message')}"
+            raise Failure(text, origin="forge", code=REFUSED, declared="PERMANENT")
+        return answer["data"]
+
+    def _names(self, number: int) -> dict[str, str | int]:
+        """Return the variables that name a pull request."""
+        return {"owner": self.project.owner, "name": self.project.name, "number": number}
+
+    async def _retitle(self, number: int, title: str) -> None:
+        await self._api.call("PATCH", f"{self._path}/pulls/{number}", {"title": title})
+
+    async def merge(self, number: int, commit: str, method: str) -> None:
+        path = f"{self._path}/pulls/{number}/merge"
+        await self._api.call("PUT", path, {"sha": commit, "merge_method": method})
+
+    async def _token(self) -> str:
+        if self._app is not None:
+            return await self._app.token()
+        return await super()._token()
+
+    async def _authorization(self) -> Mapping[str, str]:
+        return {**HEADERS, "authorization": f"Bearer {await self._token()}"}
+
+
+def _pull(data: Mapping[str, Any]) -> PullRequest:
+    merged = data.get("merged_at") is not None
+    state = PullState.MERGED if merged else PullState(data["state"])
+    return PullRequest(
+        int(data["number"]),
+        str(data["html_url"]),
+        state,
+        str(data["head"]["sha"]),
+        str(data["base"]["ref"]),
+        bool(data.get("draft")) or str(data["title"]).startswith(DRAFT),
+        str(data["title"]),
+        str(data.get("body") or ""),
+        MERGE_STATES.get(data.get("mergeable_state") or "", CheckState.FAILED),
+        str(data.get("mergeable_state") or ""),
+    )
+
+
+def _words(scopes: str) -> list[str]:
+    return [word.strip() for word in scopes.split(",")]

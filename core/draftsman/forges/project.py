@@ -1,0 +1,116 @@
+"""Repositories on forges, matched by the host of their URL. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from draftsman.errors import UsageError
+from draftsman.repos import repo_url
+
+GITHUB: Final = "github.com"
+DATA_RESIDENCY: Final = ".ghe.com"
+"""Hosts of GitHub Enterprise Cloud with data residency."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A repository on a forge: `acme/pay`, `team/sub/pay`."""
+
+    owner: str
+    name: str
+    forge_url: str
+    """URL of the forge, without a final slash."""
+    takes_token: bool
+    """Whether git uses the token: over HTTP, at the origin of the forge."""
+
+    @property
+    def path(self) -> str:
+        """Return `acme/pay`."""
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def url(self) -> str:
+        """URL of the repository for people."""
+        return f"{self.forge_url}/{quote(self.path)}"
+
+
+def find_project(forge_url: str, source: str) -> Project | None:
+    """Return the repository at `source` on this forge; None if it is elsewhere.
+
+    The token is only sent to the scheme, host and port of the forge: a URL with `http://` or an SSH
+    port does not get it.
+    """
+    try:
+        address = repo_url.parse(source)
+    except UsageError:
+        return None
+    if not address.host or not address.owner:
+        return None
+    scheme, host, port = _split(forge_url)
+    is_web = address.url.startswith(("https://", "http://"))
+    origin = repo_url.parse(f"{scheme}://{_netloc(host, port)}/x/y").host if is_web else host
+    if address.host.casefold() != origin.casefold():
+        return None
+    owner = address.owner
+    if is_web and (prefix := urlsplit(forge_url).path.strip("/")):
+        before, found, owner = f"/{owner}/".partition(f"/{prefix}/")
+        if before or not found:
+            return None
+        owner = owner.strip("/")
+    if not owner:
+        return None
+    takes_token = address.url.startswith(f"{scheme}://")
+    return Project(owner, address.name, forge_url, takes_token)
+
+
+def is_project(forge_url: str, path: str, host: str | None, name: str | None) -> bool:
+    """Return whether a repository of this host is the repository `acme/pay` on this forge.
+
+    The host may be that of its web server, with the port, or of its SSH server, without.
+    """
+    if host is None or name is None:
+        return False
+    sources = (f"{urlsplit(forge_url).scheme}://{host}/{name}", f"ssh://git@{host}/{name}")
+    return source_of(forge_url, path, sources) is not None
+
+
+def source_of(forge_url: str, path: str, sources: Iterable[str]) -> str | None:
+    """Return the first of the sources that is the repository `acme/pay` on this forge."""
+    for source in sources:
+        project = find_project(forge_url, source)
+        if project is not None and project.path.casefold() == path:
+            return source
+    return None
+
+
+def api_url(kind: str, forge_url: str) -> str:
+    """Return the URL of a forge's REST API."""
+    if kind == "gitlab":
+        return f"{forge_url}/api/v4"
+    if kind == "gitea":
+        return f"{forge_url}/api/v1"
+    scheme, host, _ = _split(forge_url)
+    if host == GITHUB or host.endswith(DATA_RESIDENCY):
+        return f"{scheme}://api.{host}"
+    return f"{forge_url}/api/v3"
+
+
+def compare_url(kind: str, project: Project, base: str, branch: str) -> str:
+    """Return the page on which a person opens a pull request for a branch."""
+    if kind == "gitlab":
+        source = quote(branch, safe="")
+        return f"{project.url}/-/merge_requests/new?merge_request%5Bsource_branch%5D={source}"
+    return f"{project.url}/compare/{quote(base)}...{quote(branch)}"
+
+
+def _split(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, (parts.hostname or "").casefold(), parts.port
+
+
+def _netloc(host: str, port: int | None) -> str:
+    host = f"[{host}]" if ":" in host else host
+    return host if port is None else f"{host}:{port}"

@@ -1,0 +1,85 @@
+"""Receipt of events of forges, and the lease of the process that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from draftsman.database.database import Database
+from draftsman.forges.follow_up import TrackedPull
+from draftsman.forges.forge_event import ForgeEvent, StoredEvent
+from draftsman.forges.service.follow_ups import FollowUps
+from draftsman.forges.store import forge_events as store
+from draftsman.forges.store import people_events
+from draftsman.worker.registry import store as workers
+
+READER: Final = "forges"
+"""Name of the lease under which forges are read."""
+BATCH_SIZE: Final = 200
+"""Events in one statement."""
+
+
+class ForgeEvents:
+    """Events of forges, each stored once, and the `follow_ups` that they lead to."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.follow_ups = FollowUps(db)
+
+    async def receive(self, forge: str, events: Sequence[ForgeEvent]) -> int:
+        """Store the events that are not known yet; return their number."""
+        unique = list({(e.project, e.number, e.key): e for e in events if e.number}.values())
+        new = 0
+        for start in range(0, len(unique), BATCH_SIZE):
+            async with self._db.connection() as conn:
+                new += len(await store.receive(conn, forge, unique[start : start + BATCH_SIZE]))
+        return new
+
+    async def open_pulls(self, forge: str) -> list[TrackedPull]:
+        """Return the open pull requests of jobs on a forge, the newest first."""
+        async with self._db.connection() as conn:
+            return await store.open_pulls(conn, forge)
+
+    async def closed_pulls(self, forge: str) -> list[TrackedPull]:
+        """Return the pull requests of jobs on a forge that were closed in the last 30 days."""
+        async with self._db.connection() as conn:
+            return await store.closed_pulls(conn, forge)
+
+    async def unprocessed(
+        self, forges: Sequence[str], paused: Sequence[int] = ()
+    ) -> list[StoredEvent]:
+        """Return the oldest requests and answers on these forges that had no effect yet.
+
+        Those that are `paused` are left out, so that they do not hold up the others.
+        """
+        async with self._db.connection() as conn:
+            return await people_events.unprocessed(conn, forges, paused)
+
+    async def finish(self, id: int, outcome: str) -> bool:
+        """Record the outcome of a request or answer; False if it has one."""
+        async with self._db.connection() as conn:
+            return await people_events.finish(conn, id, outcome)
+
+    async def asked_targets(self) -> list[str]:
+        """Return the issues and pull requests on which questions are open, as targets."""
+        async with self._db.connection() as conn:
+            return await people_events.asked_targets(conn)
+
+    async def acquire(self, owner: UUID, seconds: float, lock: int | None = None) -> int | None:
+        """Acquire or renew the reader's lease; return its term, None where it is held.
+
+        `lock` is the number of this process's session lock: the lease ends with it.
+        """
+        async with self._db.connection() as conn:
+            return await workers.acquire(conn, READER, owner, seconds, lock_id=lock)
+
+    async def renew(self, owner: UUID, term: int, seconds: float, lock: int | None = None) -> bool:
+        """Renew the lease of this term; False when it has expired."""
+        async with self._db.connection() as conn:
+            return await workers.renew(conn, READER, owner, term, seconds, lock)
+
+    async def resign(self, owner: UUID, term: int) -> None:
+        """Release the lease."""
+        async with self._db.connection() as conn:
+            await workers.resign(conn, READER, owner, term)

@@ -1,0 +1,1 @@
+"""Queries of forges, a function each."""

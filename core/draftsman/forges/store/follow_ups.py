@@ -1,0 +1,168 @@
+"""Follow-ups on pull requests of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from psycopg.types.json import Jsonb
+
+from draftsman.database.database import (
+    Connection,
+    execute,
+    fetch_all,
+    fetch_one,
+    rows,
+    scalar,
+)
+from draftsman.database.named_queries import load
+from draftsman.forges.follow_up import (
+    AnswerDue,
+    Family,
+    FamilyJob,
+    FollowedPull,
+    FollowUpEvent,
+    TrackedPull,
+)
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+
+_Q = load("follow_ups")
+MAX_EVENTS: Final = 500
+"""Maximum number of new events of a pull request in one transaction."""
+MAX_MEMBERS: Final = 1000
+"""Maximum number of jobs of a pull request."""
+
+
+async def due(
+    conn: Connection, term: LeaderTerm, limit: int, without: Sequence[int] = ()
+) -> list[int]:
+    """Return the first jobs of the pull requests with new events, except for those `without`."""
+    params = term.params(limit) | {"without": list(without)}
+    return [int(row[0]) for row in await rows(conn, _Q["due"], params)]
+
+
+async def lock(conn: Connection, root: int) -> TrackedPull | None:
+    """Lock a pull request, by its first job."""
+    return await fetch_one(conn, _Q["lock"], {"root": root}, TrackedPull)
+
+
+async def new_events(conn: Connection, pull: TrackedPull) -> list[FollowUpEvent]:
+    """Return the events of a pull request that had no effect yet, in order."""
+    params = {"forge": pull.forge, "project": pull.project, "number": pull.number}
+    return await fetch_all(conn, _Q["new_events"], params | {"limit": MAX_EVENTS}, FollowUpEvent)
+
+
+async def members(conn: Connection, root: int) -> list[FamilyJob]:
+    """Return the first job of a pull request and its follow-ups, in order."""
+    params = {"root": root, "limit": MAX_MEMBERS}
+    return await fetch_all(conn, _Q["members"], params, FamilyJob)
+
+
+async def ignore(conn: Connection, ids: Sequence[int], reason: str) -> int:
+    """Record that events have no effect."""
+    return await execute(conn, _Q["ignore"], {"ids": list(ids), "reason": reason})
+
+
+async def ignore_others(conn: Connection, limit: int) -> int:
+    """Ignore old events of pull requests that no job opened."""
+    return await execute(conn, _Q["ignore_others"], {"limit": limit})
+
+
+async def send(conn: Connection, event: int, job: int, sender: str, text: str) -> int | None:
+    """Send an event to a job; None if it had an effect, or the job takes no message."""
+    params = {"event": event, "job": job, "sender": sender, "text": text}
+    number = await scalar(conn, _Q["send"], params)
+    return None if number is None else int(number)
+
+
+async def reopen(conn: Connection, limit: int) -> int:
+    """Reopen events that a completed job did not get."""
+    return await execute(conn, _Q["reopen"], {"limit": limit})
+
+
+async def add(conn: Connection, job: int, root: int, ordinal: int, parent: int) -> None:
+    """Record that a new job follows up on a pull request."""
+    params = {"job": job, "root": root, "ordinal": ordinal, "parent": parent}
+    await execute(conn, _Q["add"], params)
+
+
+async def end(conn: Connection, root: int, state: str, event: int) -> bool:
+    """Record the end of a pull request; False if it has ended."""
+    params = {"root": root, "state": state, "event": event}
+    return await execute(conn, _Q["end"], params) > 0
+
+
+async def reopen_pull(conn: Connection, root: int, event: int) -> bool:
+    """Record that a closed pull request is open again; False if it was not closed."""
+    return await execute(conn, _Q["reopen_pull"], {"root": root, "event": event}) > 0
+
+
+async def merges(conn: Connection, jobs: Sequence[int]) -> list[int]:
+    """Return the unfinished jobs that ask for the merge of the work of these jobs."""
+    return [int(row[0]) for row in await rows(conn, _Q["merges"], {"jobs": list(jobs)})]
+
+
+async def event(conn: Connection, job: int, kind: str, payload: dict[str, Any]) -> None:
+    """Write an event of a job."""
+    await execute(conn, _Q["event"], {"job": job, "kind": kind, "payload": Jsonb(payload)})
+
+
+async def of_job(conn: Connection, job: int) -> FollowedPull | None:
+    """Return the pull request that a job follows up on."""
+    return await fetch_one(conn, _Q["of_job"], {"job": job}, FollowedPull)
+
+
+async def jobs_of_pull(conn: Connection, forge: str, project: str, number: int) -> list[int]:
+    """Return the jobs of a pull request, the newest first; none if no job opened it."""
+    params = {"forge": forge, "project": project, "number": number, "limit": MAX_MEMBERS}
+    return [int(row[0]) for row in await rows(conn, _Q["jobs_of_pull"], params)]
+
+
+async def request(conn: Connection, job: int, actor: Actor, event: str, text: str) -> str | None:
+    """Store a message to a finished job; return its open pull request, None without."""
+    params = {
+        "job": job,
+        "source": actor.channel,
+        "sender_id": actor.id,
+        "display_name": actor.display_name,
+        "event": event,
+        "text": text,
+    }
+    url = await scalar(conn, _Q["request"], params)
+    return None if url is None else str(url)
+
+
+async def is_open(conn: Connection, job: int) -> bool:
+    """Return whether a job has a pull request that is open and followed up."""
+    found = await family(conn, job)
+    return found is not None and found.pull.state == "open"
+
+
+async def unanswered(conn: Connection, forge: str, limit: int) -> list[AnswerDue]:
+    """Return the events whose job has ended, and that have no answer."""
+    return await fetch_all(conn, _Q["unanswered"], {"forge": forge, "limit": limit}, AnswerDue)
+
+
+async def answered(conn: Connection, ids: Sequence[int]) -> int:
+    """Record that events are answered."""
+    return await execute(conn, _Q["answered"], {"ids": list(ids)})
+
+
+async def ended_branches(conn: Connection, forge: str, limit: int) -> list[TrackedPull]:
+    """Return the pull requests that ended lately, and whose branch draftsman did not delete."""
+    params = {"forge": forge, "limit": limit}
+    return await fetch_all(conn, _Q["ended_branches"], params, TrackedPull)
+
+
+async def branch_deleted(conn: Connection, root: int) -> bool:
+    """Record that the branch of a pull request that has ended is deleted, or stays."""
+    return await execute(conn, _Q["branch_deleted"], {"root": root}) > 0
+
+
+async def family(conn: Connection, job: int) -> Family | None:
+    """Return the pull request of a job with its jobs; None without."""
+    found = await rows(conn, _Q["family"], {"job": job})
+    if not found:
+        return None
+    return Family(TrackedPull(*found[0][:9]), tuple(int(row[9]) for row in found))

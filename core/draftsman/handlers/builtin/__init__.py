@@ -1,1 +1,0 @@
-"""Built-in handlers: HTTP requests, webhooks, tools, notifications and language models."""

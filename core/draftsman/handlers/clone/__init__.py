@@ -1,1 +1,0 @@
-"""Clones of repositories: git, mirrors, sources, workspaces and their cleanup."""

@@ -1,1 +1,0 @@
-"""The gateway: the model API that agents call through the worker, which adds the key."""

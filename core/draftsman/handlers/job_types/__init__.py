@@ -1,0 +1,1 @@
+"""Built-in job types: their payloads and handlers."""

@@ -1,1 +1,0 @@
-"""The Model Context Protocol: a server of tools, on standard output or on the gateway's port."""

@@ -1,1 +1,0 @@
-"""The network proxy: named hosts that a program without a network reaches through the worker."""

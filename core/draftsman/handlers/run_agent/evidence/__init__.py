@@ -1,1 +1,0 @@
-"""Evidence of an agent's work: its tests on both commits, and the signed statement."""

@@ -1,1 +1,0 @@
-"""Guardrails of work before it is published."""

@@ -1,1 +1,0 @@
-"""Sandboxes for the programs that a worker starts."""

@@ -1,1 +1,0 @@
-"""Processes that a worker starts: pipes, guard, environment and process trees."""

@@ -1,0 +1,1 @@
+"""Control of jobs: cancel, pause, retry and messages."""

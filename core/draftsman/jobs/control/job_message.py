@@ -1,0 +1,73 @@
+"""Messages of people to jobs. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from draftsman.errors import UsageError
+from draftsman.ids import job_name
+from draftsman.jobs.job import Source, Status
+from draftsman.text import clean
+
+MAX_TEXT: Final = 10_000
+"""Maximum characters of a message; the constraint of the table has the same."""
+MAX_MESSAGES: Final = 200
+"""Maximum messages of a job; the constraint of the table has the same."""
+AGENT_TYPE: Final = "run_agent"
+"""Type of the jobs that take messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobMessage:
+    """A message of a person to a job: a row of `job_messages`."""
+
+    job: int
+    ordinal: int
+    source: Source
+    sender: str
+    sender_display_name: str | None
+    text: str
+    run: int | None
+    """The run whose agent was last given it."""
+    created_at: datetime
+    delivered_at: datetime | None
+    """When a run stored a checkpoint that has it, or ended its job with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """The result of sending a message: `status` is that of its job."""
+
+    number: int
+    message: int
+    status: Status
+    created: bool
+    """False if the same event was sent before."""
+    follow_up: str | None = None
+    """The pull request on which a job that has finished is followed up; it has no number then."""
+
+    @property
+    def when(self) -> str:
+        """When the agent gets it, as the end of a sentence."""
+        if self.status is Status.RUNNING:
+            return "the agent gets it between two turns, or with its next run"
+        return "the agent gets it with its next run"
+
+    def __str__(self) -> str:
+        if self.follow_up is not None:
+            return f"{job_name(self.number)} has finished; a follow-up on {self.follow_up} gets it"
+        return f"message {self.message} sent to {job_name(self.number)}: {self.when}"
+
+
+def check_text(text: str) -> str:
+    """Return the text of a message without control characters; raises UsageError."""
+    text = clean(text).strip()
+    if not text:
+        raise UsageError("the message is empty; write what the agent should know")
+    if len(text) > MAX_TEXT:
+        raise UsageError(
+            f"the message has {len(text):,} characters; the maximum is {MAX_TEXT:,}: shorten it"
+        )
+    return text

@@ -1,0 +1,130 @@
+"""Messages of people to jobs, sent in the transaction that proves the state of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from draftsman.database.database import Connection, Database
+from draftsman.errors import CommandHint, IdempotencyConflict, Refused
+from draftsman.ids import job_name, new_id, unknown_job
+from draftsman.jobs.control.job_message import (
+    AGENT_TYPE,
+    MAX_MESSAGES,
+    JobMessage,
+    SentMessage,
+    check_text,
+)
+from draftsman.jobs.control.store import control as jobs
+from draftsman.jobs.control.store import messages as store
+from draftsman.jobs.job import TERMINAL, Status
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy, Verb
+from draftsman.text import humanize
+
+if TYPE_CHECKING:
+    from draftsman.jobs.requests.invocation import FileRef
+
+
+class JobMessages:
+    """Messages of people to jobs."""
+
+    def __init__(self, db: Database, policy: Policy) -> None:
+        self._db = db
+        self._policy = policy
+
+    async def send(
+        self,
+        job: int,
+        actor: Actor,
+        text: str,
+        *,
+        event: str | None = None,
+        key: str | None = None,
+        attachments: Sequence[FileRef] = (),
+    ) -> SentMessage:
+        """Store a message; the agent gets it between two turns, or with the next run.
+
+        A finished job with an open pull request is followed up with the message. `event` identifies
+        the message in its channel, and `key` among those of its job: each is a
+        single message. Its `attachments` are files in the channel of the actor. Raises NotFound,
+        NotPermitted, UsageError for its text, IdempotencyConflict
+        for a key of another text, and Refused for a job that has finished, runs no agent or has too
+        many messages.
+        """
+        actor = self._policy.resolve(actor)
+        text = check_text(text)
+        if event is None:
+            event = str(new_id()) if key is None else f"tell:{job}:{key}"
+
+        async def work(conn: Connection) -> SentMessage:
+            locked, name = await self._lock(conn, job, actor), job_name(job)
+            sent = await store.send(conn, job, actor, event, text)
+            if sent is None:
+                from draftsman.forges.store import follow_ups
+
+                url = await follow_ups.request(conn, job, actor, event, text)
+                if url is None:
+                    raise _finished(locked)
+                return SentMessage(job, 0, locked.status, created=True, follow_up=url)
+            number, message, created, is_equal = sent
+            if key is not None and not is_equal:
+                raise IdempotencyConflict(
+                    f"the key {key!r} was used for message {message} to {name}, which has another"
+                    " text; use another key",
+                    job=job,
+                )
+            if message is None:
+                raise Refused(
+                    f"has {MAX_MESSAGES} messages, the maximum; cancel it and submit a new request",
+                    subject=name,
+                )
+            if attachments and created:
+                from draftsman.jobs.requests.service import attachments as files
+
+                await files.add(conn, number, actor, attachments, message)
+            return SentMessage(number, message, locked.status, created)
+
+        return await self._db.run_transaction(work)
+
+    async def check(self, job: int, actor: Actor) -> None:
+        """Raise the errors of `send`, before a text is asked for."""
+        actor = self._policy.resolve(actor)
+
+        async def work(conn: Connection) -> None:
+            from draftsman.forges.store import follow_ups
+
+            locked = await self._lock(conn, job, actor)
+            if locked.status in TERMINAL and not await follow_ups.is_open(conn, job):
+                raise _finished(locked)
+
+        await self._db.run_transaction(work)
+
+    async def _lock(self, conn: Connection, job: int, actor: Actor) -> jobs.LockedJob:
+        """Lock a job that takes messages of this person; raises as `send`."""
+        locked = await jobs.lock(conn, job)
+        if locked is None:
+            raise unknown_job(job)
+        self._policy.check(actor, Verb.TELL, invoker=locked.invoker_id)
+        if locked.type != AGENT_TYPE:
+            raise Refused(
+                f"is a job of type {locked.type}, which has no agent to read a message; only"
+                f" jobs of type {AGENT_TYPE} take messages",
+                subject=job_name(job),
+            )
+        if locked.canceling and locked.status is Status.RUNNING:
+            raise Refused("is being canceled, and takes no more messages", subject=job_name(job))
+        return locked
+
+    async def of_job(self, job: int) -> Sequence[JobMessage]:
+        """Return the messages of a job, oldest first."""
+        async with self._db.connection() as conn:
+            return await store.of_job(conn, job)
+
+
+def _finished(locked: jobs.LockedJob) -> Refused:
+    name = job_name(locked.number)
+    retry = CommandHint("retry", name, lead="to continue its work")
+    return Refused(
+        f"is {humanize(locked.status)}, and takes no more messages", subject=name, hint=retry
+    )

@@ -1,0 +1,1 @@
+"""Queries of control, a function each."""

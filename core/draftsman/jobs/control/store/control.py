@@ -1,0 +1,117 @@
+"""Cancel and retry of jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from draftsman.database.database import (
+    Connection,
+    execute,
+    fetch_all,
+    fetch_one,
+    rows,
+    scalar,
+)
+from draftsman.database.named_queries import load
+from draftsman.jobs.job import Status
+from draftsman.jobs.read_models import FinishedJob, Replacement
+
+_Q = load("job_control")
+
+
+@dataclass(frozen=True, slots=True)
+class LockedJob:
+    """A locked job."""
+
+    number: int
+    type: str
+    status: Status
+    invoker_id: str
+    worker_id: UUID | None
+    run_count: int
+    canceling: bool
+
+
+async def lock(conn: Connection, job: int) -> LockedJob | None:
+    """Lock a job."""
+    return await fetch_one(conn, _Q["lock"], {"job": job}, LockedJob)
+
+
+async def finished(
+    conn: Connection, status: Status, filters: dict[str, Any], after: int, limit: int
+) -> list[FinishedJob]:
+    """Return the jobs that finished with this status, with numbers above `after`, in order."""
+    params = filters | {"status": status, "after": after, "limit": limit}
+    return await fetch_all(conn, _Q["finished"], params, FinishedJob)
+
+
+async def retries(conn: Connection, jobs: Sequence[int]) -> dict[int, int]:
+    """Return the retry of each of these finished jobs that was retried."""
+    return dict(await rows(conn, _Q["retries"], {"jobs": list(jobs)}))
+
+
+async def request_cancel(conn: Connection, job: int, by: str, reason: str | None) -> bool:
+    """Request that a running job stops; False when that was requested before."""
+    detail = json.dumps({"reason": reason} if reason else {})
+    params = {"job": job, "by": by, "reason": reason, "detail": detail}
+    return bool(await scalar(conn, _Q["request_cancel"], params))
+
+
+async def pause(conn: Connection, job: int, by: str, reason: str, event: str | None = None) -> bool:
+    """Pause an unfinished job; False when it is already paused."""
+    params = {"job": job, "by": by, "reason": reason, "event": event}
+    return bool(await scalar(conn, _Q["pause"], params))
+
+
+async def unpause(conn: Connection, job: int, by: str, event: str | None = None) -> bool:
+    """End the pause of a job; False when it has none."""
+    return bool(await scalar(conn, _Q["unpause"], {"job": job, "by": by, "event": event}))
+
+
+async def has_pause_event(conn: Connection, job: int, event: str) -> bool:
+    """Return whether an event of a channel has paused or resumed a locked job."""
+    return bool(await scalar(conn, _Q["has_pause_event"], {"job": job, "event": event}))
+
+
+async def paused(conn: Connection, before: int, limit: int) -> list[int]:
+    """Return the numbers of paused jobs below `before`, newest first; some may have ended."""
+    params = {"before": before, "limit": limit}
+    return [row[0] for row in await rows(conn, _Q["paused"], params)]
+
+
+async def cancel_now(conn: Connection, job: int, by: str, reason: str | None) -> None:
+    """Cancel a locked job that is not finished."""
+    await execute(conn, _Q["cancel_now"], {"job": job, "by": by, "reason": reason})
+
+
+async def refuse(conn: Connection, job: int, by: str, detail: dict[str, Any]) -> None:
+    """Record a denied action on a locked job, once for each `event`."""
+    await execute(conn, _Q["refuse"], {"job": job, "by": by, "detail": Jsonb(detail)})
+
+
+async def request_columns(conn: Connection, job: int) -> tuple[dict[str, Any], int] | None:
+    """Return all columns of the job as JSON, and the first job of its chain."""
+    records = await rows(conn, _Q["request_columns"], {"job": job})
+    return (records[0][0], records[0][1]) if records else None
+
+
+async def copy_checkpoint(conn: Connection, old: int, new: int) -> bool:
+    """Copy the newest checkpoint and work bundle; False when there is none."""
+    return bool(await scalar(conn, _Q["copy_checkpoint"], {"old": old, "new": new}))
+
+
+async def late_answer(conn: Connection, job: int) -> tuple[str, str] | None:
+    """Return a question's key and the answer that arrived after it expired."""
+    records = await rows(conn, _Q["late_answer"], {"job": job})
+    return (records[0][0], records[0][1]) if records else None
+
+
+async def replacement(conn: Connection, job: int) -> Replacement | None:
+    """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
+    return await fetch_one(conn, _Q["replacement"], {"job": job}, Replacement)

@@ -1,0 +1,1 @@
+"""Details of jobs as people see them, and why a job waits."""

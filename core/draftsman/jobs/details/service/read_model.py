@@ -1,0 +1,409 @@
+"""Queries behind the front ends: jobs, events, workers, wait reasons and data checks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final, Unpack
+
+from draftsman.database import schema
+from draftsman.database.database import Database, translate_errors
+from draftsman.database.notifications import receives_notifications
+from draftsman.errors import CommandHint, NotFound, UsageError
+from draftsman.events.event import Event
+from draftsman.ids import JobRef, unknown_job
+from draftsman.jobs.control.store import control as job_control
+from draftsman.jobs.details import store
+from draftsman.jobs.details.service import selected_page
+from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, explain
+from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
+from draftsman.jobs.read_models import (
+    ActivityBucket,
+    JobFilters,
+    JobPage,
+    JobSummary,
+    JobVersion,
+    RecentActivity,
+    RegisteredWorker,
+    Replacement,
+    RetryLink,
+    ServerHealth,
+    Stats,
+)
+from draftsman.jobs.reserved_names import COMMON_KINDS
+from draftsman.jobs.runs.run import Run
+from draftsman.questions.question import Question
+from draftsman.questions.store import questions
+from draftsman.worker.registry import store as workers
+
+FOLLOW_INTERVAL: Final = 0.2
+"""Poll interval of followed events and statuses, in seconds."""
+JOBS_LIMIT: Final = 50
+"""Default number of jobs of a page."""
+SCAN_LIMIT: Final = 100_000
+"""Job numbers that a call scans for an agent, tag, … that no index has, in a tenth of a second."""
+SCANNED: Final = ("agent", "repo", "type", "queue", "source", "tags", "invoker")
+"""Filters of jobs without an index."""
+PAGE_SIZE: Final = 200
+COUNT_LIMIT: Final = 10_000
+"""Maximum count of jobs with the same final status; `capped` lists statuses that reach it."""
+BUCKET_SECONDS: Final = 10
+"""Length of an activity bucket, in seconds."""
+ACTIVITY_PAGE_SIZE: Final = 20_000
+"""Events that a query of the activity reads, in a few hundredths of a second."""
+ACTIVITY_MAX_PAGES: Final = 20
+"""Maximum number of queries for an activity; earlier events are left out."""
+MAX_NUMBER: Final = 2**62
+"""Above every job number and epoch."""
+NOTIFICATION_TIMEOUT: Final = 2.0
+"""Seconds to wait for a notification sent to our own session."""
+
+
+class ReadModel:
+    """Read-only queries."""
+
+    def __init__(self, db: Database, lease: float) -> None:
+        self._db = db
+        self._lease = lease
+
+    async def resolve(self, ref: JobRef) -> int:
+        """Return the number of the referenced job; raises NotFound, UsageError (ambiguous)."""
+        async with self._db.connection() as conn:
+            if ref.number is not None:
+                if await store.version(conn, ref.number) is None:
+                    raise unknown_job(ref.number)
+                return ref.number
+            numbers = await store.find(conn, ref.lowest, ref.highest)
+        if not numbers:
+            raise NotFound(f"no job id starts with {ref.text!r}", hint=CommandHint("jobs"))
+        if len(numbers) > 1:
+            raise UsageError(f"several job ids start with {ref.text!r}; give more characters")
+        return numbers[0]
+
+    async def job(self, number: int) -> Job:
+        """Return a job; raises NotFound."""
+        async with self._db.connection() as conn:
+            job = await store.get(conn, number)
+        if job is None:
+            raise unknown_job(number)
+        return job
+
+    async def version(self, number: int) -> JobVersion:
+        """Return the status and version of a job; raises NotFound."""
+        async with self._db.connection() as conn:
+            version = await store.version(conn, number)
+        if version is None:
+            raise unknown_job(number)
+        return version
+
+    async def jobs(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
+        """Return the jobs of `page`."""
+        return (await self.page(**filters)).jobs
+
+    async def page(self, **filters: Unpack[JobFilters]) -> JobPage:
+        """Return jobs, newest first, with a number below `before`.
+
+        With a filter that no index has, a call scans at most 100,000 numbers.
+        """
+        statuses = filters.get("statuses")
+        scanned = {name: filters.get(name) or None for name in SCANNED}
+        if scanned["tags"] is not None:
+            scanned["tags"] = list(filters["tags"])
+        since, before = filters.get("since"), filters.get("before")
+        limit = filters.get("limit", JOBS_LIMIT)
+        params: dict[str, Any] = {**scanned, "since": since, "limit": limit}
+        params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]
+        async with self._db.connection() as conn:
+            if selected_page.is_selected(filters):
+                jobs = await selected_page.page(conn, filters, params)
+                return JobPage(await selected_page.with_retries(conn, jobs))
+            end = await store.newest(conn) + 1 if before is None else before
+            first = 0 if since is None else await store.first_since(conn, since)
+            lowest = max(first, end - SCAN_LIMIT) if any(scanned.values()) else first
+            jobs = await store.page(conn, params | {"before": end, "lowest": lowest})
+            jobs = await selected_page.with_retries(conn, jobs)
+        return JobPage(jobs, lowest if len(jobs) < limit and lowest > max(first, 1) else None)
+
+    async def with_figures(self, jobs: Sequence[JobSummary]) -> list[JobSummary]:
+        """Return jobs with their cost, changes, progress and open questions."""
+        from draftsman.agent_runs.activity import store as activity
+        from draftsman.agent_runs.activity.agent_progress import AgentProgress
+        from draftsman.deliveries.action_text import action_text
+
+        started = [job.number for job in jobs if job.run_count]
+        running = [job.number for job in jobs if job.status is Status.RUNNING]
+        waiting = [job.number for job in jobs if job.status in WAITING]
+        progress = {number: AgentProgress() for number in running}
+        async with self._db.connection() as conn:
+            figures = {item.number: item for item in await activity.figures(conn, started)}
+            for number, row in await activity.latest(conn, running) if running else ():
+                progress[number].add(row)
+            asked = await questions.asked(conn, waiting) if waiting else []
+        for number, text, action in asked:
+            if number in figures:
+                asks = action_text(action) if action else text
+                earlier = figures[number].asks
+                asks = f"{earlier}; {asks}" if earlier else asks
+                figures[number] = replace(figures[number], asks=asks)
+        for number, line in progress.items():
+            if number in figures:
+                figures[number] = replace(figures[number], progress=line.text)
+        return [replace(job, figures=figures.get(job.number)) for job in jobs]
+
+    async def runs(self, number: int) -> list[Run]:
+        """Return the runs of a job."""
+        async with self._db.connection() as conn:
+            return await store.runs(conn, number)
+
+    async def latest_runs(
+        self, before: tuple[int, int] | None = None, limit: int = PAGE_SIZE
+    ) -> list[Run]:
+        """Return runs of all jobs before (job, ordinal), newest job first."""
+        async with self._db.connection() as conn:
+            return await store.latest_runs(conn, before or (MAX_NUMBER, 0), limit)
+
+    async def job_events(self, number: int, after: int = 0, limit: int = PAGE_SIZE) -> list[Event]:
+        """Return the events of a job after an event id."""
+        async with self._db.connection() as conn:
+            return await store.job_events(conn, number, after, limit)
+
+    async def latest_job_events(
+        self, number: int, after: int = 0, limit: int = PAGE_SIZE
+    ) -> list[Event]:
+        """Return the newest events of a job after an event id, oldest first."""
+        async with self._db.connection() as conn:
+            return (await store.latest_job_events(conn, number, after, limit))[::-1]
+
+    async def events(
+        self, cursor: tuple[int, int, int] = (0, 0, 0), limit: int = PAGE_SIZE
+    ) -> list[Event]:
+        """Return the events of all jobs after a cursor (epoch, txid, id), without gaps."""
+        async with self._db.connection() as conn:
+            return await store.events(conn, cursor, limit)
+
+    async def events_of_kinds(
+        self, kinds: Sequence[str], cursor: tuple[int, int, int] = (0, 0, 0), limit: int = PAGE_SIZE
+    ) -> tuple[list[Event], tuple[int, int, int] | None]:
+        """Return events of some kinds after a cursor, and the cursor of the next call.
+
+        None as cursor: there are no more. Kinds that most jobs have are filtered from the feed.
+        """
+        async with self._db.connection() as conn:
+            if COMMON_KINDS.isdisjoint(kinds):
+                page = await store.events_of_kinds(conn, kinds, cursor, limit)
+                matching = page
+            else:
+                page = await store.events(conn, cursor, limit)
+                matching = [event for event in page if event.kind in kinds]
+        return matching, page[-1].cursor if len(page) == limit else None
+
+    async def cursor_before(self, since: datetime) -> tuple[int, int, int]:
+        """Return a cursor up to which all events are older; some older events may follow."""
+        async with self._db.connection() as conn:
+            epoch, txid = await store.txid_before(conn, since)
+        return (epoch, txid, MAX_NUMBER) if txid else (0, 0, 0)
+
+    async def latest_events(
+        self, before: tuple[int, int, int] | None = None, limit: int = PAGE_SIZE
+    ) -> list[Event]:
+        """Return the events of all jobs before a cursor, newest first."""
+        async with self._db.connection() as conn:
+            return await store.latest_events(conn, before or (MAX_NUMBER, 0, 0), limit)
+
+    async def end_cursor(self) -> tuple[int, int, int]:
+        """Return the cursor after all current events."""
+        async with self._db.connection() as conn:
+            return await store.end_cursor(conn)
+
+    async def follow(
+        self, number: int | None, *, new: bool = False, after: tuple[int, int, int] | None = None
+    ) -> AsyncIterator[Event]:
+        """Yield events as they occur: of a job until it finishes, or of all jobs forever.
+
+        `new` skips existing events, `after` the events up to a cursor.
+        """
+        if number is not None:
+            async for event in self._follow_job(number, new, after):
+                yield event
+            return
+        cursor = after or (await self.end_cursor() if new else (0, 0, 0))
+        while True:
+            events = await self.events(cursor)
+            for event in events:
+                cursor = event.cursor
+                yield event
+            if len(events) < PAGE_SIZE:
+                await asyncio.sleep(FOLLOW_INTERVAL)
+
+    async def wait(self, number: int, *, questions_too: bool = False) -> Status:
+        """Return the status once the job finished or, with `questions_too`, waits for a person."""
+        stops = TERMINAL | (WAITING if questions_too else frozenset())
+        async for status in self.statuses(number):
+            if status in stops:
+                return status
+        raise AssertionError("a job's statuses have no end before its own")
+
+    async def statuses(self, number: int) -> AsyncIterator[Status]:
+        """Yield the status of a job on each change until it finishes; raises NotFound.
+
+        Statuses between two polls are skipped.
+        """
+        last = 0
+        async for current in self.versions(number):
+            if current.version != last:
+                last = current.version
+                yield current.status
+
+    async def versions(self, number: int) -> AsyncIterator[JobVersion]:
+        """Yield the version of a job on each change and pause until it ends; raises NotFound."""
+        last: JobVersion | None = None
+        while last is None or last.status not in TERMINAL:
+            current = await self.version(number)
+            if current == last:
+                await asyncio.sleep(FOLLOW_INTERVAL)
+                continue
+            last = current
+            yield current
+
+    async def workers(self) -> list[RegisteredWorker]:
+        """Return every registered worker."""
+        async with self._db.connection() as conn:
+            return await workers.all_workers(conn)
+
+    async def why(self, number: int) -> WaitReason:
+        """Return the reason why a job waits, from the view that claims use; raises NotFound."""
+        async with self._db.connection() as conn, conn.transaction():
+            facts = await store.why(conn, number, self._lease)
+            if facts is not None and facts.held_by is not None:
+                from draftsman.queues.store import limits
+
+                uses = await limits.uses(conn, facts.held_by)
+                facts = replace(facts, limit=next(iter(uses), None))
+            if facts is not None and (facts.hold == "key" or facts.parents):
+                from draftsman.workflows.store import dependencies
+
+                _, cycle = await dependencies.wait_cycle(conn, number)
+                facts = replace(facts, cycle=cycle)
+            if facts is not None and facts.status is Status.EXPIRED:
+                expired = expiring_question(await questions.of_job(conn, number))
+                asked: Sequence[Question] = [] if expired is None else [expired]
+            else:
+                asked = await questions.open_of(conn, [number])
+        if facts is None:
+            raise unknown_job(number)
+        return explain(facts, asked)
+
+    async def chain(self, number: int) -> list[RetryLink]:
+        """Return the retry chain of a job, the request first."""
+        async with self._db.connection() as conn:
+            return await store.chain(conn, number)
+
+    async def replacement(self, number: int) -> Replacement:
+        """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
+        async with self._db.connection() as conn:
+            return await job_control.replacement(conn, number) or Replacement(None, None, None)
+
+    async def stats(self) -> Stats:
+        """Return counts of jobs, questions and workers."""
+        counts, capped = await self.counts()
+        async with self._db.connection() as conn:
+            open_count, expiring_soon, next_expiry, pauses = await store.open_counts(conn)
+            answers, seconds = await store.answer_times(conn)
+            live = [
+                worker
+                for worker in await workers.all_workers(conn)
+                if worker.heartbeat_age < self._lease
+            ]
+        return Stats(
+            counts,
+            capped,
+            open_count,
+            expiring_soon,
+            next_expiry,
+            len(live),
+            sum(worker.slots for worker in live),
+            sum(worker.busy for worker in live),
+            answers,
+            seconds,
+            pauses,
+        )
+
+    async def counts(self) -> tuple[dict[str, int], list[str]]:
+        """Return the number of jobs by status, and the statuses counted only up to the limit."""
+        async with self._db.connection() as conn:
+            counts = await store.counts(conn, COUNT_LIMIT)
+        capped = [str(status) for status in Status if _is_capped(status, counts)]
+        return {str(status): counts.get(status, 0) for status in Status}, capped
+
+    async def activity(
+        self, since: datetime, after: store.EventCursor | None = None
+    ) -> RecentActivity:
+        """Return the activity since a time, or after the `end` of the last call.
+
+        It reads only the events since then, at most the last 400,000.
+        """
+        first = int(since.timestamp()) // BUCKET_SECONDS
+        by_number: dict[int, ActivityBucket] = {}
+        end = before = await self.end_cursor()
+        for _ in range(ACTIVITY_MAX_PAGES):
+            async with self._db.connection() as conn:
+                buckets, remaining = await store.activity(
+                    conn, after or (0, 0, 0), before, BUCKET_SECONDS, ACTIVITY_PAGE_SIZE
+                )
+            for bucket in buckets:
+                by_number[bucket.at] = bucket + by_number.get(bucket.at)
+            if remaining is None or any(bucket.at < first for bucket in buckets):
+                return RecentActivity(by_number, end, first)
+            before = remaining
+        return RecentActivity(by_number, end, min(by_number) + 1)
+
+    async def health(self) -> tuple[ServerHealth, float]:
+        """Return the server's settings, and by how many seconds the local clock is ahead."""
+        async with self._db.connection() as conn:
+            before = time.time()
+            health = await store.health(conn)
+            return health, (before + time.time()) / 2 - health.clock
+
+    async def receives_notifications(self) -> bool:
+        """Return whether a session receives notifications."""
+        connection = await self._db.dedicated_connection()
+        try:
+            with translate_errors():
+                return await receives_notifications(connection, NOTIFICATION_TIMEOUT)
+        finally:
+            await connection.close()
+
+    async def foreign_settings(self) -> list[str]:
+        """Return the settings of the database and the role that draftsman does not replace."""
+        async with self._db.connection() as conn:
+            return await schema.foreign_settings(conn)
+
+    async def invariants(self) -> dict[str, Sequence[tuple[Any, ...]]]:
+        """Return, for each data invariant, the rows that violate it."""
+        async with self._db.connection() as conn:
+            return await store.invariants(conn)
+
+    async def _follow_job(
+        self, number: int, new: bool, after: tuple[int, int, int] | None
+    ) -> AsyncIterator[Event]:
+        last = after[2] if after else 0
+        if new:
+            while events := await self.job_events(number, last):
+                last = events[-1].id
+        while True:
+            finished = (await self.job(number)).status in TERMINAL
+            events = await self.job_events(number, last)
+            for event in events:
+                last = event.id
+                yield event
+            if len(events) < PAGE_SIZE:
+                if finished:
+                    return
+                await asyncio.sleep(FOLLOW_INTERVAL)
+
+
+def _is_capped(status: Status, counts: dict[str, int]) -> bool:
+    return status in TERMINAL and counts.get(status, 0) >= COUNT_LIMIT

@@ -1,0 +1,70 @@
+"""Pages of jobs that an index selects: by key, by group, by number, or paused jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from draftsman.database.database import Connection
+from draftsman.errors import CommandHint, NotFound
+from draftsman.jobs.control.store import control as job_control
+from draftsman.jobs.details import store
+from draftsman.jobs.job import Status
+from draftsman.jobs.read_models import JobFilters, JobSummary
+from draftsman.workflows.store import groups
+
+_PAGE = 1000
+_RETRIED = (Status.FAILED, Status.DEAD_LETTER)
+"""Statuses of jobs whose retry a list shows."""
+
+
+async def with_retries(conn: Connection, jobs: list[JobSummary]) -> list[JobSummary]:
+    """Return the jobs with the retries of those that failed or are dead letters."""
+    ended = [job.number for job in jobs if job.status in _RETRIED]
+    retries = await job_control.retries(conn, ended) if ended else {}
+    return [
+        replace(job, retried_as=retries[job.number]) if job.number in retries else job
+        for job in jobs
+    ]
+
+
+def is_selected(filters: JobFilters) -> bool:
+    """Return whether a filter is one of an index that selects jobs."""
+    names = filters.get("key"), filters.get("group"), filters.get("numbers")
+    return any(value is not None for value in names) or filters.get("paused", False)
+
+
+async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) -> list[JobSummary]:
+    """Return the jobs that match all filters, newest first; raises NotFound for a group."""
+    limit: int = params["limit"]
+    before = filters.get("before") or 2**62
+    key, group = filters.get("key"), filters.get("group")
+    numbered = filters.get("numbers")
+    keyed = None if numbered is None else {number for number in numbered if number < before}
+    if key is not None:
+        from draftsman.jobs.requests.store.submissions import of_idempotency_key
+
+        of_key = {
+            number for number in await of_idempotency_key(conn, key, limit) if number < before
+        }
+        keyed = of_key if keyed is None else keyed & of_key
+    if group is not None and not await groups.groups(conn, 1, name=group):
+        raise NotFound(f"there is no group {group!r}", hint=CommandHint("groups"))
+    jobs: list[JobSummary] = []
+    only_paused = filters.get("paused", False)
+    while len(jobs) < limit:
+        if group is not None:
+            numbers = await groups.numbers(conn, group, before, _PAGE)
+        elif keyed is not None:
+            numbers = sorted(keyed, reverse=True)
+        else:
+            numbers = await job_control.paused(conn, before, _PAGE)
+        for number in numbers:
+            if (keyed is None or number in keyed) and len(jobs) < limit:
+                bounds = {"lowest": number, "before": number + 1}
+                selected = await store.page(conn, params | bounds)
+                jobs += [job for job in selected if job.job_paused or not only_paused]
+        if (group is None and keyed is not None) or len(numbers) < _PAGE:
+            break
+        before = numbers[-1]
+    return jobs

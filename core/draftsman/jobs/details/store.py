@@ -1,0 +1,191 @@
+"""Queries behind the front ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from draftsman.database.database import (
+    Connection,
+    execute,
+    fetch_all,
+    fetch_one,
+    rows,
+    scalar,
+)
+from draftsman.database.named_queries import load
+from draftsman.events.event import Event
+from draftsman.jobs.details.wait_reason import JobFacts
+from draftsman.jobs.job import TERMINAL, Job
+from draftsman.jobs.read_models import (
+    ActivityBucket,
+    JobSummary,
+    JobVersion,
+    RetryLink,
+    ServerHealth,
+)
+from draftsman.jobs.runs.run import Run
+
+_Q = load("read_model")
+_INVARIANTS = load("invariants")
+EventCursor = tuple[int, int, int]
+"""Position in the event feed: epoch, transaction, event."""
+
+
+async def get(conn: Connection, number: int) -> Job | None:
+    """Return a job."""
+    return await fetch_one(conn, _Q["get"], {"number": number}, Job)
+
+
+async def find(conn: Connection, lowest: UUID, highest: UUID) -> list[int]:
+    """Return the numbers of at most two jobs whose ids are in the range."""
+    return [row[0] for row in await rows(conn, _Q["find"], {"lowest": lowest, "highest": highest})]
+
+
+async def page(conn: Connection, filters: dict[str, Any]) -> list[JobSummary]:
+    """Return jobs, newest first, with numbers from `lowest` to below `before`."""
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        return await fetch_all(conn, _Q["page"], filters, JobSummary)
+
+
+async def newest(conn: Connection) -> int:
+    """Return the newest job's number, 0 without jobs."""
+    return int(await scalar(conn, _Q["newest"]))
+
+
+async def first_since(conn: Connection, since: datetime) -> int:
+    """Return a number below which all jobs are older; a few older jobs may be above it."""
+    return int(await scalar(conn, _Q["first_since"], {"since": since}))
+
+
+async def runs(conn: Connection, job: int) -> list[Run]:
+    """Return the runs of a job in order."""
+    return await fetch_all(conn, _Q["runs"], {"job": job}, Run)
+
+
+async def latest_runs(conn: Connection, before: tuple[int, int], limit: int) -> list[Run]:
+    """Return runs of all jobs before (job, ordinal), newest job first."""
+    params = {"job": before[0], "ordinal": before[1], "limit": limit}
+    return await fetch_all(conn, _Q["latest_runs"], params, Run)
+
+
+async def job_events(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
+    """Return the events of a job after an id."""
+    params = {"job": job, "after": after, "limit": limit}
+    return await fetch_all(conn, _Q["job_events"], params, Event)
+
+
+async def latest_job_events(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
+    """Return the newest events of a job after an id, newest first."""
+    params = {"job": job, "after": after, "limit": limit}
+    return await fetch_all(conn, _Q["latest_job_events"], params, Event)
+
+
+async def events(conn: Connection, cursor: EventCursor, limit: int) -> list[Event]:
+    """Return the events of all jobs after a cursor, in the order of commit-safe transaction ids."""
+    params = {"epoch": cursor[0], "txid": cursor[1], "id": cursor[2], "limit": limit}
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        return await fetch_all(conn, _Q["events"], params, Event)
+
+
+async def events_of_kinds(
+    conn: Connection, kinds: Sequence[str], cursor: EventCursor, limit: int
+) -> list[Event]:
+    """Return the events of some kinds after a cursor; none of them is in `COMMON_KINDS`."""
+    params: dict[str, Any] = {"epoch": cursor[0], "txid": cursor[1], "id": cursor[2]}
+    params |= {"limit": limit, "kinds": list(kinds)}
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        return await fetch_all(conn, _Q["events_of_kinds"], params, Event)
+
+
+async def txid_before(conn: Connection, since: datetime) -> tuple[int, int]:
+    """Return the epoch, and a transaction up to which all events are older; 0 if none is."""
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        epoch, txid = (await rows(conn, _Q["txid_before"], {"since": since}))[0]
+    return epoch, txid
+
+
+async def latest_events(conn: Connection, before: EventCursor, limit: int) -> list[Event]:
+    """Return the events of all jobs before a cursor, newest first."""
+    params = {"epoch": before[0], "txid": before[1], "id": before[2], "limit": limit}
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        return await fetch_all(conn, _Q["latest_events"], params, Event)
+
+
+async def activity(
+    conn: Connection, after: EventCursor, before: EventCursor, seconds: int, limit: int
+) -> tuple[list[ActivityBucket], EventCursor | None]:
+    """Return the activity of the newest events between two cursors, in buckets of `seconds`.
+
+    With more than `limit` events, also the cursor of the next call, to be passed as `before`.
+    """
+    params = {"epoch": after[0], "txid": after[1], "id": after[2]}
+    params |= {"end_epoch": before[0], "end_txid": before[1], "end_id": before[2]}
+    bounds = {"seconds": seconds, "limit": limit, "terminal": [str(status) for status in TERMINAL]}
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        records = await rows(conn, _Q["activity"], params | bounds)
+    buckets = [ActivityBucket(row[0], row[1], row[2]) for row in records]
+    next_cursor = records[0][3:] if records else (None, None, None)
+    return buckets, None if next_cursor[0] is None else (
+        next_cursor[0],
+        next_cursor[1],
+        next_cursor[2],
+    )
+
+
+async def end_cursor(conn: Connection) -> EventCursor:
+    """Return the cursor after all current events."""
+    epoch, txid = (await rows(conn, _Q["end_cursor"]))[0]
+    return epoch, txid, 0
+
+
+async def version(conn: Connection, job: int) -> JobVersion | None:
+    """Return a job's version, which grows with each update, with its status and pause."""
+    return await fetch_one(conn, _Q["version"], {"job": job}, JobVersion)
+
+
+async def chain(conn: Connection, job: int) -> list[RetryLink]:
+    """Return the retry chain of a job, the request first."""
+    return await fetch_all(conn, _Q["chain"], {"job": job}, RetryLink)
+
+
+async def why(conn: Connection, job: int, lease: float) -> JobFacts | None:
+    """Return the data that decides why a job waits."""
+    return await fetch_one(conn, _Q["why"], {"job": job, "lease": lease}, JobFacts)
+
+
+async def counts(conn: Connection, most: int) -> dict[str, int]:
+    """Return the number of jobs by status, counting final statuses only up to `most`."""
+    params = {"most": most, "terminal": [str(status) for status in TERMINAL]}
+    return {row[0]: row[1] for row in await rows(conn, _Q["counts"], params)}
+
+
+async def open_counts(conn: Connection) -> tuple[int, int, datetime | None, int]:
+    """Return the open questions, those that expire within an hour, the next expiry, and pauses."""
+    record = (await rows(conn, _Q["open_counts"]))[0]
+    return record[0], record[1], record[2], record[3]
+
+
+async def answer_times(conn: Connection) -> tuple[int, float | None]:
+    """Return the number of answers in the last day, and their median wait in seconds."""
+    record = (await rows(conn, _Q["answer_times"]))[0]
+    return record[0], record[1]
+
+
+async def health(conn: Connection) -> ServerHealth:
+    """Return the server's settings."""
+    return (await fetch_all(conn, _Q["health"], None, ServerHealth))[0]
+
+
+async def invariants(conn: Connection) -> dict[str, Sequence[tuple[Any, ...]]]:
+    """Return, for each invariant, at most a hundred (job, problem) rows that violate it."""
+    async with conn.transaction():
+        return {name: await rows(conn, query) for name, query in _INVARIANTS.items()}

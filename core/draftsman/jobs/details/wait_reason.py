@@ -1,0 +1,448 @@
+"""The reason for the current status of a job, and the next step. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from draftsman.errors import CommandHint
+from draftsman.ids import actor_name, job_name, pause_name, worker_name
+from draftsman.jobs.error_classes import ErrorClass
+from draftsman.jobs.job import LEASED, TERMINAL, Status
+from draftsman.jobs.retry_policy import layer
+from draftsman.questions.question import (
+    BUDGET_KEY,
+    GATE_ENDS,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+)
+from draftsman.text import first_line, humanize
+
+if TYPE_CHECKING:
+    from draftsman.queues.usage_limits import LimitUse
+    from draftsman.workflows.dependencies import Wait
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """The facts that decide on the next step of a job, read in one snapshot.
+
+    `silent` (since the last heartbeat) and `due_in` are in seconds; `ahead` is at most 1,000.
+    """
+
+    number: int
+    status: Status
+    queue: str
+    type: str
+    run_at: datetime | None
+    next_retry_at: datetime | None
+    last_error: str | None
+    error_class: str | None
+    run_count: int
+    attempts: int
+    max_attempts: int
+    retry_count: int
+    max_retries: int
+    worker_id: UUID | None
+    cancel_requested_at: datetime | None
+    cancel_requested_by: str | None
+    cancel_reason: str | None
+    claimable: bool
+    reserved_for: int | None
+    """The job that the queue is reserved for, possibly the job itself."""
+    reserved_by: str | None
+    reserved_until: datetime | None
+    hold: str | None
+    concurrency_key: str | None
+    held_by: str | None
+    key_holder: int | None
+    """The job that holds the concurrency key, possibly the job itself."""
+    parents: Sequence[tuple[int, str]]
+    """The first parents that have not ended, and their statuses; there are `parent_count`."""
+    parent_count: int
+    type_paused: bool
+    """Whether `pause_reason` is that of the type rather than of the queue."""
+    pause_reason: str | None
+    """Reason of a pause of the queue or the type; None: not paused."""
+    paused_by: str | None
+    paused_at: datetime | None
+    job_paused: bool
+    """Whether the pause is that of the job itself."""
+    started: bool
+    """Whether a worker started it; a skipped job has only a run that records this."""
+    has_checkpoint: bool
+    ahead: int
+    workers: int
+    capable_workers: int
+    slots: int
+    host: str | None
+    """Host of the worker, while it is registered."""
+    heartbeat_age: float | None
+    lost: bool
+    """Whether the lease of the worker has ended, by the condition of its rescue."""
+    due_in: float | None
+    sleep_reason: str | None
+    """The reason that its handler gave for a sleep."""
+    cycle: Sequence[Wait] = ()
+    """The jobs for which it waits, if it waits for itself."""
+    limit: LimitUse | None = None
+    """The limit in which the job waits for a place."""
+    absent_agent: str | None = None
+    """The agent of a failed job whose program the worker did not find."""
+    debounce_left: float | None = None
+    """Seconds until a debounced job starts, whatever further requests there are."""
+    awaits_trial: bool = False
+    """Whether it was lost with other jobs, and waits until it may run again."""
+    on_trial: int | None = None
+    """The job that runs before it, of those that were lost with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitReason:
+    """The reason of a status, with its stable name `reason`, and a sentence `text`.
+
+    `next_step` says what follows, or what to do. `due_in` is in seconds by the database's clock,
+    for a scheduled job.
+    """
+
+    status: Status
+    reason: str
+    text: str
+    next_step: str
+    due_in: float | None = None
+    parts: tuple[str | CommandHint, ...] = ()
+    """`next_step` in parts, so that a front end can word the commands in its own way."""
+    paused: bool = False
+    """Whether the job itself is paused; else its queue may be."""
+
+    @property
+    def lacks_worker(self) -> bool:
+        """Whether no live worker serves its queue, or none of them handles its type."""
+        return self.reason in ("no_worker", "unknown_type")
+
+    @property
+    def shown_as_paused(self) -> bool:
+        """Whether the job is shown as paused: a run that was not parked yet is running."""
+        return self.paused and self.status not in LEASED
+
+
+NextStep = str | tuple[str | CommandHint, ...]
+"""The next step: text and commands."""
+
+
+def explain(facts: JobFacts, questions: Sequence[Question]) -> WaitReason:
+    """Return the primary reason of the job's status.
+
+    `questions` are the open questions of the job, or the question that made it expire.
+    """
+    reason, text, then = _reason(facts, questions)
+    parts = (then,) if isinstance(then, str) else then
+    paused = facts.job_paused and facts.status not in TERMINAL
+    next_step = "".join(map(str, parts))
+    due_in = None if facts.awaits_trial else facts.due_in
+    return WaitReason(facts.status, reason, text, next_step, due_in, parts, paused)
+
+
+def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, NextStep]:
+    if facts.status is Status.EXPIRED and questions:
+        then = (
+            f"{_retry(facts)} and ask again: ",
+            _command("retry", job_name(facts.number)),
+            "; to allow more time, set expires_in of the question or in [questions]",
+        )
+        return "expired", expiry_text(questions[0]), then
+    if facts.status in TERMINAL:
+        name = job_name(facts.number)
+        if facts.status is Status.COMPLETED:
+            again = ("to run it again: ", _command("retry", f"{name} --again"))
+            return "ended", "finished", again
+        if facts.error_class == ErrorClass.DENIED:
+            asks = (f"{_retry(facts)} and ask again: ", _command("retry", name))
+            return "denied", facts.last_error or "denied", asks
+        retry = (f"{_retry(facts)}: ", _command("retry", name))
+        if facts.status is Status.CANCELED:
+            return "ended", _canceled(facts), retry
+        if facts.absent_agent is not None:
+            check = _command("agents check", facts.absent_agent)
+            where = "to check the agent on the host of the worker: "
+            return "no_program", facts.last_error or "failed", (where, check, "; ", *retry)
+        return "ended", facts.last_error or "finished", retry
+    if facts.job_paused:
+        return _job_paused(facts, questions)
+    if questions:
+        return _waiting_for_answers(questions)
+    waits = facts.hold == "parents" or (facts.parents and facts.status is Status.SCHEDULED)
+    if facts.cycle or waits:
+        return _waiting_for_jobs(facts)
+    if facts.status in (Status.QUEUED, Status.RESUMED):
+        return _queued(facts) if facts.claimable else _held(facts)
+    if facts.status in (Status.SCHEDULED, Status.RETRYING):
+        return _due(facts)
+    return _claimed_or_running(facts)
+
+
+def _retry(facts: JobFacts) -> str:
+    """Return what a retry of the finished job does."""
+    if not facts.started:
+        return "it never started; to run it"
+    return "to retry from the last checkpoint" if facts.has_checkpoint else "to retry"
+
+
+def expiring_question(questions: Sequence[Question]) -> Question | None:
+    """Return the question, of those of a job in order, that made the job expire."""
+    expired = (item for item in reversed(questions) if item.status is QuestionStatus.EXPIRED)
+    return next((item for item in expired if item.on_expire in GATE_ENDS), None)
+
+
+def expiry_text(question: Question) -> str:
+    """Return the time, period and policy of an expired question, and its text."""
+    assert question.expires_at is not None  # noqa: S101 - an expired question has an expiry
+    approval = question.kind is QuestionKind.APPROVAL
+    period = _span((question.expires_at - question.asked_at).total_seconds())
+    rule = f"on_expire = {str(question.on_expire)!r}"
+    if question.escalated_at is not None:
+        rule += f"; escalated to {question.escalate_to}"
+    return (
+        f"{question.name} expired at {question.expires_at:%Y-%m-%d %H:%M %Z}:"
+        f" no {'decision' if approval else 'answer'} within {period} ({rule}): {question.text}"
+    )
+
+
+def _canceled(facts: JobFacts) -> str:
+    by = f" by {actor_name(facts.cancel_requested_by)}" if facts.cancel_requested_by else ""
+    return f"canceled{by}{f': {facts.cancel_reason}' if facts.cancel_reason else ''}"
+
+
+def _waiting_for_answers(
+    questions: Sequence[Question],
+) -> tuple[str, str, tuple[str | CommandHint, ...]]:
+    """Return the need of each question, in the order asked; of alternatives, the first counts."""
+    ordered = sorted(questions, key=lambda item: item.ordinal)
+    needs = []
+    steps: list[str | CommandHint] = []
+    for question in ordered:
+        text, step = _waiting_for_answer(question)
+        needs.append(text)
+        steps += [*(["; "] if steps else []), *step]
+    first = "the first of these counts: " if _are_alternatives(ordered) else ""
+    return "question", first + "; ".join(needs), tuple(steps)
+
+
+def _are_alternatives(questions: Sequence[Question]) -> bool:
+    groups = {question.alternative_of for question in questions}
+    return len(questions) > 1 and len(groups) == 1 and None not in groups
+
+
+def _waiting_for_answer(question: Question) -> tuple[str, tuple[str | CommandHint, ...]]:
+    approval = question.kind is QuestionKind.APPROVAL
+    names = ", ".join(question.approvers)
+    if not approval and question.key != BUDGET_KEY:
+        people = f" ({names} may answer, too)" if names else ""
+    else:
+        people = f" from {names}" if names else ""
+    until = f"; expires {question.expires_at:%Y-%m-%d %H:%M %Z}" if question.expires_at else ""
+    verb = "approve or deny" if approval else "answer"
+    needs = f"{'approval' if approval else 'an answer'}{people}"
+    text = f"{question.name} needs {needs}: {question.text}"
+    command = _command(question.verb, question.name)
+    return text, (f"to {verb}: ", command, until)
+
+
+def _job_paused(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, NextStep]:
+    text = f"paused {_pause(facts)}"
+    if facts.status in LEASED:
+        text += "; its worker is stopping it"
+    resume = ("to resume it: ", _command("resume", job_name(facts.number)))
+    if not questions:
+        return "paused", text, resume
+    _, needs, steps = _waiting_for_answers(questions)
+    return "paused", f"{text}; {needs}", (*resume, "; ", *steps)
+
+
+def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
+    if facts.pause_reason is None and facts.hold == "key":
+        return _waiting_for_key(facts)
+    if facts.pause_reason is None and facts.hold == "limit" and _is_unhandled(facts):
+        return _unhandled(facts)
+    if facts.pause_reason is None and facts.limit is not None:
+        return _waiting_for_place(facts, facts.limit)
+    if facts.pause_reason is None and facts.reserved_for is not None:
+        return _reserved(facts, facts.reserved_for)
+    if facts.pause_reason is None:
+        return "released", "its type was paused", "the leader will queue it within a minute"
+    name = pause_name(facts.queue, facts.type if facts.type_paused else None)
+    option = f" --type {facts.type}" if facts.type_paused else ""
+    return (
+        "paused",
+        f"the {name} is paused {_pause(facts)}",
+        ("to resume it: ", _command("queues resume", f"{facts.queue}{option}")),
+    )
+
+
+def _waiting_for_jobs(facts: JobFacts) -> tuple[str, str, NextStep]:
+    if facts.cycle:
+        from draftsman.workflows.dependencies import cycle_text
+
+        last = _command("cancel", job_name(facts.cycle[-1].job))
+        return "cycle", f"waits for itself: for {cycle_text(facts.cycle)}", ("to end it: ", last)
+    names = [f"{job_name(number)} ({humanize(status)})" for number, status in facts.parents]
+    if (more := facts.parent_count - len(names)) > 0:
+        names.append(f"{more:,} more")
+    first = job_name(facts.parents[0][0]) if facts.parents else job_name(facts.number)
+    seconds = facts.due_in or 0.0
+    due = f"; due in {_span(seconds)}" if seconds > 0 and facts.hold else ""
+    text = f"waits for {', '.join(names)}{due}"
+    return "parents", text, ("for its state: ", _command("why", first))
+
+
+def _waiting_for_key(facts: JobFacts) -> tuple[str, str, NextStep]:
+    key = f"the concurrency key {facts.concurrency_key!r}"
+    if facts.key_holder is None:
+        return "key", f"{key} is free", "the leader will queue it within a minute"
+    holder = job_name(facts.key_holder)
+    return "key", f"{holder} holds {key}", ("for its state: ", _command("why", holder))
+
+
+def _waiting_for_place(facts: JobFacts, limit: LimitUse) -> tuple[str, str, NextStep]:
+    full = limit.full()
+    if not full:
+        return "limit", "its limit has a free place", "the leader will queue it within a minute"
+    first = f"{_ahead(facts)}; " if facts.ahead else ""
+    return "limit", full, (f"{first}for all limits: ", _command("limits"))
+
+
+def _ahead(facts: JobFacts) -> str:
+    more = "at least " if facts.ahead >= 1000 else ""
+    return f"{more}{facts.ahead} {'job is' if facts.ahead == 1 else 'jobs are'} ahead of it"
+
+
+def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
+    """Return who reserved a queue, for which job, until when."""
+    until = f" until {expires_at:%Y-%m-%d %H:%M %Z}" if expires_at else ""
+    return f"the queue {queue!r} is reserved by {actor_name(actor)} for {job_name(job)}{until}"
+
+
+def _reserved(facts: JobFacts, job: int) -> tuple[str, str, NextStep]:
+    text = reservation_text(facts.queue, job, facts.reserved_by or "", facts.reserved_until)
+    release = _command("queues release", facts.queue)
+    holder = _command("why", job_name(job))
+    return "reserved", text, ("for its state: ", holder, "; to end the reservation: ", release)
+
+
+def _pause(facts: JobFacts) -> str:
+    return (
+        f"since {facts.paused_at:%Y-%m-%d %H:%M %Z} by {actor_name(facts.paused_by or '')}:"
+        f" {facts.pause_reason}"
+    )
+
+
+def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
+    if not facts.workers:
+        text = f"no live worker serves the queue {facts.queue!r}"
+        worker = _command("worker", f"--queue {facts.queue}")
+        start = _command("up") if facts.queue == "default" else worker
+        return "no_worker", text, ("to start a worker: ", start)
+    if _is_unhandled(facts):
+        return _unhandled(facts)
+    if facts.ahead:
+        text = f"{_ahead(facts)} in the queue {facts.queue!r}"
+        return "behind", text, f"{facts.slots} slots serve the queue"
+    if facts.reserved_until is not None:
+        until = f"reserved for it until {facts.reserved_until:%Y-%m-%d %H:%M %Z}"
+        return "next", f"the queue {facts.queue!r} is {until}", "the next free slot claims it"
+    return "next", f"first in the queue {facts.queue!r}", "the next free slot claims it"
+
+
+def _is_unhandled(facts: JobFacts) -> bool:
+    return facts.workers > 0 and not facts.capable_workers
+
+
+def _unhandled(facts: JobFacts) -> tuple[str, str, NextStep]:
+    text = f"no live worker of the queue {facts.queue!r} handles the type {facts.type!r}"
+    then = "it waits for such a worker: add the type to [handlers] of one, or "
+    return "unknown_type", text, (then, _command("cancel", job_name(facts.number)))
+
+
+def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
+    seconds = max(0.0, facts.due_in or 0.0)
+    when = f"in {_span(seconds)}" if seconds else "now; the leader will queue it"
+    no_worker: tuple[str | CommandHint, ...] = ()
+    if facts.pause_reason is not None:
+        name = pause_name(facts.queue, facts.type if facts.type_paused else None)
+        no_worker = (f"; but the {name} is paused {_pause(facts)}",)
+    elif not facts.workers:
+        no_worker = ("; but no live worker serves its queue: ", _command("up"))
+    elif _is_unhandled(facts):
+        no_worker = ("; but no live worker of its queue handles its type",)
+    if facts.status is Status.SCHEDULED and facts.debounce_left is not None:
+        latest = f"; with further requests at the latest in {_span(max(0.0, facts.debounce_left))}"
+        text = "debounced: a further request replaces it and waits as long again"
+        return "debounced", text, (f"due {when}{latest}", *no_worker)
+    if facts.status is Status.SCHEDULED:
+        text = facts.sleep_reason or "scheduled for later"
+        return "scheduled", text, (f"due {when}", *no_worker)
+    if facts.awaits_trial:
+        return _awaits_trial(facts.on_trial, no_worker)
+    budget = layer(
+        facts.error_class,
+        attempts=facts.attempts,
+        max_attempts=facts.max_attempts,
+        retry_count=facts.retry_count,
+        max_retries=facts.max_retries,
+    )
+    error = first_line(facts.last_error or "", 300)
+    then = (f"next retry {when}", *no_worker, f" ({budget})")
+    return "backoff", f"run {facts.run_count} failed: {error}", then
+
+
+def _awaits_trial(
+    on_trial: int | None, no_worker: tuple[str | CommandHint, ...]
+) -> tuple[str, str, NextStep]:
+    """Explain the wait of a job that was lost with others."""
+    text = "the worker was lost; jobs that were lost together run again one at a time"
+    if on_trial is None:
+        return "trial", text, ("its turn comes as soon as a leader chooses the next", *no_worker)
+    before = f"{job_name(on_trial)} runs before it: "
+    return "trial", text, (before, _command("why", job_name(on_trial)), *no_worker)
+
+
+def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:
+    worker = f"worker {worker_name(facts.worker_id)}" if facts.worker_id else "its worker"
+    worker += f" on {facts.host}" if facts.host else ""
+    if facts.lost:
+        silent = "" if facts.heartbeat_age is None else f" for {_span(facts.heartbeat_age)}"
+        if facts.status is Status.CLAIMED:
+            then = "the leader will queue it again"
+        elif facts.cancel_requested_at is not None:
+            then = "the leader will end it as canceled"
+        else:
+            then = "the leader will end this run, and on_lost of the job applies"
+        steps = (f"{then}; for the workers: ", _command("workers"))
+        return "lost", f"{worker} is lost: no heartbeat{silent}", steps
+    if facts.status is Status.CLAIMED:
+        return "claimed", f"prefetched by {worker}", "it starts in the worker's next free slot"
+    if facts.cancel_requested_at is not None:
+        return "canceling", f"{worker} is stopping it", "it will end as canceled"
+    age = facts.heartbeat_age
+    heartbeat = "" if age is None else f"; last heartbeat {_span(age)} ago"
+    return (
+        "running",
+        f"{worker} is running it{heartbeat}",
+        ("to follow it: ", _command("logs", f"-f {job_name(facts.number)}")),
+    )
+
+
+def _command(name: str, arguments: str = "") -> CommandHint:
+    return CommandHint(name, arguments, lead="")
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,208 @@
+"""The job and its state machine.
+
+`TRANSITIONS` is the only definition of the life cycle in Python. The trigger in
+`migrations/functions/jobs.sql` enforces the same table; a test generates one from the
+other and tries every pair of statuses against PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from draftsman.ids import job_name
+
+
+class Status(StrEnum):
+    """Status of a job."""
+
+    SCHEDULED = "scheduled"
+    QUEUED = "queued"
+    CLAIMED = "claimed"
+    RUNNING = "running"
+    WAITING_FOR_INPUT = "waiting_for_input"
+    WAITING_FOR_APPROVAL = "waiting_for_approval"
+    RESUMED = "resumed"
+    RETRYING = "retrying"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    DEAD_LETTER = "dead_letter"
+    CANCELED = "canceled"
+    EXPIRED = "expired"
+
+
+class Mode(StrEnum):
+    """Whether a job may change the repository."""
+
+    INVESTIGATE = "investigate"
+    FIX = "fix"
+
+
+class Source(StrEnum):
+    """Origin of an invocation or an answer."""
+
+    SLACK = "slack"
+    TRELLO = "trello"
+    TUI = "tui"
+    CLI = "cli"
+    API = "api"
+    MCP = "mcp"
+    SCHEDULE = "schedule"
+    INTERNAL = "internal"
+    FORGE = "forge"
+    WEB = "web"
+    PAGER = "pager"
+
+
+class OnLost(StrEnum):
+    """Policy for a job whose worker died during a run."""
+
+    RETRY = "retry"
+    RESUME = "resume"
+    FAIL = "fail"
+    NEW_JOB = "new_job"
+
+
+class Condition(StrEnum):
+    """How a parent has to end so that its child starts; every end but completed is a failure."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ANY = "any"
+
+
+S = Status
+TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.DEAD_LETTER, S.CANCELED, S.EXPIRED})
+WAITING: Final = frozenset({S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL})
+LEASED: Final = frozenset({S.CLAIMED, S.RUNNING})
+INITIAL: Final = frozenset({S.SCHEDULED, S.QUEUED})
+
+TRANSITIONS: Final[dict[tuple[Status, Status], str]] = {
+    (S.SCHEDULED, S.QUEUED): "job_promoted",
+    (S.SCHEDULED, S.RESUMED): "job_woken",
+    (S.SCHEDULED, S.CANCELED): "job_canceled",
+    (S.QUEUED, S.CLAIMED): "job_claimed",
+    (S.QUEUED, S.CANCELED): "job_canceled",
+    (S.CLAIMED, S.RUNNING): "job_started",
+    (S.CLAIMED, S.QUEUED): "job_returned",
+    (S.CLAIMED, S.RESUMED): "job_returned",
+    (S.CLAIMED, S.CANCELED): "job_canceled",
+    (S.RUNNING, S.WAITING_FOR_INPUT): "needs_input",
+    (S.RUNNING, S.WAITING_FOR_APPROVAL): "needs_approval",
+    (S.RUNNING, S.SCHEDULED): "job_snoozed",
+    (S.RUNNING, S.COMPLETED): "job_completed",
+    (S.RUNNING, S.FAILED): "job_failed",
+    (S.RUNNING, S.DEAD_LETTER): "job_dead_lettered",
+    (S.RUNNING, S.RETRYING): "job_retrying",
+    (S.RUNNING, S.CANCELED): "job_canceled",
+    (S.RUNNING, S.RESUMED): "job_released",
+    (S.WAITING_FOR_INPUT, S.RESUMED): "job_resumed",
+    (S.WAITING_FOR_INPUT, S.EXPIRED): "job_expired",
+    (S.WAITING_FOR_INPUT, S.CANCELED): "job_canceled",
+    (S.WAITING_FOR_APPROVAL, S.WAITING_FOR_INPUT): "needs_input",
+    (S.WAITING_FOR_APPROVAL, S.RESUMED): "job_resumed",
+    (S.WAITING_FOR_APPROVAL, S.FAILED): "job_failed",
+    (S.WAITING_FOR_APPROVAL, S.EXPIRED): "job_expired",
+    (S.WAITING_FOR_APPROVAL, S.CANCELED): "job_canceled",
+    (S.RESUMED, S.CLAIMED): "job_claimed",
+    (S.RESUMED, S.CANCELED): "job_canceled",
+    (S.RETRYING, S.QUEUED): "job_retried",
+    (S.RETRYING, S.CANCELED): "job_canceled",
+}
+"""Each transition and the kind of its event."""
+
+FUSED: Final[dict[tuple[Status, Status], Status]] = {
+    (S.QUEUED, S.RUNNING): S.CLAIMED,
+    (S.RESUMED, S.RUNNING): S.CLAIMED,
+}
+"""Two transitions in one write, and the status between them: version grows by two, two events."""
+
+
+def steps(before: Status, after: Status) -> int:
+    """Return by how much `version` grows in a transition; 0 if it is not allowed."""
+    if (before, after) in FUSED:
+        return 2
+    return 1 if (before, after) in TRANSITIONS else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A row of `jobs`."""
+
+    number: int
+    id: UUID
+    type: str
+    idempotency_key: str
+    request_digest: str
+    queue: str
+    priority: int
+    position: int
+    subject_key: str | None
+    concurrency_key: str | None
+    hold: str | None
+    """Why the claim leaves the job out: `paused`, `key` or `limit`."""
+    held_by: str | None
+    """The limit in which it waits for a place."""
+    status: Status
+    claimed_from: Status | None
+    mode: Mode
+    source: Source
+    source_type: str
+    external_event_id: str | None
+    invoker_id: str
+    invoker_display_name: str | None
+    repo_owner: str | None
+    repo_name: str | None
+    ticket_url: str | None
+    ticket_title: str | None
+    ticket_text: str | None
+    payload: dict[str, Any]
+    overrides: dict[str, Any]
+    requested_skills: list[str]
+    tags: list[str]
+    agent: str | None
+    retry_of: int | None
+    chain_length: int
+    template: str | None
+    template_version: int | None
+    run_at: datetime | None
+    run_count: int
+    attempts: int
+    max_attempts: int
+    retry_count: int
+    max_retries: int
+    next_retry_at: datetime | None
+    last_error: str | None
+    error_class: str | None
+    on_lost: OnLost
+    worker_id: UUID | None
+    lease_token: int | None
+    cancel_requested_at: datetime | None
+    cancel_requested_by: str | None
+    cancel_reason: str | None
+    pr_url: str | None
+    result: dict[str, Any] | None
+    version: int
+    created_at: datetime
+    queued_at: datetime | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime
+    repo_host: str | None = None
+    """Host of the repository; None for a local folder."""
+
+    @property
+    def name(self) -> str:
+        """Display name: `D-142`."""
+        return job_name(self.number)
+
+    @property
+    def repo(self) -> str | None:
+        """`owner/name`, or the bare name of a repository without an owner."""
+        if self.repo_name is None:
+            return None
+        return f"{self.repo_owner}/{self.repo_name}" if self.repo_owner else self.repo_name

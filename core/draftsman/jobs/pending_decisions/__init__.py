@@ -1,0 +1,1 @@
+"""Pending decisions: answers and cancels that can still be undone."""

@@ -1,0 +1,199 @@
+"""Answers, decisions and cancels with an undo window, at whose end they take effect, once.
+
+A decision is stored as a row until it takes effect, so that it survives the process of its person.
+The process applies it when it is due; so does the leader. Until then it is no answer: of two
+answers, the first that takes effect counts.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Final
+
+from draftsman.database.database import Connection, Database, translate_errors
+from draftsman.database.isolation import Isolation
+from draftsman.errors import DraftsmanError, NotFound, Refused, UsageError
+from draftsman.ids import job_name
+from draftsman.jobs.control.service.control import CancelResult, JobControl
+from draftsman.jobs.control.store import control as jobs
+from draftsman.jobs.job import Status
+from draftsman.jobs.pending_decisions import store
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy
+from draftsman.questions import answer as reading
+from draftsman.questions.answer import Verdict
+from draftsman.questions.question import QuestionKind
+from draftsman.questions.refusals import stored_reason
+from draftsman.questions.response import Response
+from draftsman.questions.service.automatic_answers import answer_all, lock_identical
+from draftsman.questions.service.questions import Questions
+from draftsman.questions.store import questions as question_store
+
+Effect = Verdict | CancelResult
+_log = logging.getLogger(__name__)
+_FINAL: Final = (Refused, UsageError, NotFound)
+"""Errors of a decision that cannot take effect any more, as for a job that has finished."""
+
+
+class PendingDecisions:
+    """Holding, undoing and applying decisions."""
+
+    def __init__(
+        self, db: Database, policy: Policy, questions: Questions, job_control: JobControl
+    ) -> None:
+        self._db = db
+        self._policy = policy
+        self._questions = questions
+        self._job_control = job_control
+        self.isolation: Final = Isolation(db, "decisions", lambda id: f"pending decision {id}")
+
+    async def answer(
+        self, job: int, ordinal: int, response: Response, actor: Actor, window: float
+    ) -> Verdict | PendingDecision:
+        """Hold a response for `window` seconds; return the verdict if it takes effect at once.
+
+        It does if there is no window, if the question closes or expires before the end of the
+        window, and if it is refused. Raises as `Questions.answer` does, and Refused if the person
+        has a pending decision on the question.
+        """
+        actor = self._policy.resolve(actor)
+
+        async def work(conn: Connection) -> Verdict | PendingDecision:
+            await lock_identical(conn, job, ordinal)
+            locked = await self._questions.lock(conn, job, ordinal)
+            question, event = locked.question, response.source_event_id
+            reading.check_kind(question, response)
+            payload, _ = reading.interpret(question, response)
+            refused, voter = await self._questions.refusal(conn, locked, response, actor)
+            votes = await question_store.votes(conn, job, ordinal)
+            repeated = question.kind is QuestionKind.APPROVAL and voter in votes
+            is_refused = refused is not None or (repeated and bool(response.decision))
+            if (
+                window <= 0
+                or is_refused
+                or not await question_store.stays_open(conn, job, ordinal, window)
+                or await question_store.previous_answer(conn, job, ordinal, event)
+            ):
+                return await answer_all(self._questions, conn, job, ordinal, response, actor)
+            fields = response.model_dump(exclude={"source_event_id"}, exclude_none=True)
+            held = await store.hold(conn, job, ordinal, actor, event, fields, payload, window)
+            if held is None:
+                raise Refused("has your decision; undo it to decide again", subject=question.name)
+            return held
+
+        return await self._db.run_transaction(work)
+
+    async def cancel(
+        self,
+        job: int,
+        actor: Actor,
+        reason: str | None,
+        *,
+        force: bool,
+        event: str,
+        window: float,
+    ) -> CancelResult | PendingDecision:
+        """Hold the cancel of a job for `window` seconds; without a window, cancel it at once.
+
+        Raises as `JobControl.cancel` does, and Refused if the person has a pending cancel of it.
+        """
+        actor = self._policy.resolve(actor)
+
+        async def work(conn: Connection) -> CancelResult | PendingDecision:
+            if window <= 0:
+                return await self._job_control.cancel_in(conn, job, actor, reason, force=force)
+            await self._job_control.check_cancelable(conn, job, actor)
+            fields = {"force": force, "reason": reason}
+            held = await store.hold(conn, job, None, actor, event, fields, None, window)
+            if held is None:
+                raise Refused("is being canceled by you", subject=job_name(job))
+            return held
+
+        return await self._db.run_transaction(work)
+
+    async def undo(self, decision: PendingDecision) -> bool:
+        """Undo a decision; False if it has taken effect, or was undone before."""
+        return await self._db.run_transaction(lambda conn: store.undo(conn, decision.id))
+
+    async def apply(self, decision: PendingDecision, *, early: bool = False) -> Effect | None:
+        """Apply a decision that is due; return its effect, also if another process applied it.
+
+        None if it was undone, or is not due; with `early`, its own person also applies it before.
+        Raises the error of a decision that cannot take effect any more, and then forgets it.
+        """
+
+        async def work(conn: Connection) -> Effect | DraftsmanError | None:
+            await self._lock(conn, decision)
+            if not await store.take(conn, decision.id, early=early):
+                return await self._earlier_effect(conn, decision)
+            effect = await self._effect(conn, decision)
+            await store.finish(conn, decision.id)
+            return effect
+
+        effect = await self._db.run_transaction(work)
+        if isinstance(effect, DraftsmanError):
+            raise effect
+        return effect
+
+    async def apply_due(self, term: LeaderTerm, limit: int) -> int:
+        """Apply the decisions that are due, for the leader; return their number."""
+        async with self._db.connection() as conn:
+            decisions = await store.due(conn, term, limit, self.isolation.aside)
+        return await self.isolation.each(
+            [(decision.id, decision) for decision in decisions], self._apply_due
+        )
+
+    async def _apply_due(self, decision: PendingDecision) -> int:
+        try:
+            await self.apply(decision)
+        except _FINAL as error:
+            _log.warning("the decision of %s is void: %s", decision.voter, error)
+        return 1
+
+    async def _lock(self, conn: Connection, decision: PendingDecision) -> None:
+        """Lock the job before its question and the decision, as every writer does."""
+        if decision.question is None:
+            await jobs.lock(conn, decision.job)
+        else:
+            await lock_identical(conn, decision.job, decision.question)
+            await self._questions.lock(conn, decision.job, decision.question)
+
+    async def _effect(self, conn: Connection, decision: PendingDecision) -> Effect | DraftsmanError:
+        """Make the change of a decision, or return why it is void, with the change undone."""
+        actor = self._policy.resolve(decision.actor)
+        job, ordinal = decision.job, decision.question
+        try:
+            with translate_errors():
+                async with conn.transaction():
+                    if ordinal is None:
+                        reason, force = decision.reason, decision.is_forced
+                        return await self._job_control.cancel_in(
+                            conn, job, actor, reason, force=force
+                        )
+                    until = decision.applies_at
+                    return await answer_all(
+                        self._questions, conn, job, ordinal, decision.response, actor, until
+                    )
+        except _FINAL as error:
+            return error
+
+    async def _earlier_effect(self, conn: Connection, decision: PendingDecision) -> Effect | None:
+        """Return the effect of a decision that another process applied; None if there is none."""
+        job, ordinal = decision.job, decision.question
+        if ordinal is None:
+            locked = await jobs.lock(conn, job)
+            if locked is None or not (locked.canceling or locked.status is Status.CANCELED):
+                return None
+            return CancelResult(job, locked.status, locked.status is Status.RUNNING)
+        event = decision.source_event_id
+        previous = await question_store.previous_answer(conn, job, ordinal, event)
+        if previous is None:
+            return None
+        locked_question = await self._questions.lock(conn, job, ordinal)
+        refused = stored_reason(locked_question.question, previous)
+        votes = await question_store.votes(conn, job, ordinal)
+        verdict = locked_question.verdict(previous.accepted, refused, duplicate=True)
+        return replace(verdict, votes=len(votes))

@@ -1,0 +1,1 @@
+"""Requests: validated, checked and inserted as jobs."""

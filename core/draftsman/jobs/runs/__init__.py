@@ -1,0 +1,1 @@
+"""Runs of jobs: claimed, saved by checkpoints, and settled."""

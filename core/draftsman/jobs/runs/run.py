@@ -1,0 +1,208 @@
+"""Runs: execution attempts of a job by a worker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+from uuid import UUID
+
+from draftsman.errors import LeaseLost
+from draftsman.ids import job_name
+from draftsman.jobs.job import Mode, Source, Status
+
+T = TypeVar("T")
+
+
+class RunStatus(StrEnum):
+    """Status of a run."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    PARKED = "parked"
+    INTERRUPTED = "interrupted"
+    CANCELED = "canceled"
+
+
+class Lease(NamedTuple):
+    """The lease of a run, which fences each of its writes: job, ordinal of the run, token."""
+
+    job: int
+    run: int
+    token: int
+
+
+def lease_lost(lease: Lease) -> LeaseLost:
+    """Return the error for a write of a run that no longer owns its job."""
+    return LeaseLost(f"run {lease.run} no longer owns {job_name(lease.job)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A row of `job_runs`, displayed as `D-142.3`."""
+
+    job: int
+    ordinal: int
+    worker_id: UUID
+    lease_token: int
+    params_snapshot: dict[str, Any]
+    status: RunStatus
+    heartbeat_at: datetime
+    started_at: datetime
+    finished_at: datetime | None
+    exit_code: int | None
+    error: str | None
+    error_class: str | None
+    usage: dict[str, Any] | None
+    result: dict[str, Any] | None
+    title: str = ""
+    """Title of its job, in lists of the runs of all jobs."""
+    repo: str = ""
+    """Repository of its job, likewise."""
+
+
+_STATUSES: Final = {status.value: status for status in Status}
+"""Statuses by text: a look-up is cheaper than a call of the enum."""
+
+
+class _Column(Generic[T]):
+    """A column of a claimed job."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def __get__(self, job: ClaimedJob, owner: type) -> T:
+        value: T = job.row[self._index]
+        return value
+
+
+class _Parsed(Generic[T]):
+    """A column of a claimed job, parsed on first access."""
+
+    def __init__(self, index: int, parse: Callable[[str], T]) -> None:
+        self._index = index
+        self._parse = parse
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, job: ClaimedJob, owner: type) -> T:
+        value = job.__dict__[self._name] = self._parse(job.row[self._index])
+        return value
+
+
+class ClaimedJob:
+    """A job claimed by this worker, with the columns that a run needs.
+
+    `status` is `running`, `claimed` while the job waits for a slot (`run` is then 0), or the final
+    status. Columns are parsed on first access, because a worker claims thousands of jobs a second
+    and a handler reads few columns.
+    """
+
+    def __init__(self, row: Sequence[Any]) -> None:
+        self.row = row
+        self.number: int = row[0]
+        self.token: int = row[1]
+        self.run: int = row[2]
+        self.status = _STATUSES[row[3]]
+        self.type: str = row[4]
+
+    queue = _Column[str](5)
+    invoker_id = _Column[str](6)
+    repo_owner = _Column[str | None](7)
+    repo_name = _Column[str | None](8)
+    ticket_title = _Column[str | None](9)
+    ticket_text = _Column[str | None](10)
+    agent = _Column[str | None](11)
+    retry_of = _Column[int | None](12)
+    attempts = _Column[int](13)
+    max_attempts = _Column[int](14)
+    retry_count = _Column[int](15)
+    max_retries = _Column[int](16)
+    id = _Parsed(17, UUID)
+    mode = _Parsed(18, Mode)
+    source = _Parsed(19, Source)
+    payload = _Parsed[dict[str, Any]](20, json.loads)
+    overrides = _Parsed[dict[str, Any]](21, json.loads)
+    requested_skills = _Parsed[list[str]](22, json.loads)
+    tags = _Parsed[list[str]](23, json.loads)
+    created_at = _Parsed(24, datetime.fromisoformat)
+
+    @property
+    def has_overrides(self) -> bool:
+        """Whether the job overrides limits of its type; parses nothing."""
+        return bool(self.row[21] != "{}")
+
+    @property
+    def name(self) -> str:
+        """Display name: `D-142`."""
+        return job_name(self.number)
+
+    @property
+    def lease(self) -> Lease:
+        """The lease for the run's writes."""
+        return Lease(self.number, self.run, self.token)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """A run's lease as reported by a heartbeat."""
+
+    token: int
+    owned: bool
+    renewed: bool
+    """False as long as another transaction has locked the run."""
+    canceled: bool
+    paused: bool = False
+
+
+NO_OWNER = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderTerm:
+    """The lease that a sweep proves; without a term, a sweep run by hand proves none."""
+
+    owner: UUID = NO_OWNER
+    term: int | None = None
+
+    def params(self, limit: int) -> dict[str, Any]:
+        """Return the parameters of all sweep statements."""
+        return {"owner": self.owner, "term": self.term, "limit": limit}
+
+
+@dataclass(frozen=True, slots=True)
+class StepSummary:
+    """A step without its result; `size` of the result in bytes."""
+
+    key: str
+    status: str
+    run: int
+    size: int | None
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSummary:
+    """A checkpoint without its data; sizes of the data and of the saved work in bytes."""
+
+    run: int
+    size: int
+    work_size: int | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """A chunk of a run's log."""
+
+    run: int
+    seq: int
+    text: str
+    created_at: datetime

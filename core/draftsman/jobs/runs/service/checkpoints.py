@@ -1,0 +1,350 @@
+"""Data that a run saves: checkpoints, steps, events, artifacts and logs.
+
+Every write proves the run's lease; after LeaseLost the run must stop and write nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from draftsman.database.database import Connection, Database
+from draftsman.deliveries.target import Target
+from draftsman.errors import NotFound, UsageError
+from draftsman.ids import job_name, new_id
+from draftsman.jobs.read_models import Artifact, Step
+from draftsman.jobs.reserved_names import BUNDLE, Owner, check_key
+from draftsman.jobs.runs.quota import UNLIMITED, Quota, QuotaLimit
+from draftsman.jobs.runs.run import (
+    CheckpointSummary,
+    Lease,
+    LogChunk,
+    Run,
+    StepSummary,
+    lease_lost,
+)
+from draftsman.jobs.runs.store import checkpoints as store
+from draftsman.text import (
+    CHECKPOINT_LIMIT,
+    REQUEST_LIMIT,
+    clean,
+    clean_within_limit,
+    truncate_payload,
+)
+
+if TYPE_CHECKING:
+    from draftsman.agent_runs.activity.service.activity import ActivityStream
+    from draftsman.agent_runs.changes.service import Reviews
+    from draftsman.jobs.control.service.run_messages import RunMessages
+    from draftsman.jobs.requests.service.attachments import Attachments
+
+COUNTED_PATCH = 1024 * 1024
+"""Maximum size of a patch whose changed lines are counted, in bytes."""
+ARTIFACT_LIMIT = 25 * 1024 * 1024
+"""Maximum size of an artifact, in bytes."""
+MAX_RUN = 2**31 - 1
+"""Above every run number."""
+
+
+class Checkpoints:
+    """Writes and reads of the data of runs."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    @cached_property
+    def messages(self) -> RunMessages:
+        """Messages of people to the job of a run."""
+        from draftsman.jobs.control.service.run_messages import RunMessages
+
+        return RunMessages(self._db)
+
+    @cached_property
+    def attachments(self) -> Attachments:
+        """Files that people sent with the request and with messages."""
+        from draftsman.jobs.requests.service.attachments import Attachments
+
+        return Attachments(self._db)
+
+    @cached_property
+    def activity(self) -> ActivityStream:
+        """The activity of agents."""
+        from draftsman.agent_runs.activity.service.activity import ActivityStream
+
+        return ActivityStream(self._db)
+
+    @cached_property
+    def reviews(self) -> Reviews:
+        """The changes that people review with a question."""
+        from draftsman.agent_runs.changes.service import Reviews
+
+        return Reviews(self._db)
+
+    async def save(
+        self,
+        lease: Lease,
+        data: dict[str, Any],
+        bundle: bytes | None = None,
+        messages: Sequence[int] = (),
+    ) -> None:
+        """Save the handler's state and the work bundle, which have these messages of the job.
+
+        Raises LeaseLost, and UsageError over 1 MiB of JSON or a bundle over 25 MB.
+        """
+        data = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint")
+        if bundle is not None:
+            _check_size(BUNDLE, bundle)
+
+        async def work(conn: Connection) -> bool:
+            bundle_id = None
+            if bundle is not None:
+                bundle_id = await store.artifact(conn, lease, BUNDLE, "bundle", bundle)
+                if bundle_id is None:
+                    return False
+            if messages and not await self.messages.deliver_in(conn, lease, messages):
+                return False
+            return await store.checkpoint(conn, lease, data, bundle_id)
+
+        await self._fenced(lease, work)
+
+    async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
+        """Return the data and the work bundle of the newest checkpoint."""
+        async with self._db.connection() as conn:
+            checkpoint = await store.last_checkpoint(conn, job)
+            if checkpoint is None:
+                return None, None
+            data, bundle = checkpoint
+            return data, None if bundle is None else await store.content(conn, bundle)
+
+    async def begin_step(
+        self,
+        lease: Lease,
+        key: str,
+        invocation_id: str | None = None,
+        owner: Owner = Owner.HANDLER,
+    ) -> tuple[Step, bool]:
+        """Record that an effect is about to happen; return the step, and whether it is new.
+
+        Raises UsageError for a key of the other owner.
+        """
+        key = clean(key)
+        check_key(key, owner, "step")
+        invocation = clean(invocation_id) if invocation_id else str(new_id())
+
+        async def work(conn: Connection) -> tuple[bool, Step | None]:
+            return await store.begin_step(conn, lease, key, invocation, owner)
+
+        owned, existing = await self._db.run_transaction(work)
+        if not owned:
+            raise lease_lost(lease)
+        new = Step(key, "pending", invocation, None, owner)
+        return (existing, False) if existing else (new, True)
+
+    async def finish_step(
+        self, lease: Lease, key: str, result: Any, owner: Owner = Owner.HANDLER
+    ) -> None:
+        """Record the result of the effect; at most 1 MiB of JSON."""
+        key = clean(key)
+        check_key(key, owner, "step")
+        result = clean_within_limit(result, REQUEST_LIMIT, f"the result of step {key!r}")
+        await self._fenced(lease, lambda conn: store.finish_step(conn, lease, key, result, owner))
+
+    async def steps(self, job: int) -> Sequence[Step]:
+        """Return the steps of a job."""
+        async with self._db.connection() as conn:
+            return await store.steps(conn, job)
+
+    async def progress(
+        self, job: int, *, limit: int
+    ) -> tuple[Sequence[StepSummary], Sequence[CheckpointSummary]]:
+        """Return the newest steps of a job and its checkpoints, both newest first.
+
+        A later run starts from the newest checkpoint, and repeats no step that is done.
+        """
+        async with self._db.connection() as conn:
+            return (
+                await store.step_summaries(conn, job, limit),
+                await store.checkpoint_summaries(conn, job),
+            )
+
+    async def event(
+        self,
+        lease: Lease,
+        kind: str,
+        payload: dict[str, Any],
+        *,
+        unless_after: int | None = None,
+    ) -> int:
+        """Append an event and return its id; a payload over 10 KB is truncated and marked.
+
+        `unless_after` makes a repeated call safe: an equal event of the run after this id is
+        returned instead.
+        """
+        cut, name = truncate_payload(payload), clean(kind)[:100]
+        event_id = await self._db.run_transaction(
+            lambda conn: store.event(conn, lease, name, cut, unless_after)
+        )
+        if event_id is None:
+            raise lease_lost(lease)
+        return event_id
+
+    async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
+        """Store a file of at most 25 MB by name, replacing a file of the same name."""
+        _check_size(name, data)
+        counts = _changed_lines(data) if kind == "patch" else None
+
+        async def work(conn: Connection) -> bool:
+            return await store.artifact(conn, lease, clean(name), kind, data, counts) is not None
+
+        await self._fenced(lease, work)
+
+    async def log(
+        self, lease: Lease, seq: int, text: str, limit: int = UNLIMITED, age: float = 0
+    ) -> bool:
+        """Append a chunk of at most 64 KB, which began `age` seconds ago, to the run's log.
+
+        Return False, without writing it, where the logs of the job would exceed `limit` bytes.
+        """
+        owned, stored = await self._db.run_transaction(
+            lambda conn: store.log(conn, lease, seq, clean(text), limit, age)
+        )
+        if not owned:
+            raise lease_lost(lease)
+        return stored
+
+    async def log_parked(self, lease: Lease, text: str) -> None:
+        """Append a line to the log of a run that has parked; nothing if this is not its lease."""
+        await self._db.run_transaction(lambda conn: store.log_parked(conn, lease, clean(text)))
+
+    async def spend(self, lease: Lease, quota: Quota, size: int, limit: QuotaLimit) -> bool:
+        """Consume a use of so many bytes; return whether the job's quota allows it."""
+        owned, allowed = await self._db.run_transaction(
+            lambda conn: store.consume_quota(conn, lease, quota, size, limit)
+        )
+        if not owned:
+            raise lease_lost(lease)
+        return allowed
+
+    async def pull_request(self, lease: Lease, url: str) -> None:
+        """Record the pull request of the job's work."""
+        from draftsman.jobs.runs.store import run_state
+
+        await self._fenced(lease, lambda conn: run_state.pull_request(conn, lease, clean(url)))
+
+    async def assign_agent(self, lease: Lease, agent: str) -> None:
+        """Record the agent of a run's job that has none; raises LeaseLost."""
+        from draftsman.jobs.runs.store import run_state
+
+        await self._fenced(lease, lambda conn: run_state.assign_agent(conn, lease, agent))
+
+    async def describe(
+        self, lease: Lease, params: dict[str, Any], exit_code: int | None = None
+    ) -> None:
+        """Record the parameters that the run resolved, or the exit code of its program."""
+        from draftsman.jobs.runs.store import run_state
+
+        await self._fenced(
+            lease, lambda conn: run_state.describe(conn, lease, clean(params), exit_code)
+        )
+
+    async def runs(self, job: int) -> list[Run]:
+        """Return the runs of a job."""
+        from draftsman.jobs.details import store as read_model
+
+        async with self._db.connection() as conn:
+            return await read_model.runs(conn, job)
+
+    async def add_target(self, lease: Lease, target: Target) -> None:
+        """Add a notification target to the job of a run; an existing one stays as it is."""
+        from draftsman.deliveries.store import deliveries
+        from draftsman.workflows.store import dependencies
+
+        async def work(conn: Connection) -> bool:
+            if owned := await dependencies.lock_run(conn, lease):
+                await deliveries.add_targets(conn, [(lease.job, [target])])
+            return owned
+
+        await self._fenced(lease, work)
+
+    async def ticket_url(self, job: int) -> str | None:
+        """Return the URL of the ticket of a job."""
+        from draftsman.jobs.details import store as read_model
+
+        async with self._db.connection() as conn:
+            found = await read_model.get(conn, job)
+        return None if found is None else found.ticket_url
+
+    async def artifacts(self, job: int) -> Sequence[Artifact]:
+        """Return the artifacts of a job."""
+        async with self._db.connection() as conn:
+            return await store.artifacts(conn, job)
+
+    async def read_artifact(
+        self, job: int, name: str, most: int | None = None
+    ) -> tuple[Artifact, bytes]:
+        """Return the newest artifact of that name and its bytes, limited to `most` MiB.
+
+        Raises NotFound, which lists the names.
+        """
+        async with self._db.connection() as conn:
+            artifact = await store.find_artifact(conn, job, name)
+            if artifact is None:
+                names = ", ".join(sorted({item.name for item in await store.artifacts(conn, job)}))
+                raise NotFound(
+                    f"{job_name(job)} has no artifact {name!r}; artifacts: {names or 'none'}"
+                )
+            return artifact, await store.content(conn, artifact.id, most)
+
+    async def patch(self, job: int, run: int | None = None) -> Artifact | None:
+        """Return the patch of a run, or the newest patch of the job."""
+        async with self._db.connection() as conn:
+            return await store.find_patch(conn, job, run)
+
+    async def content(self, artifact: Artifact, most: int | None = None) -> bytes:
+        """Return an artifact's bytes, limited to `most` MiB."""
+        async with self._db.connection() as conn:
+            return await store.content(conn, artifact.id, most)
+
+    async def logs(
+        self, job: int, after: tuple[int, int] = (0, 0), limit: int = 100
+    ) -> Sequence[LogChunk]:
+        """Return the chunks of a job's logs after (run, seq)."""
+        async with self._db.connection() as conn:
+            return await store.logs(conn, job, after, limit)
+
+    async def log_end(
+        self,
+        job: int,
+        after: tuple[int, int] = (0, 0),
+        before: tuple[int, int] = (MAX_RUN, 0),
+        limit: int = 100,
+    ) -> Sequence[LogChunk]:
+        """Return the newest chunks of a job's logs between two (run, seq), oldest first."""
+        async with self._db.connection() as conn:
+            return (await store.log_end(conn, job, after, before, limit))[::-1]
+
+    async def now(self) -> datetime:
+        """Return the database's time."""
+        async with self._db.connection() as conn:
+            return await store.now(conn)
+
+    async def _fenced(self, lease: Lease, work: Callable[[Connection], Awaitable[bool]]) -> None:
+        if not await self._db.run_transaction(work):
+            raise lease_lost(lease)
+
+
+def _changed_lines(patch: bytes) -> tuple[int, int] | None:
+    """Return the lines that a patch adds and removes; None for a patch that is not counted."""
+    from draftsman.agent_runs.changes.diff import changed_files
+
+    if len(patch) > COUNTED_PATCH:
+        return None
+    files = changed_files(patch.decode("utf-8", "replace"))
+    return sum(added for _, added, _ in files), sum(removed for _, _, removed in files)
+
+
+def _check_size(name: str, data: bytes) -> None:
+    if len(data) > ARTIFACT_LIMIT:
+        raise UsageError(f"artifact {name!r} has {len(data):,} bytes; the maximum is 25 MB")

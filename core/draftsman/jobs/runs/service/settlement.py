@@ -1,0 +1,179 @@
+"""Settlement of runs: the outcome decides the job's next status, in the run's last write."""
+
+from __future__ import annotations
+
+import logging
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+from draftsman.database.database import Database
+from draftsman.errors import DraftsmanError, Failure, NotOnThisWorker
+from draftsman.jobs.error_classes import ErrorClass, classify, is_unexpected
+from draftsman.jobs.job import Status
+from draftsman.jobs.retry_policy import after_failure, layer
+from draftsman.jobs.runs.job_limits import JobLimits
+from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
+from draftsman.jobs.runs.run import ClaimedJob, RunStatus
+from draftsman.jobs.runs.store import run_state as store
+from draftsman.log import redact
+from draftsman.text import REQUEST_LIMIT, clean, clean_within_limit
+
+MAX_SNOOZE = 86_400.0 * 366
+"""Maximum delay of a snoozed job, in seconds."""
+ERROR_LIMIT = 4000
+"""Maximum length of a stored error, in characters; the run's log has the full text."""
+MAX_ERROR_READ = 10 * ERROR_LIMIT
+"""Characters of an error that are searched for secrets."""
+_log = logging.getLogger(__name__)
+
+
+class Settlement:
+    """Settles runs."""
+
+    def __init__(self, db: Database, limits: JobLimits) -> None:
+        self._db = db
+        self._limits = limits
+
+    async def outcome(self, work: ClaimedJob, outcome: Outcome) -> Status | None:
+        """Settle a run by its outcome; return the job's status, None after a lost lease."""
+        match outcome:
+            case Done(result):
+                value = clean_within_limit(result, REQUEST_LIMIT, "the result")
+                return await self._write(
+                    work, store.RunEnd(Status.COMPLETED, RunStatus.COMPLETED, result=value)
+                )
+            case Snooze(until):
+                return await self._write(work, _snoozed(until))
+            case Cancel(reason):
+                stored = clean(reason)[:2000]
+                ending = store.RunEnd(Status.CANCELED, RunStatus.CANCELED, reason=stored)
+                return await self._write(work, ending)
+
+    async def failure(self, work: ClaimedJob, failure: Failure) -> Status | None:
+        """Settle a failed run; return the job's status, None after a lost lease."""
+        kind = classify(failure)
+        unexpected = is_unexpected(failure)
+        after = after_failure(
+            kind,
+            self._limits.of_job(work),
+            attempts=work.attempts,
+            max_attempts=work.max_attempts,
+            retry_count=work.retry_count,
+            max_retries=work.max_retries,
+            unexpected=unexpected,
+            retry_after=failure.retry_after,
+            absent_in=work.run if isinstance(failure, NotOnThisWorker) else None,
+        )
+        ending = store.RunEnd(
+            after.status,
+            RunStatus.FAILED,
+            error=stored_error(str(failure)),
+            error_class=ErrorClass.PERMANENT if kind is ErrorClass.VALID else kind,
+            attempt=int(after.spend_attempt),
+            retry=int(after.spend_retry),
+            delay=after.delay or 0.0,
+            exit_code=failure.program_exit,
+            detail=_origin(failure),
+        )
+        settled = await self._settle(work, ending)
+        _report(work, ending, settled, unexpected=unexpected)
+        return settled.status if settled else None
+
+    async def result(self, work: ClaimedJob, result: dict[str, Any]) -> Status | None:
+        """Settle a completed run, or fail it if the database cannot store the values of its result.
+
+        Return the job's status, None after a lost lease. An error that has another cause is raised:
+        a lock, a trigger, a value of another row.
+        """
+        try:
+            return await self.outcome(work, Done(result))
+        except DraftsmanError as error:
+            if not error.is_data_error or not await self._completes_without_result(work):
+                raise
+        try:
+            return await self.outcome(work, Done(result))
+        except DraftsmanError as error:
+            if not error.is_data_error:
+                raise
+            failure = Failure(f"the result was rejected: {error}", declared="INVALID_OUTPUT")
+            return await self.failure(work, failure)
+
+    async def _completes_without_result(self, work: ClaimedJob) -> bool:
+        """Return whether the run could be settled now with an empty result."""
+        ending = store.RunEnd(Status.COMPLETED, RunStatus.COMPLETED, result={})
+        try:
+            async with self._db.connection() as conn, conn.transaction(force_rollback=True):
+                return await store.settle(conn, work.lease, ending) is not None
+        except DraftsmanError:
+            return False
+
+    async def release_run(self, work: ClaimedJob, reason: str) -> Status | None:
+        """Return a running job at its checkpoint, without spending an attempt."""
+        ending = store.RunEnd(Status.RESUMED, RunStatus.INTERRUPTED, detail={"reason": reason})
+        return await self._write(work, ending)
+
+    async def canceled(self, work: ClaimedJob) -> Status | None:
+        """Settle a run whose job has a cancel request; otherwise write nothing."""
+        ending = store.RunEnd(Status.CANCELED, RunStatus.CANCELED, only_canceled=True)
+        return await self._write(work, ending)
+
+    async def _write(self, work: ClaimedJob, ending: store.RunEnd) -> Status | None:
+        settled = await self._settle(work, ending)
+        return settled.status if settled else None
+
+    async def _settle(self, work: ClaimedJob, ending: store.RunEnd) -> store.SettledJob | None:
+        return await self._db.run_transaction(lambda conn: store.settle(conn, work.lease, ending))
+
+
+def _report(
+    work: ClaimedJob,
+    ending: store.RunEnd,
+    settled: store.SettledJob | None,
+    *,
+    unexpected: bool,
+) -> None:
+    """Log a failed run and the retry or end of its job."""
+    prefix = f"{work.name}: run {work.run} failed"
+    budget = layer(
+        ending.error_class,
+        attempts=work.attempts + ending.attempt,
+        max_attempts=work.max_attempts,
+        retry_count=work.retry_count + ending.retry,
+        max_retries=work.max_retries,
+        unexpected=unexpected,
+    )
+    if settled is None:
+        _log.warning("%s after losing its lease: %s", prefix, ending.error)
+    elif settled.next_retry_at is not None:
+        retry_at = settled.next_retry_at.astimezone(UTC)
+        _log.warning(
+            "%s (%s); retrying at %s: %s", prefix, budget, f"{retry_at:%FT%TZ}", ending.error
+        )
+    elif settled.status is Status.CANCELED:
+        _log.info("%s, and the job was canceled: %s", prefix, ending.error)
+    else:
+        suffix = f" ({budget}; dead letter)" if settled.status is Status.DEAD_LETTER else ""
+        _log.error("%s failed%s: %s", work.name, suffix, ending.error)
+
+
+def stored_error(error: str) -> str:
+    """Return the redacted and shortened error that job, run and event store."""
+    text: str = clean(redact(error[:MAX_ERROR_READ]))
+    return text if len(text) <= ERROR_LIMIT else text[: ERROR_LIMIT - 1] + "…"
+
+
+def _origin(failure: Failure) -> dict[str, str] | None:
+    if failure.code is None:
+        return None
+    return {
+        "origin": clean(redact(failure.origin[:MAX_ERROR_READ]))[:200],
+        "code": clean(redact(failure.code[:MAX_ERROR_READ]))[:200],
+    }
+
+
+def _snoozed(until: datetime | float) -> store.RunEnd:
+    if isinstance(until, datetime):
+        return store.RunEnd(Status.SCHEDULED, RunStatus.PARKED, until=until)
+    delay = min(max(0.0, float(until)), MAX_SNOOZE) if math.isfinite(until) else MAX_SNOOZE
+    return store.RunEnd(Status.SCHEDULED, RunStatus.PARKED, delay=delay)

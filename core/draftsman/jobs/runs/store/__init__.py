@@ -1,0 +1,1 @@
+"""Queries of runs, a function each."""

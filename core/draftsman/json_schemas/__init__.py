@@ -1,0 +1,1 @@
+"""Checks of values against JSON Schemas, in a child process."""

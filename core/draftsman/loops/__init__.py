@@ -1,1 +1,0 @@
-"""Long-running loops: worker, heartbeat, listener, leader and deliveries."""

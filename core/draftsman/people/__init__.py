@@ -1,0 +1,1 @@
+"""People: accounts, permissions, hours, links and sessions."""

@@ -1,0 +1,296 @@
+"""Authorization policy. Pure: services check it in their transactions, front ends beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from draftsman.errors import CommandHint, NotPermitted
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.people.quiet_hours import InterruptibleHours
+from draftsman.questions.question import BUDGET_KEY
+from draftsman.sizes import DISPLAY_NAME
+from draftsman.text import clean
+
+ROLES = frozenset({"invoker", "responder", "approver", "operator"})
+
+
+class Verb(StrEnum):
+    """Actions that need authorization; the value is used in error messages."""
+
+    SUBMIT = "submit"
+    ANSWER = "answer"
+    APPROVE = "approve"
+    TELL = "send messages to jobs"
+    PAUSE = "pause or resume jobs"
+    CANCEL = "cancel"
+    RETRY = "retry"
+    EXTEND = "extend"
+    BUDGET = "decide on a budget"
+    SWEEP = "sweep"
+    RESTORE = "restore"
+    REDELIVER = "redeliver"
+    UNLINK = "unlink"
+    BOARDS = "change boards"
+    REPOS = "change repositories"
+    QUEUES = "pause or resume queues"
+    RESERVE = "reserve or release queues"
+    ORDER = "change the order of jobs"
+    TEMPLATES = "change templates"
+    SCHEDULES = "change schedules"
+    RULES = "change rules"
+
+
+_ROLE = {
+    Verb.SUBMIT: "invoker",
+    Verb.ANSWER: "responder",
+    Verb.APPROVE: "approver",
+    Verb.TELL: "responder",
+    Verb.PAUSE: "operator",
+    Verb.CANCEL: "operator",
+    Verb.RETRY: "operator",
+    Verb.EXTEND: "operator",
+    Verb.BUDGET: "operator",
+    Verb.SWEEP: "operator",
+    Verb.RESTORE: "operator",
+    Verb.REDELIVER: "operator",
+    Verb.UNLINK: "operator",
+    Verb.BOARDS: "operator",
+    Verb.REPOS: "operator",
+    Verb.QUEUES: "operator",
+    Verb.RESERVE: "operator",
+    Verb.ORDER: "operator",
+    Verb.TEMPLATES: "operator",
+    Verb.SCHEDULES: "operator",
+    Verb.RULES: "operator",
+}
+_OWN = frozenset(
+    {Verb.ANSWER, Verb.TELL, Verb.PAUSE, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}
+    | {Verb.SCHEDULES}
+)
+"""Actions that the invoker of a job, or the author of a schedule, may do without the role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person with roles and accounts."""
+
+    name: str
+    roles: frozenset[str]
+    ids: Mapping[Source, str] = field(default_factory=dict)
+    quiet: InterruptibleHours | None = None
+    """When the person may be interrupted; None: at any time."""
+    pagers: frozenset[str] = frozenset()
+    """Accounts in pagers."""
+
+    def has_account(self, channel: Source, id: str) -> bool:
+        """Return whether this account is the person's."""
+        return self.ids.get(channel) == id or (channel is Source.PAGER and id in self.pagers)
+
+    def free_at(self, now: datetime) -> datetime:
+        """Return `now` if the person may be interrupted, else the next time."""
+        return now if self.quiet is None else self.quiet.over(now)
+
+
+@dataclass(slots=True)
+class Policy:
+    """People, groups and their permissions; without people, every action is refused.
+
+    All services of a process share an instance, which `update_from` refreshes.
+    """
+
+    people: Mapping[str, Person] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    self_approval: bool = False
+    login: str | None = field(default=None, compare=False)
+    """Login of the owner of an embedded database; None on a server."""
+
+    @property
+    def owner(self) -> str | None:
+        """Person of the owner of an embedded database, else the login."""
+        if self.login is None:
+            return None
+        return self.resolve(Actor(Source.CLI, self.login, self.login, owner=True)).person
+
+    def remote(self, actor: Actor, person: str) -> Actor:
+        """Return the actor of a person who is in a chat or the web inbox.
+
+        There the owner of an embedded database is a person like others, with the roles of the
+        configuration, or with all roles if it does not name the owner.
+        """
+        known = self.people.get(person)
+        roles = ROLES if known is None and person == self.owner else frozenset()
+        return replace(actor, person=person, roles=roles if known is None else known.roles)
+
+    def requester(self, invoker: str) -> str:
+        """Return the person of a job's recorded invoker, else the recorded invoker.
+
+        A job that is older than the mapping of an account to a person has the account as invoker.
+        """
+        if invoker in self.people:
+            return invoker
+        if invoker == self.login and self.owner is not None:
+            return self.owner
+        for person in self.people.values():
+            if invoker in (f"{channel}:{id}" for channel, id in person.ids.items()):
+                return person.name
+        return invoker
+
+    def update_from(self, other: Policy) -> None:
+        """Copy the people of another policy, for all holders of this instance."""
+        self.people, self.groups = other.people, other.groups
+        self.self_approval = other.self_approval
+
+    def resolve(self, actor: Actor) -> Actor:
+        """Return the actor with its person and roles."""
+        id, display_name = clean(actor.id), clean(actor.display_name)[:DISPLAY_NAME]
+        if (id, display_name) != (actor.id, actor.display_name):
+            actor = replace(actor, id=id, display_name=display_name)
+        for person in self.people.values():
+            if person.has_account(actor.channel, actor.id):
+                roles = ROLES if actor.owner else person.roles
+                return replace(actor, person=person.name, roles=roles)
+        if actor.owner:
+            return replace(actor, person=actor.person or actor.id, roles=ROLES)
+        return actor
+
+    def check(self, actor: Actor, verb: Verb, *, invoker: str | None = None) -> None:
+        """Raise NotPermitted unless the actor may act; `invoker` is that of the job, if any."""
+        if actor.owner or _ROLE[verb] in actor.roles:
+            return
+        if verb not in _OWN or invoker is None:
+            raise self._refusal(actor, verb)
+        if not {invoker, self.requester(invoker)} & {actor.voter, actor.name}:
+            raise self._refusal(actor, verb)
+
+    def approvers(self, names: Sequence[str]) -> frozenset[str]:
+        """Expand a list of people and groups to people."""
+        people: set[str] = set()
+        for name in names:
+            people.update(self.groups.get(name, (name,)))
+        return frozenset(people)
+
+    def knows(self, name: str) -> bool:
+        """Return whether the name is a group or a person."""
+        return name in self.groups or name in self.people
+
+    def eligible_people(
+        self, names: Sequence[str], invoker: str, *, approval: bool
+    ) -> list[Person]:
+        """Return the people who may answer a question, or with `approval` decide it."""
+        allowed, invoker = set(self.approvers(names)), self.requester(invoker)
+        if not approval:
+            allowed |= {n for n, person in self.people.items() if "responder" in person.roles}
+            allowed.add(invoker)
+        elif not self.self_approval:
+            allowed.discard(invoker)
+        return [self.people[name] for name in sorted(allowed) if name in self.people]
+
+    def quiet_hours_of(
+        self,
+        names: Sequence[str],
+        invoker: str,
+        default: InterruptibleHours | None,
+        *,
+        approval: bool,
+    ) -> set[InterruptibleHours | None]:
+        """Return the quiet hours of the people who may answer; `default` if none is known."""
+        people = self.eligible_people(names, invoker, approval=approval)
+        return {person.quiet for person in people} or {default}
+
+    def eligible_approvers(self, names: Sequence[str], invoker: str) -> frozenset[str]:
+        """Return the people whose approval would count.
+
+        They are among the approvers, have the role and, unless `self_approval` is set, did not
+        request the job.
+        """
+        return frozenset(
+            name
+            for name in self.approvers(names)
+            if (person := self.people.get(name)) is not None
+            and _ROLE[Verb.APPROVE] in person.roles
+            and (self.self_approval or name != self.requester(invoker))
+        )
+
+    def check_answer(
+        self, actor: Actor, names: Sequence[str], *, invoker: str, key: str = ""
+    ) -> None:
+        """Raise NotPermitted unless the actor may answer a question or is among `names`.
+
+        Only an operator answers the question about a budget, whose `key` it has.
+        """
+        if key == BUDGET_KEY:
+            self.check(actor, Verb.BUDGET)
+        elif actor.person is None or actor.person not in self.approvers(names):
+            self.check(actor, Verb.ANSWER, invoker=invoker)
+
+    def answers_only_own(self, actor: Actor) -> str:
+        """Return the voter who may answer only their own questions; "" if the actor answers all."""
+        person = self.resolve(actor)
+        return "" if person.owner or _ROLE[Verb.ANSWER] in person.roles else person.voter
+
+    def check_vote(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
+        """Raise NotPermitted unless the actor may decide an approval with these approvers.
+
+        Without approvers, only the owner of an embedded database may decide.
+        """
+        if actor.owner:
+            return
+        if _ROLE[Verb.APPROVE] not in actor.roles:
+            raise self._refusal(actor, Verb.APPROVE, self._voters(names, invoker))
+        if actor.person is None:
+            raise NotPermitted(
+                "is not mapped to a person; an operator can add the mapping",
+                subject=actor.display_name,
+                actor=actor.name,
+            )
+        self.check_approver(actor.person, names, invoker=invoker)
+
+    def check_approver(self, person: str, names: Sequence[str], *, invoker: str) -> None:
+        """Raise NotPermitted unless the person may decide the approval."""
+        invoker = self.requester(invoker)
+        allowed = self._voters(names, invoker)
+        if person not in self.approvers(names):
+            raise NotPermitted(f"{person} may not decide this approval; allowed: {allowed}")
+        if person == invoker and not self.self_approval:
+            raise NotPermitted(
+                f"{person} requested this job and may not approve it; allowed: {allowed}"
+            )
+
+    def _voters(self, names: Sequence[str], invoker: str) -> str:
+        """Return the people who may decide an approval, as text."""
+        allowed = self.approvers(names)
+        others = allowed if self.self_approval else allowed - {invoker}
+        if not allowed:
+            none = "none, because the approval has no approvers"
+            where = "; the owner of the database can decide it in a terminal or in the dashboard"
+            return none if self.login is None else none + where
+        return ", ".join(sorted(others)) or "none unless [questions] self_approval is set"
+
+    def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> NotPermitted:
+        role, hint = _ROLE[verb], None
+        holders = sorted(name for name, person in self.people.items() if role in person.roles)
+        if not self.people and self.owner is None:
+            tail = "no people are configured"
+            hint = CommandHint(
+                "people set", f"NAME --login LOGIN --role {role}", lead="the database owner can run"
+            )
+        elif not self.people:
+            tail = "no people are configured: add [people]"
+        elif not holders:
+            table = f'roles = ["{role}"] in [people.NAME]'
+            owner = f"the database owner {self.owner or ''}".rstrip()
+            tail = f"no person has it; {owner} can grant it: {table}"
+            if self.owner is None:
+                hint = CommandHint("people import", lead="then run")
+        else:
+            tail = f"allowed: {allowed or ', '.join(holders)}"
+        return NotPermitted(
+            f"may not {verb} (needs the role {role}); {tail}",
+            hint=hint,
+            subject=actor.display_name,
+            actor=actor.name,
+        )

@@ -1,0 +1,136 @@
+"""Sign-in links and sessions of the web inbox."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import datetime
+from typing import Final
+
+from draftsman.database.database import Database
+from draftsman.errors import NotFound, NotPermitted, UsageError
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy
+from draftsman.people.store import web_sessions as store
+from draftsman.people.web_session import SignInMethod, WebSession
+from draftsman.text import clean
+
+LINK_SECONDS: Final = 900.0
+"""Validity of a link, in seconds."""
+MAX_SESSIONS: Final = 1000
+"""Maximum number of sessions listed."""
+_TOKEN_BYTES: Final = 32
+_USER_AGENT: Final = 300
+"""Stored characters of the header User-Agent."""
+
+
+class WebSessions:
+    """Tokens of links and sessions; the database has only their SHA-256."""
+
+    def __init__(self, db: Database, policy: Policy) -> None:
+        self._db = db
+        self._policy = policy
+
+    async def create_link(self, actor: Actor) -> tuple[str, datetime]:
+        """Return a token that signs the actor's person in once, and its expiry.
+
+        It replaces the person's previous link. Raises NotPermitted for an unknown actor.
+        """
+        actor = self._policy.resolve(actor)
+        person = actor.person
+        if person is None:
+            raise NotPermitted(
+                f"{actor.display_name} is not linked to a person; add an entry under [people]"
+            )
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        return token, await self._db.run_transaction(
+            lambda conn: store.create_link(conn, person, token_digest(token), LINK_SECONDS)
+        )
+
+    async def person_of_link(self, token: str) -> str | None:
+        """Return the person that a link signs in, without using it; None if it is not valid."""
+        async with self._db.connection() as conn:
+            return await store.person_of_link(conn, token_digest(token))
+
+    async def use_link(self, token: str, user_agent: str, seconds: float) -> str | None:
+        """Use a link; return the token of the new session, None if the link is not valid."""
+        return await self._open(SignInMethod.LINK, token_digest(token), None, user_agent, seconds)
+
+    async def open(
+        self, method: SignInMethod, person: str, user_agent: str, seconds: float
+    ) -> str | None:
+        """Open a session of a person that a proxy or an identity provider named.
+
+        Return its token; None for an unknown person.
+        """
+        if self.actor(person) is None:
+            return None
+        return await self._open(method, None, person, user_agent, seconds)
+
+    async def _open(
+        self,
+        method: SignInMethod,
+        link: str | None,
+        person: str | None,
+        user_agent: str,
+        seconds: float,
+    ) -> str | None:
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        agent = clean(user_agent)[:_USER_AGENT]
+        opened = await self._db.run_transaction(
+            lambda conn: store.open_session(
+                conn,
+                token_digest(token),
+                method,
+                link=link,
+                person=person,
+                user_agent=agent,
+                seconds=seconds,
+            )
+        )
+        return None if opened is None else token
+
+    async def find(self, token: str) -> tuple[WebSession, Actor] | None:
+        """Return the session of a token and its actor; None if it ended or the person left."""
+        async with self._db.connection() as conn:
+            session = await store.find(conn, token_digest(token))
+        actor = None if session is None else self.actor(session.person)
+        return None if session is None or actor is None else (session, actor)
+
+    def actor(self, person: str) -> Actor | None:
+        """Return the actor of a person in the web inbox, None for an unknown person."""
+        if person != self._policy.owner and person not in self._policy.people:
+            return None
+        return self._policy.remote(Actor(Source.WEB, person, person), person)
+
+    async def close(self, token: str) -> None:
+        """End the session of a token."""
+        await self._db.run_transaction(lambda conn: store.close(conn, token_digest(token)))
+
+    async def sessions(self) -> list[WebSession]:
+        """Return the sessions that this user may end: their own, an operator's are all."""
+        async with self._db.connection() as conn:
+            return await store.sessions(conn, MAX_SESSIONS)
+
+    async def end(self, session: int) -> None:
+        """End a session; raises NotFound if there is none, or it is not the user's to end."""
+        ended = await self._db.run_transaction(lambda conn: store.end(conn, session, None))
+        if not ended:
+            raise NotFound(f"there is no session {session} that you may end")
+
+    async def end_all(self, person: str) -> int:
+        """End all sessions of a person; return their number.
+
+        Raises UsageError for an unknown person.
+        """
+        ended = await self._db.run_transaction(lambda conn: store.end(conn, None, person))
+        if not ended and person != self._policy.owner and person not in self._policy.people:
+            known = ", ".join(sorted(self._policy.people)) or "none are configured"
+            raise UsageError(f"unknown person {person!r}; people: {known}")
+        return ended
+
+
+def token_digest(token: str) -> str:
+    """Return the SHA-256 of a token, in hex."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,1 @@
+"""Processes of draftsman: signals, hardening, host and child processes."""

@@ -1,0 +1,219 @@
+"""Answers to questions: parsing, votes and results. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.errors import CommandHint, UsageError
+from draftsman.ids import question_name
+from draftsman.jobs.job import Status
+from draftsman.people.spans import Spans, spans_text
+from draftsman.questions.choice_matching import matching_key
+from draftsman.questions.question import (
+    BUDGET_KEY,
+    OnDeny,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+    Resolution,
+)
+from draftsman.text import clean
+
+if TYPE_CHECKING:
+    from draftsman.questions.response import Response
+
+_ENDINGS: Final = ".)! "
+"""Characters at the end of an answer that people add to the name or number of a choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedAnswer:
+    """An answer to a question: the value of a choice, or free text."""
+
+    value: str | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The result of a response.
+
+    `resolved` tells whether the question is resolved, which a vote below the quorum does not do,
+    and `resolution` how. For a `duplicate` source event, `accepted` and `reason` are those of the
+    first response, and `resolved` is current. `recorded` marks a refused response of a voter whose
+    earlier response counts. `reason_spans` is `reason` with references to the people in it.
+    """
+
+    job: int
+    question: int
+    accepted: bool
+    resolved: bool
+    reason: str | None = None
+    duplicate: bool = False
+    resolution: dict[str, Any] | None = None
+    job_status: str | None = None
+    votes: int = 0
+    quorum: int = 1
+    recorded: bool = False
+    reason_spans: Spans = ()
+    answer_text: str = ""
+    """The answer as people read it: the label of the choice, or free text."""
+    also: tuple[str, ...] = ()
+    """The identical questions of other jobs that it has answered: `D-143/1`."""
+
+    @property
+    def name(self) -> str:
+        """Display name of the question: `D-142/2`."""
+        return question_name(self.job, self.question)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedQuestion:
+    """A question under its job's lock; `due` says whether it has expired."""
+
+    question: Question
+    due: bool
+    job_status: Status
+    invoker: str
+
+    def takes_answers(self, at: datetime | None = None) -> bool:
+        """Return whether the question is open and not expired: at a time, by default now."""
+        expires_at = self.question.expires_at
+        is_due = self.due and (at is None or expires_at is None or expires_at <= at)
+        return self.question.status is QuestionStatus.OPEN and not is_due
+
+    def verdict(self, accepted: bool, refusal: Spans | None, *, duplicate: bool = False) -> Verdict:
+        """Return the verdict on a response that does not resolve the question."""
+        question = self.question
+        return Verdict(
+            question.job,
+            question.ordinal,
+            accepted,
+            resolved=question.status is not QuestionStatus.OPEN,
+            reason=None if refusal is None else spans_text(refusal),
+            reason_spans=refusal or (),
+            duplicate=duplicate,
+            resolution=question.resolution,
+            answer_text=question.answer_text(),
+            job_status=self.job_status,
+            quorum=question.quorum,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A row of `job_answers`."""
+
+    id: int
+    job: int
+    question: int
+    kind: str
+    source: str
+    source_event_id: str
+    responder_id: str
+    responder_display_name: str | None
+    voter: str
+    payload: dict[str, Any]
+    accepted: bool
+    reason: str | None
+    created_at: datetime
+
+
+def parse_answer(question: Question, response: Response) -> ParsedAnswer:
+    """Parse the response to an `input` question.
+
+    A choice is matched by value, label or number, in this order, as `matching_key` compares them;
+    if none matches, without `.`, `)` and `!` at the end. A button sends the value. Raises
+    UsageError with the choices if none matches and free text is not allowed.
+    """
+    text = (response.text or "").strip()
+    if not text:
+        raise UsageError(f"{question.name}: the answer is empty; {_allowed(question)}")
+    if (value := _chosen(question, text)) is not None:
+        return ParsedAnswer(value, None)
+    if question.freeform_allowed:
+        if question.key == BUDGET_KEY:
+            from draftsman.costs.budgets import parse_added
+
+            parse_added(text)
+        return ParsedAnswer(None, text)
+    raise UsageError(f"{question.name}: {text[:60]!r} is not a choice; {_allowed(question)}")
+
+
+def _chosen(question: Question, text: str) -> str | None:
+    """Return the value of the choice that a text names; None without or with several matches."""
+    values = question.values()
+    if text in values:
+        return text
+    numbers = [str(number) for number in range(1, len(values) + 1)]
+    wanted = matching_key(text)
+    for ignored in ("", _ENDINGS):
+        key = wanted.rstrip(ignored)
+        for names in (values, question.labels(), numbers):
+            matches = [
+                value
+                for value, name in zip(values, names, strict=True)
+                if key and matching_key(name).rstrip(ignored) == key
+            ]
+            if len(matches) == 1:
+                return matches[0]
+    return None
+
+
+def interpret(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:
+    """Return the stored payload of a response, and the resolution of an input question.
+
+    Raises UsageError for an open question whose choices and amounts do not have the answer.
+    """
+    if response.decision is not None:
+        payload: dict[str, Any] = {"decision": "approve" if response.decision else "deny"}
+        return payload | ({"reason": response.reason} if response.reason else {}), None
+    try:
+        read = parse_answer(question, response)
+    except UsageError:
+        if question.status is QuestionStatus.OPEN:
+            raise
+        return {"text": clean(response.text or "")}, None
+    payload = {"value": read.value} if read.value is not None else {"text": clean(read.text)}
+    return payload, Resolution("answered", "person", value=read.value, text=payload.get("text"))
+
+
+def check_kind(question: Question, response: Response) -> None:
+    """Raise UsageError unless the response is of the question's kind.
+
+    Only an explicit approve or deny decides an approval, never free text.
+    """
+    if question.kind is QuestionKind.APPROVAL and response.decision is None:
+        raise UsageError(
+            "is an approval", subject=question.name, hint=CommandHint("approve|deny", lead="use")
+        )
+    if question.kind is QuestionKind.INPUT and response.decision is not None:
+        raise UsageError(
+            "is a question, not an approval",
+            subject=question.name,
+            hint=CommandHint("answer", lead="use"),
+        )
+
+
+def tally(question: Question, approvals: Sequence[str], denier: str | None) -> Resolution | None:
+    """Return the resolution of an approval by its votes, or None while it is open."""
+    if denier is not None:
+        return Resolution("denied", "person", by=(denier,))
+    if len(approvals) >= question.quorum:
+        return Resolution("approved", "person", by=tuple(approvals))
+    return None
+
+
+def fails_job(question: Question, resolution: Resolution) -> bool:
+    """Return whether this resolution fails the job."""
+    return resolution.outcome == "denied" and question.on_deny is OnDeny.FAIL
+
+
+def _allowed(question: Question) -> str:
+    choices = ", ".join(f"{n} {value}" for n, value in enumerate(question.labels(), 1))
+    if not choices:
+        return "enter free text"
+    return f"choose: {choices}" + ("; or enter free text" if question.freeform_allowed else "")

@@ -1,0 +1,23 @@
+"""Questions that a run asks, before they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from draftsman.questions.question_spec import QuestionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question of a run, maybe one of several that it asks at once.
+
+    `given` is the answer that was submitted with the request. `alternative_to` is the place, from
+    1, of the first of several alternatives: the first of them that closes counts, and closes the
+    others.
+    """
+
+    item: QuestionSpec
+    given: str | None = None
+    alternative_to: int | None = None

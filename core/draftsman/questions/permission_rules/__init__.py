@@ -1,0 +1,1 @@
+"""Permission rules: commands of agents that people allow for good."""

@@ -1,0 +1,277 @@
+"""Questions of a run to people, and their resolutions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from draftsman.ids import job_name, question_name
+
+BUDGET_KEY: Final = "agent:budget"
+"""Key of the question about a budget; the functions of the database have the same."""
+MAX_JOBS: Final = 10
+"""Jobs that the text of identical questions names."""
+ALLOW_ONCE: Final = "allow once"
+"""Value of the choice that allows a call of an agent, also in functions of the database."""
+POLICY_KEY: Final = "agent:limits"
+"""Key of the first approval of published work; the others have a number, too."""
+
+
+class QuestionKind(StrEnum):
+    """`input` for an answer, `approval` for a decision."""
+
+    INPUT = "input"
+    APPROVAL = "approval"
+
+
+class QuestionStatus(StrEnum):
+    """Status of a question."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    EXPIRED = "expired"
+    CANCELED = "canceled"
+    SUPERSEDED = "superseded"
+
+
+class OnExpire(StrEnum):
+    """Policy for a question that is not answered in time.
+
+    The job expires, the default is the answer, the job continues, or the question escalates once.
+    """
+
+    EXPIRE = "expire"
+    DEFAULT = "default"
+    CONTINUE = "continue"
+    ESCALATE = "escalate"
+
+
+GATE_ENDS: Final = frozenset({OnExpire.EXPIRE, OnExpire.ESCALATE})
+"""Policies of an approval: expiry is neither an approval nor a denial."""
+
+
+class OnDeny(StrEnum):
+    """Policy for a denial: the job fails, or the handler continues with it."""
+
+    FAIL = "fail"
+    CONTINUE = "continue"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The resolution of a question.
+
+    `outcome` is answered, approved, denied, expired, canceled or superseded; `via` is person,
+    policy (a default, or continue), rule or system. `rule` is the permission rule that answered,
+    and `reason` then its pattern.
+    """
+
+    outcome: str
+    via: str
+    value: str | None = None
+    text: str | None = None
+    by: tuple[str, ...] = ()
+    reason: str | None = None
+    self_approved: bool = False
+    rule: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that are set, as the column stores them."""
+        fields: dict[str, Any] = {"outcome": self.outcome, "via": self.via}
+        for name in ("value", "text", "reason", "rule"):
+            if (value := getattr(self, name)) is not None:
+                fields[name] = value
+        if self.by:
+            fields["by"] = list(self.by)
+        if self.self_approved:
+            fields["self_approved"] = True
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A row of `job_questions`."""
+
+    job: int
+    ordinal: int
+    run: int
+    key: str
+    kind: QuestionKind
+    status: QuestionStatus
+    text: str
+    choices: list[dict[str, Any]]
+    freeform_allowed: bool
+    context_snippet: str | None
+    approvers: list[str]
+    quorum: int
+    on_expire: OnExpire
+    default_value: str | None
+    on_deny: OnDeny
+    digest: str
+    action: dict[str, Any] | None
+    resolution: dict[str, Any] | None
+    asked_at: datetime
+    expires_at: datetime | None
+    answered_at: datetime | None
+    reminders: int = 0
+    escalate_to: str | None = None
+    escalated_at: datetime | None = None
+    patch_sha256: str | None = None
+    """SHA-256 of the patch shown with it, which is that of the run's saved tree."""
+    critical: bool = False
+    """Whether it may interrupt people in their quiet hours."""
+    alternative_of: int | None = None
+    """The first of several alternatives, of which the first that closes counts; else None."""
+
+    @property
+    def name(self) -> str:
+        """Display name: `D-142/2`."""
+        return question_name(self.job, self.ordinal)
+
+    @property
+    def verb(self) -> str:
+        """The command that answers it: `answer`, or `approve` for an approval."""
+        return "approve" if self.kind is QuestionKind.APPROVAL else "answer"
+
+    @property
+    def approved_action(self) -> dict[str, Any] | None:
+        """The action that an approval would allow; None for a question."""
+        return self.action if self.kind is QuestionKind.APPROVAL else None
+
+    @property
+    def rule_text(self) -> str:
+        """The permission rule that answered: `rule 3 (pytest tests/*)`; "" for any other answer."""
+        resolution = self.resolution or {}
+        if resolution.get("via") != "rule":
+            return ""
+        return f"rule {resolution.get('rule')} ({resolution.get('reason')})"
+
+    def values(self) -> Sequence[str]:
+        """Return the values of the choices, in order."""
+        return [str(choice["value"]) for choice in self.choices]
+
+    def labels(self) -> Sequence[str]:
+        """Return the labels of the choices, which people read, in order."""
+        return [str(choice["label"]) for choice in self.choices]
+
+    @property
+    def outcome(self) -> str:
+        """The result as people read it, such as `denied` or `approved`; else the status."""
+        return str((self.resolution or {}).get("outcome", self.status))
+
+    def label_of(self, value: str) -> str:
+        """Return the label of a choice; the value itself if no choice has it.
+
+        Also the value if the label is its beginning: a choice without a label has such a label.
+        """
+        label = dict(zip(self.values(), self.labels(), strict=True)).get(value, value)
+        return value if value.startswith(label) else label
+
+    def answer_text(self, resolution: Mapping[str, Any] | None = None) -> str:
+        """Return the answer in a resolution, by default its own, as people read it; or ""."""
+        resolution = (self.resolution if resolution is None else resolution) or {}
+        value = resolution.get("value")
+        return str(resolution.get("text") or "") if value is None else self.label_of(str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion(Question):
+    """An open question with the title, repository and requester of its job."""
+
+    title: str = ""
+    """The job's title, else its type."""
+    repo: str | None = None
+    """`owner/name`, or the name alone."""
+    repo_host: str | None = None
+    requester: str = ""
+    """The person who requested the job, else the account."""
+    agent: str | None = None
+    decided_by: str | None = None
+    """The person whose answer or decision is in its undo window, which ends at `applies_at`."""
+    applies_at: datetime | None = None
+    added: int | None = None
+    """Lines that the changes under review add; None: not counted."""
+    removed: int | None = None
+    acknowledged_by: str | None = None
+    """The person who works on the answer."""
+    delegated_to: str | None = None
+    """The person to whom the answer was delegated."""
+    others: list[int] = field(default_factory=list)
+    """The other jobs that ask the same; an answer counts for all."""
+    other_requesters: list[str] = field(default_factory=list)
+    """The requesters of the other jobs, in the order of their names."""
+    is_first: bool = True
+    """Whether no identical question of the same requester was asked before it."""
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """The people who work on the answer or were asked for it: others wait for them."""
+        return tuple(filter(None, (self.acknowledged_by, self.delegated_to)))
+
+    def is_held_by_others(self, voter: str) -> bool:
+        """Return whether other people, and not this person, have the answer for now."""
+        return bool(self.holders) and voter not in self.holders
+
+
+@dataclass(frozen=True, slots=True)
+class IdenticalQuestion:
+    """A question of another job that is answered together with a question."""
+
+    job: int
+    question: int
+    is_earlier: bool
+    """Whether it has the same requester and was asked before: people are notified of that one."""
+
+    @property
+    def name(self) -> str:
+        """Display name: `D-142/2`."""
+        return question_name(self.job, self.question)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Result of `ctx.ask` and `ctx.approve` with an answer."""
+
+    value: str | None
+    text: str | None
+    outcome: str
+    via: str
+    by: tuple[str, ...] = ()
+    reason: str | None = None
+    at: datetime | None = None
+
+    @property
+    def approved(self) -> bool:
+        """Whether an approval was granted."""
+        return self.outcome == "approved"
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Result of `ctx.ask` without an answer in time, for a question with `on_expire="continue"`."""
+
+    outcome: str = "expired"
+    approved: bool = False
+    value: None = None
+    text: None = None
+
+
+def asking_text(job: int, others: Sequence[int]) -> str:
+    """Return `2 jobs ask this: D-12, D-13. An answer counts for all.`; "" for a single job."""
+    if not others:
+        return ""
+    names = list(map(job_name, sorted([job, *others])))
+    more = f" and {len(names) - MAX_JOBS:,} more" if len(names) > MAX_JOBS else ""
+    listed = ", ".join(names[:MAX_JOBS])
+    return f"{len(names):,} jobs ask this: {listed}{more}. An answer counts for all."
+
+
+def derived_key(kind: str, content: Sequence[str]) -> str:
+    """Return the key of a question that a program asks: the same for the same question."""
+    digest = hashlib.sha256(json.dumps([*content]).encode()).hexdigest()
+    return f"{kind}-{digest[:16]}"

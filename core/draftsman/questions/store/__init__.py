@@ -1,0 +1,1 @@
+"""Queries of questions, a function each."""

@@ -1,0 +1,283 @@
+"""Questions and answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from draftsman.database.database import (
+    Connection,
+    execute,
+    fetch_all,
+    fetch_one,
+    rows,
+    scalar,
+)
+from draftsman.database.named_queries import load
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.run import Lease
+from draftsman.people.actor import Actor
+from draftsman.questions.answer import Answer, LockedQuestion
+from draftsman.questions.question import OpenQuestion, Question, QuestionStatus, Resolution
+
+if TYPE_CHECKING:
+    from draftsman.attention.ladder import Ladder
+    from draftsman.questions.question_spec import QuestionSpec
+
+_Q = load("questions")
+QuestionCursor = tuple[datetime | None, int, int]
+"""Position among the open questions: expiry (None: never), job and ordinal."""
+_END = 2**62
+"""Above every job number."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewQuestion:
+    """A question to store, with all that its service decided.
+
+    `expires_in` is in seconds, None for a question that never expires; `alternative_to` is the
+    place, from 1, of the first of the alternatives that it belongs to.
+    """
+
+    item: QuestionSpec
+    approvers: Sequence[str]
+    expires_in: float | None
+    escalate_to: str | None = None
+    ladder: Ladder | None = None
+    alternative_to: int | None = None
+
+    def as_json(self, place: int, owners: Sequence[str]) -> dict[str, Any]:
+        """Return the columns of the question; `owners` are those of its ladder."""
+        item, ladder = self.item, self.ladder
+        return {
+            "place": place,
+            "key": item.key,
+            "kind": item.kind,
+            "text": item.text,
+            "choices": [choice.model_dump() for choice in item.choices],
+            "freeform": item.freeform,
+            "context": item.context,
+            "approvers": list(self.approvers),
+            "quorum": item.quorum,
+            "on_expire": item.on_expire,
+            "default": item.default,
+            "on_deny": item.on_deny,
+            "digest": item.digest,
+            "action": item.action,
+            "expires_in": self.expires_in,
+            "escalate_to": self.escalate_to,
+            "critical": item.critical,
+            "is_permission": item.is_permission,
+            "ladder": None if ladder is None else ladder.name,
+            "steps": [step.as_json() for step in ladder.steps] if ladder else [],
+            "owners": list(owners),
+            "alternative_to": self.alternative_to,
+        }
+
+
+async def ask(
+    conn: Connection,
+    lease: Lease,
+    questions: Sequence[NewQuestion],
+    *,
+    grace: float = 0,
+    owners: Sequence[str] = (),
+) -> Sequence[int] | None:
+    """Insert the questions and park the run; `grace` are the seconds that its agent is kept.
+
+    `owners` are the people who own the changed code, for their ladders. Return the ordinals of the
+    questions: none when the job was canceled instead, and None when the run no longer owned it.
+    """
+    params = {
+        "job": lease.job,
+        "token": lease.token,
+        "questions": Jsonb(
+            [question.as_json(place, owners) for place, question in enumerate(questions, 1)]
+        ),
+        "grace": grace,
+        "detail": json.dumps(_asked_detail([question.item for question in questions])),
+    }
+    records = await rows(conn, _Q["ask"], params)
+    return [record[1] for record in records if record[1] is not None] if records else None
+
+
+def _asked_detail(items: Sequence[QuestionSpec]) -> dict[str, Any]:
+    """Return the payload of the event: the first question, and the others if there are several."""
+    first, *others = [
+        {"key": item.key, "text": item.text[:500], "kind": item.kind} for item in items
+    ]
+    return _shorten(first | ({"others": others} if others else {}))
+
+
+async def of_key(conn: Connection, job: int, key: str) -> Question | None:
+    """Return the current question with this key."""
+    return await fetch_one(conn, _Q["of_key"], {"job": job, "key": key}, Question)
+
+
+async def get(conn: Connection, job: int, ordinal: int) -> Question | None:
+    """Return a question."""
+    return await fetch_one(conn, _Q["get"], {"job": job, "ordinal": ordinal}, Question)
+
+
+async def of_job(conn: Connection, job: int) -> list[Question]:
+    """Return the questions of a job, in the order asked."""
+    return await fetch_all(conn, _Q["of_job"], {"job": job}, Question)
+
+
+async def open_questions(
+    conn: Connection, limit: int, after: QuestionCursor | None = None, viewer: str | None = None
+) -> list[OpenQuestion]:
+    """Return open questions after a cursor, soonest expiry first.
+
+    For a viewer, of identical questions only the first, and the first of the viewer's own. A viewer
+    who may answer them all is "".
+    """
+    expires_at, job, ordinal = after or (None, 0, 0)
+    never_expires = after is not None and expires_at is None
+    params = {
+        "expires_at": "infinity" if never_expires else expires_at or "-infinity",
+        "job": _END if never_expires else job,
+        "ordinal": ordinal,
+        "never_job": job if never_expires else 0,
+        "never_ordinal": ordinal if never_expires else 0,
+        "limit": limit,
+        "folded": viewer is not None,
+        "viewer": viewer or "",
+    }
+    return await fetch_all(conn, _Q["open"], params, OpenQuestion)
+
+
+async def open_of(conn: Connection, jobs: Sequence[int]) -> list[OpenQuestion]:
+    """Return the open questions of these jobs, soonest expiry first."""
+    return await fetch_all(conn, _Q["open_of"], {"jobs": list(jobs)}, OpenQuestion)
+
+
+async def asked(conn: Connection, jobs: Sequence[int]) -> Sequence[tuple[Any, ...]]:
+    """Return job, beginning of the text and action of the open questions of these jobs."""
+    return await rows(conn, _Q["asked"], {"jobs": list(jobs)})
+
+
+async def answers(conn: Connection, job: int, ordinal: int | None = None) -> list[Answer]:
+    """Return all answers, also refused answers, in order."""
+    return await fetch_all(conn, _Q["answers"], {"job": job, "ordinal": ordinal}, Answer)
+
+
+async def lock(conn: Connection, job: int, ordinal: int) -> LockedQuestion | None:
+    """Lock the job, then the question; None when it does not exist."""
+    job_records = await rows(conn, _Q["lock_job"], {"job": job})
+    if not job_records:
+        return None
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(_Q["lock"], {"job": job, "ordinal": ordinal})
+        row = await cursor.fetchone()
+    if row is None:
+        return None
+    due = bool(row.pop("due"))
+    return LockedQuestion(Question(**row), due, job_records[0][0], job_records[0][1])
+
+
+async def stays_open(conn: Connection, job: int, ordinal: int, seconds: float) -> bool:
+    """Return whether a question is open and takes answers for so many seconds."""
+    params = {"job": job, "ordinal": ordinal, "seconds": seconds}
+    return bool(await scalar(conn, _Q["stays_open"], params))
+
+
+async def previous_answer(conn: Connection, job: int, ordinal: int, event: str) -> Answer | None:
+    """Return the answer of the same source event."""
+    params = {"job": job, "ordinal": ordinal, "event": event}
+    return await fetch_one(conn, _Q["previous_answer"], params, Answer)
+
+
+async def record(
+    conn: Connection,
+    question: Question,
+    actor: Actor,
+    voter: str,
+    event: str,
+    payload: dict[str, Any],
+    refused: str | None,
+) -> None:
+    """Store an answer, accepted or refused for the given reason."""
+    params = {
+        "job": question.job,
+        "ordinal": question.ordinal,
+        "kind": question.kind,
+        "source": actor.channel,
+        "event": event,
+        "responder": actor.id,
+        "name": actor.display_name,
+        "voter": voter,
+        "payload": Jsonb(payload),
+        "accepted": refused is None,
+        "reason": refused,
+    }
+    await execute(conn, _Q["record"], params)
+
+
+async def votes(conn: Connection, job: int, ordinal: int) -> list[str]:
+    """Return the people who approved so far."""
+    return [row[0] for row in await rows(conn, _Q["votes"], {"job": job, "ordinal": ordinal})]
+
+
+async def resolve(
+    conn: Connection,
+    question: Question,
+    resolution: Resolution,
+    *,
+    actor: str,
+    status: QuestionStatus,
+    job_status: Status,
+    kind: str,
+    error: str | None = None,
+) -> Status | None:
+    """Close the question and update its job, both locked by the caller; return its status.
+
+    `error` is the job's error, if it fails; for a denial the database adds the approver and the
+    reason.
+    """
+    detail = {"question": question.ordinal, "key": question.key, **resolution.as_json()}
+    params = {
+        "job": question.job,
+        "ordinal": question.ordinal,
+        "status": status,
+        "resolution": Jsonb(resolution.as_json()),
+        "job_status": job_status,
+        "actor": actor,
+        "detail": json.dumps(_shorten(detail)),
+        "kind": kind,
+        "error": error,
+    }
+    return await scalar(conn, _Q["resolve"], params)  # type: ignore[no-any-return]
+
+
+async def extend(
+    conn: Connection, job: int, ordinal: int, seconds: float | None, actor: str
+) -> tuple[bool, datetime | None]:
+    """Set the expiry (None: never); return whether the question was open, and the new expiry."""
+    params = {"job": job, "ordinal": ordinal, "seconds": seconds, "actor": actor}
+    records = await rows(conn, _Q["extend"], params)
+    return (True, records[0][0]) if records else (False, None)
+
+
+async def refused(conn: Connection, job: int, ordinal: int, voter: str) -> tuple[int, int]:
+    """Return the number of stored refused answers: of this voter, and in total."""
+    records = await rows(conn, _Q["refused"], {"job": job, "ordinal": ordinal, "voter": voter})
+    return int(records[0][0]), int(records[0][1])
+
+
+async def count_refused(conn: Connection, job: int, ordinal: int, voter: str, reason: str) -> int:
+    """Count a refused answer that is not stored; return the question's count."""
+    params = {"job": job, "ordinal": ordinal, "voter": voter[:200], "reason": reason[:1000]}
+    return int(await scalar(conn, _Q["count_refused"], params))
+
+
+def _shorten(payload: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: value[:1000] if isinstance(value, str) else value for key, value in payload.items()
+    }

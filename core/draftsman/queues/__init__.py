@@ -1,0 +1,1 @@
+"""Queues: order, pauses, reservations and limits."""

@@ -1,0 +1,133 @@
+"""Queues, their pauses and jobs, as services return them to front ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from draftsman.ids import pause_name
+from draftsman.jobs.job import Status
+from draftsman.metrics import gauge
+
+if TYPE_CHECKING:
+    from draftsman.queues.reservation import QueueReservation
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePause:
+    """A pause of a queue, or of a type in it."""
+
+    queue: str
+    type: str | None
+    reason: str
+    paused_by: str
+    paused_at: datetime
+
+    @property
+    def name(self) -> str:
+        """The text for people: `queue 'pay'` or `type 'noop' in the queue 'pay'`."""
+        return pause_name(self.queue, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChange:
+    """A pause or resume of a queue or type."""
+
+    queue: str
+    type: str | None
+    action: str
+    actor: str
+    reason: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ServingWorker:
+    """A worker that claims jobs now."""
+
+    queues: list[str]
+    types: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UnhandledType:
+    """A type of a queue that no live worker of the queue handles, although jobs of it wait.
+
+    `jobs` are those among the first jobs of the queue; `oldest_wait` is in seconds.
+    """
+
+    queue: str
+    type: str
+    jobs: int
+    oldest_wait: float | None
+
+    @property
+    def text(self) -> str:
+        """The sentence for people."""
+        waiting = "1 job waits" if self.jobs == 1 else f"{self.jobs:,} jobs wait"
+        return f"no live worker of the queue {self.queue!r} handles {self.type!r}: {waiting}"
+
+
+def metrics_text(unhandled: Sequence[UnhandledType]) -> str:
+    """Return the jobs of types without a worker in the text format of Prometheus."""
+    return gauge(
+        "unhandled_jobs",
+        "Queued jobs whose type no live worker of their queue handles.",
+        [({"queue": item.queue, "type": item.type}, item.jobs) for item in unhandled],
+    )
+
+
+def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
+    """Return `no_worker` or `unknown_type` as `why` does; None if a worker may run the job."""
+    types = [worker.types for worker in serving if queue in worker.queues]
+    if not types:
+        return "no_worker"
+    return None if any(type in known for known in types) else "unknown_type"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job in the order of its queue."""
+
+    queue: str
+    number: int
+    priority: int
+    type: str
+    status: Status
+    ticket_title: str | None
+    repo_name: str | None
+    created_at: datetime
+    hold: str | None = None
+    """`key`, `limit`, `paused` or `reserved` if it cannot be claimed yet; `no_worker` or
+    `unknown_type` if no live worker serves its queue or has its type."""
+    held_by: str | None = None
+    """The limit in which it waits for a place, such as `repo:shop`."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    """A queue in a list.
+
+    `queued` jobs can be claimed, `held` jobs cannot; `limited` of them wait for places of limits.
+    `oldest_wait` is in seconds.
+    """
+
+    name: str
+    queued: int
+    held: int
+    running: int
+    oldest_wait: float | None
+    capped: bool
+    """Whether more jobs are waiting than were counted."""
+    pauses: tuple[QueuePause, ...] = ()
+    limited: int = 0
+    reservation: QueueReservation | None = None
+    unhandled: tuple[UnhandledType, ...] = ()
+    """The types whose jobs wait for a worker that handles them."""
+
+    @property
+    def pause(self) -> QueuePause | None:
+        """The pause of the whole queue."""
+        return next((pause for pause in self.pauses if pause.type is None), None)

@@ -1,0 +1,341 @@
+"""Queues: list, pause, resume and drain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from draftsman.database.database import Connection, Database
+from draftsman.database.isolation import run_all
+from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
+from draftsman.ids import actor_name, job_name, pause_name, unknown_job
+from draftsman.jobs.details import store as read_model
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.repetition import repeat
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy, Verb
+from draftsman.queues.queue_models import (
+    QueueChange,
+    QueuedJob,
+    QueuePause,
+    QueueSummary,
+    ServingWorker,
+    UnhandledType,
+    metrics_text,
+    missing_worker,
+)
+from draftsman.queues.store import queues as store
+from draftsman.queues.store import reservations
+from draftsman.sizes import JOB_TYPE, QUEUE, check_length
+from draftsman.text import clean, humanize
+from draftsman.worker.registry import store as workers
+
+if TYPE_CHECKING:
+    from draftsman.queues.usage_limits import LimitChange, LimitUse
+
+COUNT_LIMIT: Final = 10_000
+"""Waiting jobs of a queue that are counted."""
+BATCH: Final = 5_000
+"""Jobs that a transaction holds or releases."""
+REASON_LIMIT: Final = 2000
+"""Maximum length of a stored reason, in characters."""
+MAX_PRIORITY: Final = 1000
+"""The highest priority, as of a request; the lowest is its negative."""
+DRAIN_INTERVAL: Final = 0.5
+"""Seconds between two looks at the running jobs of a drained queue."""
+
+Place = Literal["top", "bottom", "before", "after"]
+"""Where a job is moved to; before and after have an anchor."""
+_Change = Callable[[Connection, LeaderTerm, int], Awaitable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class DrainProgress:
+    """The jobs of a paused queue that still run; `claims` are claims that may add to them."""
+
+    running: list[int]
+    claims: int
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing runs, and nothing can start."""
+        return not self.running and not self.claims
+
+
+class Queues:
+    """Queues and their pauses.
+
+    A pause takes effect with its commit: the claim reads the pauses. The jobs of a paused type are
+    also taken out of the claim's index, so that a claim does not pass them again and again; that is
+    done in batches, by the command and by the leader's sweep.
+    """
+
+    def __init__(self, db: Database, policy: Policy, lease: float) -> None:
+        self._db = db
+        self._policy = policy
+        self._lease = lease
+
+    async def all(self) -> list[QueueSummary]:
+        """Return the queues that have jobs, a pause or a live worker."""
+        async with self._db.connection() as conn, conn.transaction():
+            pauses = await store.pauses(conn)
+            reserved = {item.queue: item for item in await reservations.active(conn)}
+            summaries = await store.queues(conn, self._lease, COUNT_LIMIT)
+            unhandled = await store.waiting_for_types(conn, self._lease, COUNT_LIMIT)
+        return [
+            replace(
+                summary,
+                pauses=tuple(p for p in pauses if p.queue == summary.name),
+                reservation=reserved.get(summary.name),
+                unhandled=tuple(item for item in unhandled if item.queue == summary.name),
+            )
+            for summary in summaries
+        ]
+
+    async def require_known(self, queue: str, configured: Collection[str], actor: Actor) -> None:
+        """Raise NotFound unless a queue is configured, or has jobs, a worker or a history.
+
+        Raises NotPermitted for an actor who may not pause queues.
+        """
+        self._check(actor)
+        if queue in configured:
+            return
+        known = {summary.name for summary in await self.all()} | set(configured)
+        if queue in known:
+            return
+        if await self.is_used(queue):
+            return
+        near = get_close_matches(queue, sorted(known), 3)
+        tail = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise NotFound(
+            f"unknown queue {queue!r}: it has no jobs, no worker and no setting{tail};"
+            f" known queues: {', '.join(sorted(known))}",
+            hint=OptionHint("unchecked", lead="to name a queue before its first job, use"),
+        )
+
+    async def is_used(self, queue: str, type: str | None = None) -> bool:
+        """Return whether a queue, or a type in it, has an unfinished job or a history."""
+        async with self._db.connection() as conn:
+            return await store.is_used(conn, queue, type)
+
+    async def pauses(self, queue: str) -> list[QueuePause]:
+        """Return the pauses of a queue and of types in it."""
+        async with self._db.connection() as conn:
+            return [pause for pause in await store.pauses(conn) if pause.queue == queue]
+
+    async def changes(self, queue: str | None = None, limit: int = 50) -> list[QueueChange]:
+        """Return who paused and resumed a queue, or any queue, newest first."""
+        async with self._db.connection() as conn:
+            return await store.changes(conn, queue, limit)
+
+    async def pause(self, queue: str, actor: Actor, reason: str, type: str | None = None) -> int:
+        """Pause a queue, or a type in it; return the number of jobs that were held.
+
+        Raises NotPermitted, and Refused where it is already paused.
+        """
+        actor = self._check(actor)
+        queue, type = _name("queue", queue), _name("type", type) if type is not None else None
+        reason = clean(reason).strip()[:REASON_LIMIT]
+        if not reason:
+            raise UsageError("a pause needs a reason, which `why` shows for each held job")
+        if not await self._db.run_transaction(
+            lambda conn: store.pause(conn, queue, type, reason, actor.name)
+        ):
+            raise _already_paused(await self.pauses(queue), queue, type)
+        return await self.hold()
+
+    async def resume(self, queue: str, actor: Actor, type: str | None = None) -> int:
+        """End a pause; return the number of jobs that were released.
+
+        Raises NotPermitted, and Refused where it is not paused.
+        """
+        actor = self._check(actor)
+        if not await self._db.run_transaction(
+            lambda conn: store.resume(conn, queue, type, actor.name)
+        ):
+            raise _not_paused(await self.pauses(queue), queue, type)
+        return await self.release()
+
+    async def limits(self) -> list[LimitUse]:
+        """Return each limit with its use."""
+        from draftsman.queues.store import limits
+
+        async with self._db.connection() as conn:
+            return await limits.uses(conn)
+
+    async def limit_changes(self, limit: int = 50) -> list[LimitChange]:
+        """Return the changes of the limits, newest first."""
+        from draftsman.queues.store import limits
+
+        async with self._db.connection() as conn:
+            return await limits.changes(conn, limit)
+
+    async def release_reservation(self, queue: str, actor: Actor) -> int:
+        """End the reservation of a queue; return its job, which keeps its place in the queue.
+
+        Raises NotPermitted, and Refused where the queue is not reserved.
+        """
+        actor = self._check(actor, Verb.RESERVE)
+        job = await self._db.run_transaction(
+            lambda conn: reservations.release(conn, queue, actor.name)
+        )
+        if job is None:
+            raise Refused(f"the queue {queue!r} is not reserved", hint=CommandHint("queues list"))
+        return job
+
+    async def order(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
+        """Return the jobs that can be claimed, by queue, in the order of the claim."""
+        async with self._db.connection() as conn:
+            jobs = await store.in_order(conn, limit, queue)
+            serving = await workers.serving(conn, self._lease)
+        return [replace(job, hold=missing_worker(serving, job.queue, job.type)) for job in jobs]
+
+    async def waiting_for_types(self) -> list[UnhandledType]:
+        """Return the types of queues with jobs that wait for a worker that handles them."""
+        async with self._db.connection() as conn:
+            return await store.waiting_for_types(conn, self._lease, COUNT_LIMIT)
+
+    async def unhandled_types(self) -> list[tuple[str, str]]:
+        """Return queue and type of the jobs that no worker handles, as the leader found them."""
+        async with self._db.connection() as conn:
+            return await store.unhandled_types(conn)
+
+    async def metrics(self) -> str:
+        """Return the jobs of types without a worker in the text format of Prometheus."""
+        return metrics_text(await self.waiting_for_types())
+
+    async def serving(self) -> list[ServingWorker]:
+        """Return the workers that claim jobs now."""
+        async with self._db.connection() as conn:
+            return await workers.serving(conn, self._lease)
+
+    async def held(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
+        """Return the jobs that wait for a place, their key or a pause, by queue, in its order."""
+        async with self._db.connection() as conn:
+            return await store.held_in_order(conn, limit, queue)
+
+    async def move(self, job: int, place: Place, actor: Actor, anchor: int | None = None) -> None:
+        """Move a queued job before or after another job of its queue, or to the top or bottom.
+
+        It takes the priority of the job that it is moved to. Raises NotFound, NotPermitted, and
+        Refused for a job that is not queued, or in another queue.
+        """
+        actor = self._check(actor, Verb.ORDER)
+        if anchor == job:
+            raise UsageError(f"{job_name(job)} cannot be moved {place} itself")
+
+        async def work(conn: Connection) -> tuple[str, Status]:
+            for number in filter(None, (job, anchor)):
+                if await read_model.version(conn, number) is None:
+                    raise unknown_job(number)
+            return await store.move(conn, job, place, anchor, actor.name)
+
+        outcome, status = await self._db.run_transaction(work)
+        if outcome == "queue":
+            raise Refused(f"{job_name(anchor or 0)} is in another queue than {job_name(job)}")
+        if outcome != "moved":
+            name = job_name(job if outcome == "job" else anchor or 0)
+            raise Refused(f"is {humanize(status)}; only queued jobs have a place", subject=name)
+
+    async def prioritize(self, job: int, priority: int, actor: Actor) -> None:
+        """Change the priority of a job that is queued, scheduled or retrying.
+
+        Raises NotFound, NotPermitted, UsageError, and Refused in any other status.
+        """
+        actor = self._check(actor, Verb.ORDER)
+        if not -MAX_PRIORITY <= priority <= MAX_PRIORITY:
+            raise UsageError(f"priority {priority}: allowed are -{MAX_PRIORITY} to {MAX_PRIORITY}")
+
+        async def work(conn: Connection) -> tuple[str, Status]:
+            if await read_model.version(conn, job) is None:
+                raise unknown_job(job)
+            return await store.prioritize(conn, job, priority, actor.name)
+
+        outcome, status = await self._db.run_transaction(work)
+        if outcome != "moved":
+            raise Refused(
+                f"is {humanize(status)}; its priority has no effect any more", subject=job_name(job)
+            )
+
+    async def drain(
+        self, queue: str, actor: Actor, reason: str, type: str | None = None
+    ) -> AsyncGenerator[DrainProgress]:
+        """Pause a queue unless it is paused, and yield what still runs until nothing does.
+
+        A claim that began before the pause is waited for: its jobs are not visible yet.
+        """
+        if not any(pause.type in (None, type) for pause in await self.pauses(queue)):
+            await self.pause(queue, actor, reason, type)
+        async with self._db.connection() as conn:
+            earlier = await store.claiming(conn)
+        while True:
+            async with self._db.connection() as conn:
+                earlier &= await store.claiming(conn)
+                progress = DrainProgress(await store.running(conn, queue, type), len(earlier))
+            yield progress
+            if progress.finished:
+                return
+            await asyncio.sleep(DRAIN_INTERVAL)
+
+    async def hold(self) -> int:
+        """Hold the jobs of paused types that the claim would pass; return their number."""
+        return await self._in_batches(store.hold)
+
+    async def release(self) -> int:
+        """Release held jobs whose type is no longer paused; return their number."""
+        return await self._in_batches(store.release)
+
+    async def sweep(self, term: LeaderTerm) -> int:
+        """Hold jobs of paused types; release jobs of an interrupted resume and of free keys.
+
+        Reservations that have expired are deleted, which wakes the workers.
+        """
+
+        def repeated(change: _Change) -> Callable[[], Awaitable[int]]:
+            async def batch(term: LeaderTerm) -> int:
+                return await self._db.run_transaction(lambda conn: change(conn, term, BATCH))
+
+            return partial(repeat, batch, 1, term)
+
+        steps = (store.assign, reservations.expire, store.release, store.hold)
+        return await run_all(*(repeated(step) for step in steps))
+
+    async def _in_batches(self, change: _Change) -> int:
+        total = 0
+        while some := await self._db.run_transaction(
+            lambda conn: change(conn, LeaderTerm(), BATCH)
+        ):
+            total += some
+        return total
+
+    def _check(self, actor: Actor, verb: Verb = Verb.QUEUES) -> Actor:
+        actor = self._policy.resolve(actor)
+        self._policy.check(actor, verb)
+        return actor
+
+
+def _name(kind: str, text: str) -> str:
+    name: str = clean(text).strip()
+    if not name:
+        raise UsageError(f"the name of the {kind} is empty")
+    return check_length(name, QUEUE if kind == "queue" else JOB_TYPE, f"the {kind}")
+
+
+def _already_paused(pauses: list[QueuePause], queue: str, type: str | None) -> Refused:
+    pause = next((pause for pause in pauses if pause.type == type), None)
+    by = f" by {actor_name(pause.paused_by)}: {pause.reason}" if pause else ""
+    return Refused(f"the {pause_name(queue, type)} is already paused{by}")
+
+
+def _not_paused(pauses: list[QueuePause], queue: str, type: str | None) -> Refused:
+    others = [f"the {pause.name}" for pause in pauses]
+    return Refused(
+        f"the {pause_name(queue, type)} is not paused"
+        + (f"; paused: {', '.join(others)}" if others else ""),
+        hint=CommandHint("queues list"),
+    )

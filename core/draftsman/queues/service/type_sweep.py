@@ -1,0 +1,89 @@
+"""The leader's part in types that no live worker handles."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import Final
+
+from draftsman.database.database import Database
+from draftsman.database.isolation import Isolation, run_all
+from draftsman.errors import Failure
+from draftsman.ids import new_id
+from draftsman.jobs.runs.repetition import repeat
+from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
+from draftsman.jobs.runs.service.settlement import Settlement
+from draftsman.jobs.runs.store import claim
+from draftsman.queues.queue_models import UnhandledType
+from draftsman.queues.store import queues as store
+
+JOBS: Final = 1000
+"""Jobs of a queue that a transaction looks at."""
+FAILED_AT_ONCE: Final = 100
+"""Jobs of a type that are failed before the next look for a worker that handles them."""
+
+
+class TypeSweep:
+    """Keeps jobs that only other workers handle, or none, from delaying the rest.
+
+    Jobs of the types `failing` fail while no live worker handles them; all others wait. The claim
+    does not depend on this sweep: a worker claims every job of its own types.
+    """
+
+    def __init__(
+        self, db: Database, settlement: Settlement, lease: float, failing: Collection[str] = ()
+    ) -> None:
+        self._db = db
+        self._settlement = settlement
+        self._lease = lease
+        self._failing = sorted(failing)
+        self.isolation: Final = Isolation(db, "types")
+
+    async def sweep(self, term: LeaderTerm) -> int:
+        """Return the number of jobs that were changed."""
+        steps = (self._set_by_type, self._set_unhandled, self._fail)
+        return await run_all(*(partial(repeat, step, 1, term) for step in steps))
+
+    async def _set_by_type(self, term: LeaderTerm) -> int:
+        return await self._db.run_transaction(
+            lambda conn: store.set_by_type(conn, term, self._lease, JOBS)
+        )
+
+    async def _set_unhandled(self, term: LeaderTerm) -> int:
+        return await self._db.run_transaction(
+            lambda conn: store.set_unhandled_types(conn, term, self._lease, self._failing, JOBS)
+        )
+
+    async def _fail(self, term: LeaderTerm) -> int:
+        """Fail jobs of `failing` types that no live worker handles; return their number."""
+        if not self._failing:
+            return 0
+        async with self._db.connection() as conn:
+            if not await store.leads(conn, term):
+                return 0
+            waiting = await store.waiting_for_types(conn, self._lease, JOBS)
+        failed = 0
+        for unhandled in waiting:
+            if unhandled.type in self._failing:
+                failed += await self._fail_type(unhandled)
+        return failed
+
+    async def _fail_type(self, unhandled: UnhandledType) -> int:
+        """Fail jobs that may be claimed; paused and held jobs wait until then."""
+        jobs = await self._db.run_transaction(
+            lambda conn: claim.exchange(
+                conn,
+                [],
+                worker=new_id(),
+                queues=[unhandled.queue],
+                types=[unhandled.type],
+                free=FAILED_AT_ONCE,
+                ahead=0,
+            )
+        )
+        return await self.isolation.each([(job.number, job) for job in jobs], self._fail_job)
+
+    async def _fail_job(self, job: ClaimedJob) -> int:
+        text = f"no live worker handles the type {job.type!r}: unhandled = 'fail' in [types]"
+        await self._settlement.failure(job, Failure(text, code="unknown_type"))
+        return 1

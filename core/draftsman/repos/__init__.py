@@ -1,0 +1,1 @@
+"""Repositories: catalog, profiles and their detection."""

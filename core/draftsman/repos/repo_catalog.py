@@ -1,0 +1,266 @@
+"""Catalog of repositories, and the resolution of a request's repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from draftsman.errors import CommandHint, UnknownRepo, UsageError
+from draftsman.jobs.requests.invocation import repo_name
+from draftsman.repos.repo_url import RepoUrl, find_repo_urls, is_repo_url, parse
+
+Label = tuple[str, str]
+"""Id and name of a label on a card."""
+CONFIDENCE: Final = {
+    "explicit": 1.0,
+    "asked": 1.0,
+    "label_id": 1.0,
+    "label_name": 0.9,
+    "url": 0.8,
+    "default": 0.5,
+}
+"""Confidence of each method: a label's name is ambiguous between boards, and a URL may be
+incidental."""
+METHODS: Final = tuple(CONFIDENCE)
+RepoName = tuple[str | None, str | None, str | None]
+"""Host in lower case, owner and name of a repository; a local folder has neither host nor owner."""
+NO_REPO: Final[RepoName] = (None, None, None)
+FOLDER_SEPARATOR: Final = "//"
+"""Separator between a repository and its folder: `acme/mono//services/api`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """A repository; `id` is None for a repository that is known by its URL only."""
+
+    id: int | None
+    host: str
+    owner: str
+    name: str
+    remote_url: str
+    default_branch: str | None = None
+    is_default: bool = False
+    added_by: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def full_name(self) -> str:
+        """Return owner/name, or the name of a repository without an owner."""
+        return f"{self.owner}/{self.name}" if self.owner else self.name
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Key for the comparison of URLs."""
+        return (self.host.casefold(), self.owner.casefold(), self.name.casefold())
+
+    @classmethod
+    def at(cls, address: RepoUrl) -> Repo:
+        """Return the repository of a URL that is not in the catalog."""
+        return cls(None, address.host, address.owner, address.name, address.url)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMapping:
+    """A mapping of a label to a repository, or to a folder of it."""
+
+    id: int
+    trello_label_id: str | None
+    trello_label_name: str | None
+    repo: int
+    path: str
+    added_by: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RepoLocation:
+    """A repository, or a folder of it."""
+
+    repo: Repo
+    path: str = ""
+
+    @property
+    def name(self) -> str:
+        """Display name: `acme/pay`, `acme/mono//services/api`."""
+        return (
+            f"{self.repo.full_name}{FOLDER_SEPARATOR}{self.path}"
+            if self.path
+            else self.repo.full_name
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRepo:
+    """The repository of a request, with the confidence (0 to 1) and the method of METHODS."""
+
+    repo: Repo
+    confidence: float
+    method: str
+    path: str = ""
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """Return the fields `repo` and `resolution` of an invocation."""
+        how = {"method": self.method, "confidence": self.confidence, "path": self.path}
+        return {"repo": self.repo.remote_url, "resolution": how}
+
+
+@dataclass(frozen=True, slots=True)
+class AmbiguousRepo:
+    """The repository is ambiguous and the job asks; without choices the catalog is empty."""
+
+    choices: tuple[RepoLocation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Known repositories, label mappings, and folders with their own profile."""
+
+    repos: Sequence[Repo]
+    mappings: Sequence[LabelMapping] = ()
+    profile_paths: Sequence[tuple[int, str]] = ()
+
+    def locations(self) -> list[RepoLocation]:
+        """Return all repositories and folders."""
+        inner: dict[int | None, list[str]] = {}
+        for repo, path in self.profile_paths:
+            if path:
+                inner.setdefault(repo, []).append(path)
+        return [
+            RepoLocation(repo, path)
+            for repo in self.repos
+            for path in ("", *sorted(inner.get(repo.id, ())))
+        ]
+
+    def find_by_name(self, name: str) -> list[RepoLocation]:
+        """Find a name: `pay`, `acme/pay`, `host/acme/pay`, optionally with `//folder`."""
+        repo_part, _, path = name.strip().partition(FOLDER_SEPARATOR)
+        parts = tuple(part.casefold() for part in repo_part.strip("/").split("/"))
+        path = path.strip("/")
+        matches = [repo for repo in self.repos if _ends_with(repo, parts)]
+        exact = [repo for repo in matches if repo.full_name.casefold() == "/".join(parts)]
+        paths = {location.path for location in self.locations()}
+        return [RepoLocation(repo, path) for repo in exact or matches if path in paths]
+
+    def of(self, address: RepoUrl) -> Repo | None:
+        """Return the known repository with this URL."""
+        for repo in self.repos:
+            if repo.remote_url == address.url or (address.host and repo.key == address.key):
+                return repo
+        return None
+
+
+def repo_names_by_source(known: Iterable[Repo], sources: Iterable[str]) -> dict[str, RepoName]:
+    """Return the host, the owner and the name of each source.
+
+    A known repository has the same name for all of its URLs.
+    """
+    known = list(known)
+    urls = {repo.remote_url: repo for repo in known}
+    keys = {repo.key: repo for repo in known if repo.host}
+    names: dict[str, RepoName] = {}
+    for source in sources:
+        try:
+            address = parse(source)
+        except UsageError:  # a source that only git understands
+            names[source] = (None, *repo_name(source))
+            continue
+        repo = urls.get(address.url) or keys.get(address.key) or Repo.at(address)
+        names[source] = (repo.host.casefold() or None, repo.owner or None, repo.name)
+    return names
+
+
+def repo_columns(name: RepoName) -> dict[str, str | None]:
+    """Return the columns of a job that has a repository of this name."""
+    return dict(zip(("repo_host", "repo_owner", "repo_name"), name, strict=True))
+
+
+def resolve(
+    catalog: Catalog,
+    *,
+    explicit: str | None = None,
+    labels: Iterable[Label] = (),
+    text: str | None = None,
+) -> ResolvedRepo | AmbiguousRepo:
+    """Return the repository of a request: explicit > label id > label name > URL > default > ask.
+
+    The first method with a match decides; several matches are ambiguous. Raises UnknownRepo for an
+    unknown explicit name, UsageError for an invalid URL.
+    """
+    if explicit:
+        return _explicit(catalog, explicit)
+    labels = list(labels)
+    for method, locations in (
+        ("label_id", _by_id(catalog, {id for id, _ in labels if id})),
+        ("label_name", _by_name(catalog, {name.casefold() for _, name in labels if name})),
+        ("url", _by_url(catalog, text or "")),
+        ("default", [RepoLocation(repo) for repo in catalog.repos if repo.is_default]),
+    ):
+        if locations:
+            return _decided(method, locations)
+    return AmbiguousRepo(tuple(catalog.locations()))
+
+
+def _explicit(catalog: Catalog, name: str) -> ResolvedRepo | AmbiguousRepo:
+    if locations := catalog.find_by_name(name):
+        return _decided("explicit", locations)
+    if is_repo_url(name):
+        address = parse(name)
+        repo = catalog.of(address) or Repo.at(address)
+        return ResolvedRepo(repo, CONFIDENCE["explicit"], "explicit")
+    known = tuple(sorted(location.name for location in catalog.locations())[:20])
+    without_user = " ".join(word.rpartition("@")[2] for word in name.split())[:60]
+    raise UnknownRepo(
+        f"unknown repository {without_user!r}; known: {', '.join(known) or 'none'}",
+        known=known,
+        hint=CommandHint("repos add", "PATH|URL", lead="use a URL, or run"),
+    )
+
+
+def _decided(method: str, locations: list[RepoLocation]) -> ResolvedRepo | AmbiguousRepo:
+    unique = list(dict.fromkeys(locations))
+    if len(unique) > 1:
+        return AmbiguousRepo(tuple(unique))
+    return ResolvedRepo(unique[0].repo, CONFIDENCE[method], method, unique[0].path)
+
+
+def _by_id(catalog: Catalog, ids: set[str]) -> list[RepoLocation]:
+    mappings = [mapping for mapping in catalog.mappings if mapping.trello_label_id in ids]
+    return _mapped(catalog, mappings)
+
+
+def _by_name(catalog: Catalog, names: set[str]) -> list[RepoLocation]:
+    mappings = [
+        mapping
+        for mapping in catalog.mappings
+        if mapping.trello_label_name and mapping.trello_label_name.casefold() in names
+    ]
+    return _mapped(catalog, mappings)
+
+
+def _mapped(catalog: Catalog, mappings: list[LabelMapping]) -> list[RepoLocation]:
+    repos = {repo.id: repo for repo in catalog.repos}
+    known = (mapping for mapping in mappings if mapping.repo in repos)
+    return [RepoLocation(repos[mapping.repo], mapping.path) for mapping in known]
+
+
+def _by_url(catalog: Catalog, text: str) -> list[RepoLocation]:
+    """Return the known repositories of the text's URLs, such as `…/pay/pull/12`."""
+    known = {repo.key: repo for repo in catalog.repos if repo.host}
+    locations = []
+    for host, path in find_repo_urls(text):
+        steps = [step.casefold() for step in path if step]
+        for length in range(len(steps), 0, -1):
+            *owner, name = steps[:length]
+            if repo := known.get((host.casefold(), "/".join(owner), name.removesuffix(".git"))):
+                locations.append(RepoLocation(repo))
+                break
+    return locations
+
+
+def _ends_with(repo: Repo, parts: tuple[str, ...]) -> bool:
+    full = tuple(part for part in (repo.host, *repo.owner.split("/"), repo.name) if part)
+    return tuple(part.casefold() for part in full)[-len(parts) :] == parts

@@ -1,0 +1,272 @@
+"""Registered repositories, their labels and profiles, and the repository of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from draftsman.database.database import Connection, Database
+from draftsman.errors import CommandHint, Conflict, NotFound, OptionHint, UsageError
+from draftsman.jobs.read_models import SavedProfile
+from draftsman.jobs.runs.run import Lease, lease_lost
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Policy, Verb
+from draftsman.repos import repo_catalog as domain
+from draftsman.repos import store
+from draftsman.repos.repo_catalog import (
+    AmbiguousRepo,
+    Catalog,
+    Label,
+    Repo,
+    RepoLocation,
+    ResolvedRepo,
+)
+from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_url import parse
+from draftsman.sizes import REPO_NAME, check_length
+from draftsman.text import clean
+
+MAX_REPOS: Final = 5000
+"""Maximum number of repositories, labels and folders read."""
+LABEL_LIMIT: Final = 500
+
+
+class Repos:
+    """Registration and resolution of repositories."""
+
+    def __init__(self, db: Database, policy: Policy) -> None:
+        self._db = db
+        self._policy = policy
+
+    async def resolve(
+        self,
+        *,
+        explicit: str | None = None,
+        labels: Sequence[Label] = (),
+        text: str | None = None,
+    ) -> ResolvedRepo | AmbiguousRepo:
+        """Return the repository of a request, or the candidates.
+
+        `labels` are (id, name). `ResolvedRepo.request` is the value for `invocation(…)`; a job
+        without a repository is resolved again when it starts, and asks. Raises NotFound for an
+        unknown explicit name, UsageError for an invalid URL.
+        """
+        catalog = await self.catalog()
+        return domain.resolve(catalog, explicit=explicit, labels=labels, text=text)
+
+    async def catalog(self) -> Catalog:
+        """Return all repositories, labels and profiled folders."""
+        async with self._db.connection() as conn:
+            return Catalog(
+                await store.all_repos(conn, MAX_REPOS),
+                await store.mappings(conn, MAX_REPOS),
+                await store.profiled_folders(conn, MAX_REPOS),
+            )
+
+    async def place(self, name: str) -> RepoLocation:
+        """Return the registered repository, or the folder of it, with this name or URL.
+
+        Raises NotFound, and UsageError for an ambiguous name.
+        """
+        resolved = await self.resolve(explicit=name)
+        if isinstance(resolved, AmbiguousRepo):
+            names = ", ".join(
+                f"{choice.repo.host}/{choice.name}".lstrip("/") for choice in resolved.choices
+            )
+            raise UsageError(f"{name!r} is ambiguous: {names}; use a full name")
+        if resolved.repo.id is None:
+            raise NotFound(
+                f"{resolved.repo.remote_url} is not registered",
+                hint=CommandHint("repos add", lead="run"),
+            )
+        return RepoLocation(resolved.repo, resolved.path)
+
+    async def known(self, address: str) -> Repo | None:
+        """Return the registered repository with this path or URL."""
+        return (await self.catalog()).of(parse(address))
+
+    async def add(
+        self,
+        repo: Repo,
+        profile: RepoProfile,
+        actor: Actor,
+        *,
+        commit: str | None = None,
+        checks: Sequence[dict[str, Any]] = (),
+    ) -> Repo:
+        """Register a repository with a profile that was checked on `commit`.
+
+        For another folder of a registered repository, only the profile is added. Raises
+        NotPermitted, and Conflict where the name, the URL or the profile exists.
+        """
+        actor = self._authorize(actor)
+        parse(repo.remote_url)
+        for what, text in (("owner", repo.owner), ("name", repo.name)):
+            check_length(text, REPO_NAME, f"the {what} of the repository")
+        check_length(repo.default_branch or "", REPO_NAME, "the branch")
+
+        async def work(conn: Connection) -> Repo:
+            id = await store.add(conn, repo, actor.name)
+            existing = await store.find_conflict(conn, repo)
+            if existing is None or existing.id is None:
+                raise Conflict(f"{repo.full_name} was removed at the same time; try again")
+            if id is None:
+                await _check_free(conn, existing, repo, profile)
+            await store.save_profile(conn, existing.id, profile, commit, list(checks), actor.name)
+            return existing
+
+        return await self._db.run_transaction(work)
+
+    async def save_profile(
+        self,
+        repo: Repo,
+        profile: RepoProfile,
+        actor: Actor,
+        *,
+        commit: str | None = None,
+        checks: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        """Store a profile of a registered repository, replacing the profile of the same folder."""
+        actor, id = self._authorize(actor), _id(repo)
+
+        async def work(conn: Connection) -> None:
+            await store.save_profile(conn, id, profile, commit, list(checks), actor.name)
+
+        await self._db.run_transaction(work)
+
+    async def checked(
+        self, repo: Repo, path: str, commit: str, checks: Sequence[dict[str, Any]], actor: Actor
+    ) -> None:
+        """Store the results of a profile check; raises NotFound where the profile was removed."""
+        self._authorize(actor)
+        id = _id(repo)
+
+        async def work(conn: Connection) -> bool:
+            return await store.save_check(conn, id, path, commit, list(checks))
+
+        if not await self._db.run_transaction(work):
+            raise NotFound(f"{RepoLocation(repo, path).name} no longer has a profile")
+
+    async def profiles(self, repo: Repo) -> list[SavedProfile]:
+        """Return the profiles of a registered repository, the root folder's first."""
+        async with self._db.connection() as conn:
+            return await store.profiles(conn, _id(repo), None, MAX_REPOS)
+
+    async def profile(self, place: RepoLocation) -> SavedProfile | None:
+        """Return the profile of a repository or of a folder of it."""
+        if place.repo.id is None:
+            return None
+        async with self._db.connection() as conn:
+            profiles = await store.profiles(conn, place.repo.id, place.path, 1)
+        return profiles[0] if profiles else None
+
+    async def map(
+        self,
+        place: RepoLocation,
+        actor: Actor,
+        *,
+        label_id: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        """Map a label, by id or by name, to a registered repository or a folder of it.
+
+        The newest mapping of an id replaces the others. A name with several mappings is ambiguous.
+        """
+        actor, id = self._authorize(actor), _id(place.repo)
+        label_id, label = _label(label_id), _label(label)
+        if label_id is None and label is None:
+            raise UsageError("give a label name or a label id")
+
+        async def work(conn: Connection) -> None:
+            if label_id is not None:
+                await store.map_id(conn, label_id, label, id, place.path, actor.name)
+            elif label is not None:
+                await store.map_name(conn, label, id, place.path, actor.name)
+
+        await self._db.run_transaction(work)
+
+    async def unmap(self, label: str, actor: Actor, repo: Repo | None = None) -> int:
+        """Delete the mappings of a label, by id or name; return their number.
+
+        Raises NotFound where there are none.
+        """
+        self._authorize(actor)
+        repo_id = None if repo is None else _id(repo)
+
+        async def work(conn: Connection) -> int:
+            return await store.unmap(conn, clean(label.strip()), repo_id)
+
+        if not (count := await self._db.run_transaction(work)):
+            raise NotFound(f"no mapping of label {label[:60]!r}", hint=CommandHint("repos list"))
+        return count
+
+    async def set_default(self, repo: Repo | None, actor: Actor) -> None:
+        """Set the default repository; None clears it. Raises NotFound."""
+        self._authorize(actor)
+        id = None if repo is None else _id(repo)
+
+        async def work(conn: Connection) -> bool:
+            cleared = await store.clear_default(conn, id)
+            return cleared if id is None else await store.set_default(conn, id)
+
+        if not await self._db.run_transaction(work):
+            raise NotFound(
+                "there is no default repository" if repo is None else _removed_message(repo)
+            )
+
+    async def remove(self, repo: Repo, actor: Actor) -> None:
+        """Delete a repository with its labels and profiles; its jobs are kept."""
+        self._authorize(actor)
+        id = _id(repo)
+
+        async def work(conn: Connection) -> bool:
+            return await store.remove(conn, id)
+
+        if not await self._db.run_transaction(work):
+            raise NotFound(_removed_message(repo))
+
+    async def assign(self, lease: Lease, repo: Repo) -> None:
+        """Set the repository of a run's job; raises LeaseLost."""
+
+        async def work(conn: Connection) -> bool:
+            return await store.assign(conn, lease, repo)
+
+        if not await self._db.run_transaction(work):
+            raise lease_lost(lease)
+
+    def _authorize(self, actor: Actor) -> Actor:
+        actor = self._policy.resolve(actor)
+        self._policy.check(actor, Verb.REPOS)
+        return actor
+
+
+async def _check_free(conn: Connection, existing: Repo, repo: Repo, profile: RepoProfile) -> None:
+    """Raise Conflict unless this is an unregistered folder of the existing repository."""
+    same = existing.key == repo.key and (existing.remote_url == repo.remote_url or repo.host)
+    if not same:
+        raise Conflict(
+            f"{existing.full_name} is already registered for {existing.remote_url}",
+            hint=OptionHint("name", lead="use another"),
+        )
+    if await store.profiles(conn, _id(existing), profile.path, 1):
+        name = RepoLocation(existing, profile.path).name
+        raise Conflict(f"{name} is already registered", hint=CommandHint("repos show", f"{name}"))
+
+
+def _id(repo: Repo) -> int:
+    if repo.id is None:
+        raise NotFound(
+            f"{repo.full_name} is not registered", hint=CommandHint("repos add", lead="run")
+        )
+    return repo.id
+
+
+def _label(text: str | None) -> str | None:
+    text = clean(text.strip()) if text else None
+    if text and len(text) > LABEL_LIMIT:
+        raise UsageError(f"a label can have at most {LABEL_LIMIT} characters")
+    return text or None
+
+
+def _removed_message(repo: Repo) -> str:
+    return f"{repo.full_name} is no longer registered"

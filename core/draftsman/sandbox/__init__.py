@@ -1,0 +1,1 @@
+"""Sandboxes of runs: modes, the plan of a run, its enforcement, and the ways out."""

@@ -1,0 +1,1 @@
+"""Gateway of calls to models, which leave the sandbox here."""

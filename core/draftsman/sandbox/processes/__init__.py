@@ -1,0 +1,1 @@
+"""Processes of a run, which their guard kills with the worker."""

@@ -1,0 +1,165 @@
+"""Environment variables and resolved command of an agent."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import site
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from draftsman.basic_settings import POSTGRESQL
+from draftsman.errors import Failure
+from draftsman.resources import PACKAGE_ROOT
+from draftsman.sandbox import container
+from draftsman.sandbox.gateway.access import GatewayAccess
+from draftsman.sandbox.network_proxy.access import ProxyAccess
+from draftsman.sandbox.sandbox_plan import SandboxMode
+from draftsman.settings import AgentSettings
+
+ALLOWED: Final = re.compile(r"(PATH|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|USER|LOGNAME)\Z")
+FORBIDDEN: Final = re.compile(r"DRAFTSMAN_|PG[A-Z]|.*DATABASE_URL", re.IGNORECASE)
+ADAPTERS: Final = {
+    "acp": "draftsman.agents.acp",
+    "claude": "draftsman.agents.claude",
+    "codex": "draftsman.agents.codex",
+    "plain": "draftsman.agents.plain",
+}
+"""Module of the adapter of each kind of agent that does not speak the agent protocol."""
+
+
+def expand(command: Sequence[str], python: str = sys.executable) -> tuple[str, ...]:
+    """Return the command with `{python}` replaced by the interpreter."""
+    return tuple(part.replace("{python}", python) for part in command)
+
+
+def agent_command(agent: AgentSettings, sandbox: SandboxMode | None = None) -> tuple[str, ...]:
+    """Return the command to start.
+
+    An adapter in front of the agent speaks the agent protocol for it. draftsman's own programs get
+    Python's -P, so that they import nothing from the repository. In a container, programs are those
+    of its image.
+    """
+    python = sys.executable if sandbox is None else sandbox.python
+    in_image = sandbox is not None and sandbox.mode == "container"
+    command = expand(agent.command, python)
+    if in_image:
+        command = tuple(python if part == sys.executable else part for part in command)
+    if (adapter := ADAPTERS.get(agent.kind)) is not None:
+        options = _options(agent)
+        if in_image:
+            return (python, "-P", "-m", adapter, *options, "--", *command)
+        # the sandbox shows the programs that the command names by their path
+        path = agent.env.get("PATH", os.environ.get("PATH", os.defpath))
+        program = _native(shutil.which(command[0], path=path) or command[0])
+        return (python, "-P", "-m", adapter, *options, "--", program, *command[1:])
+    if is_own_agent(agent):
+        return (command[0], "-P", *command[1:])
+    return command
+
+
+def agent_environment(
+    agent: AgentSettings,
+    home: Path,
+    inherited: Mapping[str, str] = os.environ,
+    gateway: GatewayAccess | None = None,
+    proxy: ProxyAccess | None = None,
+    sandbox: SandboxMode | None = None,
+) -> dict[str, str]:
+    """Return the agent's whole environment.
+
+    The variables of the gateway and the proxy replace inherited variables.
+
+    Variables of `env` with a value of the gateway are left out without a gateway.
+
+    Raises Failure (PERMANENT) for variables that have a database URL or draftsman's configuration.
+    """
+    passed = {name: inherited[name] for name in agent.pass_env if name in inherited}
+    for name, value in (passed | agent.env).items():
+        if FORBIDDEN.match(name) or POSTGRESQL.match(value):
+            raise _forbidden(name)
+    allowed = {name: value for name, value in inherited.items() if ALLOWED.match(name)}
+    python_path = {}
+    in_image = sandbox is not None and sandbox.mode == "container"
+    if in_image:
+        allowed.pop("PATH", None)
+    if is_own_agent(agent) or agent.kind in ADAPTERS:
+        if in_image:
+            python_path["PYTHONPATH"] = container.PACKAGES
+        elif not _is_installed():
+            python_path["PYTHONPATH"] = str(PACKAGE_ROOT)
+    base = allowed | {"HOME": str(home)} | python_path | passed
+    if proxy is not None:
+        base |= proxy.environment()
+    if gateway is None:
+        return base | {key: text for key, text in agent.env.items() if "{gateway_" not in text}
+    own = {name: gateway.replace(value) for name, value in agent.env.items()}
+    return base | gateway.environment() | own
+
+
+def _native(program: str) -> str:
+    """Return the program that a script of an npm package starts with Node.js, if there is one.
+
+    The package of Codex has it in a package of the platform, beside the package or inside of it.
+    """
+    script = Path(program).resolve()
+    if script.suffix != ".js":
+        return program
+    package, name = script.parents[1], script.stem
+    missing = [
+        path
+        for folder in (package.parent, package / "node_modules" / package.parent.name)
+        for path in folder.glob(f"{name}-*/vendor/*/bin/{name}")
+    ]
+    return str(min(missing, default=program))
+
+
+def _options(agent: AgentSettings) -> list[str]:
+    """Return the options of the adapter."""
+    name = Path(expand(agent.command)[0]).name.removesuffix(".exe")
+    mode = [] if agent.session_mode is None else [f"--mode={agent.session_mode}"]
+    files = [f"--home={path}" for path in agent.session_files]
+    prompt = [] if agent.prompt is None else [f"--prompt={agent.prompt}"]
+    tools = [f"--allow={tool}" for tool in agent.allowed_tools]
+    scratch = [f"--scratch={pattern}" for pattern in agent.scratch]
+    config = ["--repo-config"] if agent.repo_config else []
+    return [f"--name={name}", *mode, *files, *prompt, *tools, *scratch, *config]
+
+
+def find_program(
+    program: str, environment: Mapping[str, str], sandbox: SandboxMode | None = None
+) -> str:
+    """Return the program's absolute path on the agent's PATH.
+
+    Its name is returned for a container, where it is on the PATH of the image.
+    Raises Failure `command_not_found`.
+    """
+    if sandbox is not None and sandbox.mode == "container":
+        return program
+    path = shutil.which(program, path=environment.get("PATH", os.defpath))
+    if path is None:
+        message = f"program {program!r} not found; install it, or correct the command"
+        raise Failure(message, origin="agent", code="command_not_found")
+    return str(Path(path).absolute())
+
+
+def is_own_agent(agent: AgentSettings) -> bool:
+    """Return whether the agent is a module of draftsman."""
+    command = agent.command
+    return command[:2] == ("{python}", "-m") and "".join(command[2:3]).startswith("draftsman.")
+
+
+def _is_installed() -> bool:
+    """Return whether draftsman is in site-packages, so that any HOME can import it."""
+    return any(Path(folder).resolve() == PACKAGE_ROOT for folder in site.getsitepackages())
+
+
+def _forbidden(name: str) -> Failure:
+    message = (
+        f"agents may not have the environment variable {name}: it could give access to a database"
+        " or to draftsman's configuration; remove it from env and pass_env"
+    )
+    return Failure(message, origin="agent", code="environment", declared="PERMANENT")

@@ -1,0 +1,261 @@
+"""Schedules, their occurrences, and the decision which of them fire."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any, Final
+
+from draftsman.errors import UsageError
+from draftsman.schedules.template import check_name
+from draftsman.schedules.timing import Timing, parse_rule
+from draftsman.text import REQUEST_LIMIT, clean_within_limit
+
+GRACE: Final = timedelta(seconds=60)
+"""Delay after which an occurrence counts as missed."""
+MAX_LISTED: Final = 100
+"""Missed occurrences of a schedule that are recorded one by one."""
+MAX_JITTER: Final = 86_400
+MAX_MISFIRES: Final = 1000
+_SAMPLE: Final = 50
+"""Occurrences whose distance is compared with the jitter."""
+
+
+class Misfire(StrEnum):
+    """Policy for occurrences that were missed, for example while no worker ran."""
+
+    SKIP = "skip"
+    LAST = "last"
+    ALL = "all"
+
+
+class Overlap(StrEnum):
+    """Policy for an occurrence while the previous job is unfinished."""
+
+    SKIP = "skip"
+    QUEUE = "queue"
+    CANCEL_RUNNING = "cancel-running"
+
+
+class FireStatus(StrEnum):
+    """Outcome of an occurrence."""
+
+    WAITING = "waiting"
+    FIRED = "fired"
+    SKIPPED = "skipped"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSpec:
+    """The definition of a schedule; `template` or `request` is set."""
+
+    name: str
+    rule: str
+    timezone: str = "UTC"
+    template: str | None = None
+    params: Mapping[str, Any] | None = None
+    request: Mapping[str, Any] | None = None
+    misfire: Misfire = Misfire.LAST
+    misfire_limit: int = 10
+    jitter: int = 0
+    overlap: Overlap = Overlap.SKIP
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A stored schedule; `last_status` is that of its newest occurrence."""
+
+    id: int
+    name: str
+    rule: str
+    timezone: str
+    template: str | None
+    params: dict[str, Any]
+    request: dict[str, Any] | None
+    misfire: Misfire
+    misfire_limit: int
+    jitter: int
+    overlap: Overlap
+    origin: str | None
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    due_at: datetime | None
+    fire_at: datetime | None
+    last_job: int | None
+    """The job of the newest due occurrence that fired, for the overlap."""
+    last_due_at: datetime | None
+    last_status: FireStatus | None
+    last_reason: str | None
+    newest_job: int | None
+    """The job of the newest occurrence, also if a person ran it; else the last job."""
+
+    def __post_init__(self) -> None:
+        """Convert the texts of closed sets."""
+        object.__setattr__(self, "misfire", Misfire(self.misfire))
+        object.__setattr__(self, "overlap", Overlap(self.overlap))
+        if self.last_status is not None:
+            object.__setattr__(self, "last_status", FireStatus(self.last_status))
+
+    @property
+    def timing(self) -> Timing:
+        """When it is due."""
+        return Timing(self.rule, self.timezone, self.created_at)
+
+    @property
+    def target(self) -> str:
+        """The template or job type that it submits."""
+        return self.template or str((self.request or {}).get("type", "run_agent"))
+
+    def fire_time(self, due_at: datetime) -> datetime:
+        """Return when an occurrence fires: its time plus its jitter."""
+        return due_at + jitter(self.id, due_at, self.jitter)
+
+    def key(self, due_at: datetime) -> str:
+        """Return the idempotency key of the job of an occurrence."""
+        return f"schedule:{self.id}:{due_at.astimezone(UTC).isoformat().replace('+00:00', 'Z')}"
+
+    def spec(self) -> ScheduleSpec:
+        """Return the definition."""
+        return ScheduleSpec(
+            self.name,
+            self.rule,
+            self.timezone,
+            self.template,
+            self.params or None,
+            self.request,
+            self.misfire,
+            self.misfire_limit,
+            self.jitter,
+            self.overlap,
+        )
+
+    def upcoming(self, after: datetime) -> Iterator[datetime]:
+        """Yield its occurrences from the next on, whether or not it is paused."""
+        if self.due_at is None:
+            return
+        start = max(self.due_at - timedelta(microseconds=1), after)
+        yield from self.timing.after(start)
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """An occurrence and its outcome."""
+
+    schedule: str
+    due_at: datetime
+    status: FireStatus
+    job: int | None
+    reason: str | None
+    recorded_at: datetime
+    timezone: str
+    """Time zone of the schedule."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleChange:
+    """A difference between stored schedules and a file: `action` is add, change or remove."""
+
+    action: str
+    name: str
+    spec: ScheduleSpec | None
+    """The definition in the file; None: it is removed."""
+    current: ScheduleSpec | None
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An occurrence that is due; with a `reason`, it is skipped."""
+
+    at: datetime
+    reason: str | None = None
+
+
+def jitter(schedule: int, due_at: datetime, seconds: int) -> timedelta:
+    """Return the delay of an occurrence: random, but always the same for an occurrence."""
+    if not seconds:
+        return timedelta()
+    digest = hashlib.sha256(f"{schedule} {due_at.timestamp():.6f}".encode()).digest()
+    return timedelta(seconds=int.from_bytes(digest[:8], "big") % (seconds + 1))
+
+
+def due_occurrences(schedule: Schedule, now: datetime) -> tuple[list[Due], datetime | None]:
+    """Return the occurrences that are due, oldest first, and the next.
+
+    The policy of the schedule decides which of those that were missed are skipped. Of more than
+    MAX_LISTED skipped occurrences, only the newest are returned.
+    """
+    due: deque[datetime] = deque(maxlen=MAX_LISTED + schedule.misfire_limit)
+    count, following = 0, None
+    for at in schedule.upcoming(datetime.min.replace(tzinfo=UTC)):
+        if schedule.fire_time(at) > now:
+            following = at
+            break
+        due.append(at)
+        count += 1
+    reasons = {at: _skipped(schedule, at, place, now) for place, at in enumerate(reversed(due))}
+    result = [Due(at, reasons[at]) for at in due]
+    if (more := count - len(due)) and result:
+        first = result[0]
+        result[0] = Due(first.at, f"{first.reason or 'missed'}; {more:,} earlier were missed, too")
+    return result, following
+
+
+def _skipped(schedule: Schedule, at: datetime, newer: int, now: datetime) -> str | None:
+    """Return why an occurrence is skipped, or None; `newer` of those that are due follow it."""
+    match schedule.misfire:
+        case Misfire.SKIP if now - schedule.fire_time(at) > GRACE:
+            return f"missed: it was noticed {_span(now - at)} late"
+        case Misfire.LAST if newer:
+            return "missed: a later occurrence was due"
+        case Misfire.ALL if newer >= schedule.misfire_limit:
+            return f"missed: only the last {schedule.misfire_limit} fire"
+    return None
+
+
+def normal_spec(spec: ScheduleSpec) -> ScheduleSpec:
+    """Return a definition in its normal form; raises UsageError for an invalid one."""
+    check_name(spec.name)
+    rule = parse_rule(spec.rule, spec.timezone)
+    if (spec.template is None) == (spec.request is None):
+        raise UsageError("a schedule needs a template or a request, not both")
+    if not 1 <= spec.misfire_limit <= MAX_MISFIRES:
+        raise UsageError(f"the limit of missed occurrences must be 1 to {MAX_MISFIRES}")
+    if not 0 <= spec.jitter <= MAX_JITTER:
+        raise UsageError("the jitter must be 0s to 24h")
+    subject = f"schedule {spec.name}"
+    params = clean_within_limit(dict(spec.params or {}), REQUEST_LIMIT, subject) or None
+    request = spec.request
+    if request is not None:
+        request = clean_within_limit(dict(request), REQUEST_LIMIT, subject)
+    return replace(spec, rule=rule, params=params, request=request)
+
+
+def check_spec(spec: ScheduleSpec, now: datetime) -> ScheduleSpec:
+    """Return a definition in its normal form; raises UsageError, also if it is never due again."""
+    spec = normal_spec(spec)
+    timing = Timing(spec.rule, spec.timezone, now)
+    times = [at for at, _ in zip(timing.after(now), range(_SAMPLE), strict=False)]
+    if not times:
+        raise UsageError(f"{spec.rule!r} has passed")
+    distance = min((later - at for at, later in pairwise(times)), default=timedelta.max)
+    if spec.jitter and timedelta(seconds=spec.jitter) >= distance:
+        raise UsageError(f"the jitter must be shorter than {_span(distance)}, the interval")
+    return spec
+
+
+def _span(time: timedelta) -> str:
+    seconds = int(time.total_seconds())
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

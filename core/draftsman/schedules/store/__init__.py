@@ -1,0 +1,1 @@
+"""Queries of schedules, a function each."""

@@ -1,0 +1,248 @@
+"""Templates: requests with parameters, which a JSON Schema describes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Annotated, Any, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from draftsman import field_errors
+from draftsman.errors import UsageError
+from draftsman.field_errors import matching
+from draftsman.jobs.requests.invocation import Invocation, TemplateRef
+from draftsman.text import REQUEST_LIMIT, check_size, clean_fields
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+NAMES: Final = "allowed: letters, digits and _ . : - without spaces, at most 63"
+_PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACEHOLDER: Final = re.compile(r"\{(\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)\}")
+"""`{name}` stands for a value, `{{name}}` for the text `{name}`."""
+_NO_REQUEST: Final = frozenset({"description", "parameters"})
+_BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
+
+Name = Annotated[str, matching(NAME.pattern, NAMES)]
+
+
+class TemplateDefinition(BaseModel):
+    """The fields of a request, whose texts may contain parameters in braces."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    description: str = Field("", max_length=500)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """JSON Schema of the parameters: an object, whose properties are the parameters."""
+    type: str | None = None
+    agent: str | None = None
+    repo: str | None = None
+    ref: str | None = None
+    mode: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    subject_key: str | None = None
+    title: str | None = None
+    text: str | None = None
+    url: str | None = None
+    payload: dict[str, Any] | None = None
+    overrides: dict[str, Any] | None = None
+    skills: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    notify: tuple[str, ...] | None = None
+    max_attempts: int | None = None
+    max_retries: int | None = None
+    on_lost: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cleaned(cls, data: Any) -> Any:
+        return clean_fields(data)
+
+    @model_validator(mode="after")
+    def _check_parameters(self) -> Self:
+        check_size(self.as_data(), REQUEST_LIMIT, "the template")
+        if self.parameters.get("type", "object") != "object":
+            raise ValueError('parameters: the schema must have "type": "object"')
+        properties = self.parameters.get("properties", {})
+        if not isinstance(properties, dict):
+            raise ValueError("parameters: properties must be an object")
+        for name in properties:
+            if _PARAMETER.fullmatch(name) is None:
+                raise ValueError(
+                    f"parameters: {name[:60]!r} is not a name; allowed: letters, digits and _"
+                )
+        for field, value in self.request_fields.items():
+            for name in _placeholders(value):
+                if name not in properties:
+                    known = ", ".join(properties) or "none"
+                    raise ValueError(
+                        f"{field}: unknown parameter {{{name}}}; parameters: {known}; for the text"
+                        f" itself write {{{{{name}}}}}"
+                    )
+        return self
+
+    @property
+    def request_fields(self) -> dict[str, Any]:
+        """The fields of the request, before the parameters are replaced."""
+        fields = self.model_dump(exclude_none=True, exclude=set(_NO_REQUEST))
+        return {name: value for name, value in fields.items() if value not in ("", (), {})}
+
+    @property
+    def literal_fields(self) -> dict[str, Any]:
+        """The fields of the request that contain no parameter."""
+        return {
+            name: _render(value, {})
+            for name, value in self.request_fields.items()
+            if next(_placeholders(value), None) is None
+        }
+
+    @property
+    def properties(self) -> dict[str, dict[str, Any]]:
+        """The schema of each parameter."""
+        properties = self.parameters.get("properties", {})
+        return {
+            name: schema if isinstance(schema, dict) else {} for name, schema in properties.items()
+        }
+
+    @property
+    def required(self) -> list[str]:
+        """The parameters that must be given."""
+        required = self.parameters.get("required", [])
+        return [name for name in required if "default" not in self.properties.get(name, {})]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the definition as JSON data, without empty fields."""
+        data = self.model_dump(mode="json", exclude_none=True)
+        return {name: value for name, value in data.items() if value not in ("", [], {})}
+
+    def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the given parameters and the defaults of the others.
+
+        Raises UsageError for a name that is no parameter. The schema checks the values.
+        """
+        properties = self.properties
+        for name in given:
+            if name not in properties:
+                near = get_close_matches(name, properties, 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                known = ", ".join(properties) or "none"
+                raise UsageError(f"unknown parameter {name[:60]!r}{hint}; parameters: {known}")
+        defaults = {
+            name: schema["default"] for name, schema in properties.items() if "default" in schema
+        }
+        return defaults | dict(given)
+
+    def parsed(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters that were typed as text, with the types that their schemas name."""
+        properties = self.properties
+        return {
+            name: _parse(value, properties.get(name, {})) if isinstance(value, str) else value
+            for name, value in given.items()
+        }
+
+    def render(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of the request with the values of the parameters.
+
+        A text that is only a placeholder becomes the value itself; without a value, the field is
+        left out.
+        """
+        rendered = {name: _render(value, values) for name, value in self.request_fields.items()}
+        return {
+            name: str(value)
+            if isinstance(self.__dict__[name], str) and not isinstance(value, str)
+            else value
+            for name, value in rendered.items()
+            if value is not None
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A version of a template; `definition` is None if it removed the template."""
+
+    name: str
+    version: int
+    definition: TemplateDefinition | None
+    created_by: str
+    created_at: datetime
+
+    @property
+    def ref(self) -> TemplateRef:
+        """The reference that its jobs keep."""
+        return TemplateRef(name=self.name, version=self.version)
+
+
+def define(fields: Mapping[str, Any]) -> TemplateDefinition:
+    """Build a definition; raises FieldError, also for a field that no request may have."""
+    try:
+        definition = TemplateDefinition(**fields)
+        Invocation(**definition.literal_fields)
+    except ValidationError as error:
+        raise field_errors.field_error(
+            error, default="template", allowed=TemplateDefinition.model_fields
+        ) from None
+    return definition
+
+
+def check_name(name: str) -> str:
+    """Return the name of a template or schedule; raises UsageError."""
+    if NAME.fullmatch(name) is None:
+        raise UsageError(f"name {name[:60]!r}: {NAMES}")
+    return name
+
+
+def _placeholders(value: Any) -> Iterator[str]:
+    """Yield the parameters in a text, or in the texts of an object or list."""
+    if isinstance(value, str):
+        yield from (
+            match[1] for match in _PLACEHOLDER.finditer(value) if not match[1].startswith("{")
+        )
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _placeholders(key)
+            yield from _placeholders(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _placeholders(item)
+
+
+def _render(value: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(value, str):
+        whole = _PLACEHOLDER.fullmatch(value)
+        if whole is not None and not whole[1].startswith("{"):
+            return values.get(whole[1])
+        return _PLACEHOLDER.sub(lambda match: _replacement(match[1], values), value)
+    if isinstance(value, dict):
+        return {str(_render(key, values)): _render(item, values) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [item for item in (_render(item, values) for item in value) if item is not None]
+    return value
+
+
+def _replacement(name: str, values: Mapping[str, Any]) -> str:
+    if name.startswith("{"):
+        return name
+    value = values.get(name, "")
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _parse(text: str, schema: Mapping[str, Any]) -> Any:
+    """Return the value of a text; a text that has another type stays a text."""
+    types = schema.get("type", [])
+    types = types if isinstance(types, list) else [types]
+    if not types and text not in schema.get("enum", [text]):
+        types = ["integer"]  # an enumeration of other values than texts
+    if "string" in types or not types:
+        return text
+    if "boolean" in types and text.lower() in _BOOLEANS:
+        return _BOOLEANS[text.lower()]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        if "array" in types:
+            return [item.strip() for item in text.split(",") if item.strip()]
+        return text

@@ -1,1 +1,0 @@
-"""JSON Schema, checked in a bounded child process."""

@@ -1,1 +1,0 @@
-"""Services for the time of people."""

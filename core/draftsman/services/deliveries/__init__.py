@@ -1,1 +1,0 @@
-"""Deliveries: the outbox, message contents and sending."""

@@ -1,1 +1,0 @@
-"""Events of forges, and the follow-ups on pull requests."""

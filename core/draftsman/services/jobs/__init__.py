@@ -1,1 +1,0 @@
-"""Jobs: submission, control, bulk retry and queries."""

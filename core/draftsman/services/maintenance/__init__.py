@@ -1,1 +1,0 @@
-"""Maintenance: sweeps, reminders and event archives."""

@@ -1,1 +1,0 @@
-"""Runs: claims, checkpoints, settlement and the worker registry."""

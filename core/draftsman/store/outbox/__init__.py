@@ -1,1 +1,0 @@
-"""Storage of messages to people and systems: the outbox, its claims, and reminders."""

@@ -1,1 +1,0 @@
-"""PostgreSQL: connections, errors, notifications and the schema."""

@@ -1,1 +1,0 @@
-"""Rows of requests that are not columns of their jobs."""

@@ -1,1 +1,0 @@
-"""Storage of what decides when a job runs: queues, schedules and their templates."""

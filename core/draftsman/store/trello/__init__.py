@@ -1,1 +1,0 @@
-"""Trello: watched boards, and their cards."""

@@ -1,0 +1,1 @@
+"""Trello boards: labels that create jobs, and the state of cards."""

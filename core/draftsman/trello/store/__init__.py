@@ -1,0 +1,1 @@
+"""Queries of trello, a function each."""

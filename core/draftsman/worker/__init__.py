@@ -1,0 +1,1 @@
+"""Worker: claims, heartbeat, execution, the registry, and the sweeps of the leader."""

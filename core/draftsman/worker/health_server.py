@@ -1,0 +1,188 @@
+"""The health endpoints of a worker over HTTP: `/healthz`, `/readyz`, and `/metrics` for Prometheus.
+
+A worker that cannot reach its database is alive, and a restart does not help: only readiness fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any, Final
+
+from draftsman.errors import ConfigError, DraftsmanError
+from draftsman.ids import worker_name
+from draftsman.metrics import NO_LABELS, gauge
+from draftsman.worker.worker_process import WorkerProcess
+
+MAX_HEAD_BYTES: Final = 8192
+REQUEST_TIMEOUT: Final = 5.0
+"""Seconds for a complete request, and for its response."""
+READ_TIMEOUT: Final = 3.0
+"""Seconds to read the figures; shorter, so that an unreachable database gives a response."""
+TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""The media type of text, and of the format of Prometheus."""
+MAX_CONNECTIONS: Final = 100
+"""Concurrent connections; further connections are closed."""
+_log = logging.getLogger(__name__)
+
+
+class WorkerHealth:
+    """The health of the worker of this process."""
+
+    def __init__(self) -> None:
+        self.process: WorkerProcess | None = None
+        """The worker, once it exists."""
+        self.read_metrics: Sequence[Callable[[], Awaitable[str]]] = ()
+        """Functions that read the metrics of the database, once it is connected."""
+
+    def problems(self) -> dict[str, str]:
+        """Return the reasons why the worker is not ready, by key."""
+        process = self.process
+        if process is None or not process.registered:
+            return {"worker": "starting"}
+        if process.worker.stop:
+            return {"worker": "draining"}
+        if process.heartbeat.unavailable:
+            return {"database": f"no heartbeat for {process.heartbeat.silence:.0f} s"}
+        if process.worker.is_stalled:
+            return {"claims": f"no exchange for {process.worker.silence:.0f} s"}
+        return {}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the body of `/readyz`."""
+        problems = self.problems()
+        body: dict[str, Any] = {"ready": not problems, "problems": problems}
+        if self.process is not None:
+            worker = self.process.worker
+            body |= {"worker": worker_name(self.process.id), "slots": worker.slots}
+            body |= {"runs": len(worker.running), "unsettled": worker.unsettled}
+            body["exchange_age"] = round(worker.silence, 1)
+        return body
+
+    async def metrics(self) -> str | None:
+        """Return the body of `/metrics`; None while the database is unavailable."""
+        if self.process is None or not self.read_metrics:
+            return None
+        worker = self.process.worker
+        figures = (
+            (
+                "worker_exchange_age_seconds",
+                "Age of the last successful exchange.",
+                round(worker.silence, 1),
+            ),
+            ("worker_unsettled", "Ended runs whose end the database refuses.", worker.unsettled),
+            ("worker_slots", "Maximum number of concurrent runs of this worker.", worker.slots),
+            ("worker_runs", "Runs of this worker.", len(worker.running)),
+        )
+        own = [gauge(name, about, [(NO_LABELS, value)]) for name, about, value in figures]
+        refused = {} if self.process.leader is None else self.process.leader.refused
+        own.append(
+            gauge(
+                "sweep_refused",
+                "Rows that the database refuses to the sweeps.",
+                [({"sweep": sweep}, count) for sweep, count in refused.items()],
+            )
+        )
+        try:
+            async with asyncio.timeout(READ_TIMEOUT):
+                read = [await metrics() for metrics in self.read_metrics]
+                return "".join([*own, *read])
+        except (TimeoutError, DraftsmanError) as error:
+            _log.debug("no metrics: %s", str(error) or "timeout")
+            return None
+
+
+@asynccontextmanager
+async def serve_health(health: WorkerHealth, port: int) -> AsyncIterator[int]:
+    """Serve the endpoints on all addresses; yield the port, which is chosen for port 0.
+
+    Raises ConfigError if the port cannot be used.
+    """
+    endpoints = _Endpoints(health)
+    server = await asyncio.start_server(
+        endpoints.respond, sock=_bind(port), limit=MAX_HEAD_BYTES, backlog=MAX_CONNECTIONS
+    )
+    port = server.sockets[0].getsockname()[1]
+    _log.info("health endpoints on port %s", port)
+    try:
+        yield port
+    finally:
+        server.close()
+
+
+class _Endpoints:
+    """Responses to requests, each on a connection of its own."""
+
+    def __init__(self, health: WorkerHealth) -> None:
+        self._health = health
+        self._open = 0
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Respond to a request and close the connection."""
+        self._open += 1
+        try:
+            if self._open <= MAX_CONNECTIONS:
+                async with asyncio.timeout(REQUEST_TIMEOUT):
+                    writer.write(await self._response(reader))
+                    await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError):
+            pass  # the client is slow or gone
+        finally:
+            self._open -= 1
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def _response(self, reader: asyncio.StreamReader) -> bytes:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return _http(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "")
+        method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
+        path = rest.partition(" ")[0].partition("?")[0]
+        if method not in {"GET", "HEAD"}:
+            return _http(HTTPStatus.METHOD_NOT_ALLOWED, "")
+        status, text = await self._answer(path)
+        return _http(status, text, with_body=method == "GET")
+
+    async def _answer(self, path: str) -> tuple[HTTPStatus, str]:
+        match path:
+            case "/metrics":
+                metrics = await self._health.metrics()
+                if metrics is None:
+                    return HTTPStatus.SERVICE_UNAVAILABLE, "no metrics: see /readyz\n"
+                return HTTPStatus.OK, metrics
+            case "/healthz":
+                return HTTPStatus.OK, "alive\n"
+            case "/readyz":
+                body = self._health.as_json()
+                status = HTTPStatus.OK if body["ready"] else HTTPStatus.SERVICE_UNAVAILABLE
+                return status, json.dumps(body) + "\n"
+        return HTTPStatus.NOT_FOUND, "use /healthz, /readyz or /metrics\n"
+
+
+def _http(status: HTTPStatus, text: str, *, with_body: bool = True) -> bytes:
+    kind = "application/json" if text.startswith("{") else TEXT
+    body = text.encode()
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (body if with_body else b"")
+
+
+def _bind(port: int) -> socket.socket:
+    """Return a listening socket on all addresses, of IPv6 too if the system has it."""
+    try:
+        if socket.has_dualstack_ipv6():
+            with contextlib.suppress(OSError):
+                return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        return socket.create_server(("", port))
+    except OSError as error:
+        raise ConfigError(f"health port {port}: {error.strerror}; use another port") from None

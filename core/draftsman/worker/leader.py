@@ -1,0 +1,142 @@
+"""The leader: the worker that runs the sweeps.
+
+Leases cannot exclude two leaders, so each sweep's statement proves the lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+from typing import Final
+from uuid import UUID
+
+from draftsman.errors import DraftsmanError
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.log import LogEvent, keys
+from draftsman.processes.lifecycle import OutageGuard, StopSignal
+from draftsman.settings import SweepSettings
+from draftsman.worker.service import INTERVALS, Sweeps, seconds_between
+from draftsman.worker.steady_scheduler import SteadyScheduler
+
+TICK: Final = 1.0
+"""Maximum interval of checks for due work and dead local workers, in seconds."""
+LEASE_SAFETY: Final = 0.8
+"""Fraction of the lease after which a leader that cannot renew it resigns."""
+logging.getLogger("apscheduler").setLevel(logging.ERROR)
+_log = logging.getLogger(__name__)
+
+
+class Leader:
+    """Campaigns for the leader's lease, and runs the sweeps while it holds it."""
+
+    def __init__(self, sweeps: Sweeps, settings: SweepSettings, owner: UUID) -> None:
+        self.stop = StopSignal()
+        self._sweeps = sweeps
+        self._settings = settings
+        self._owner = owner
+        self._term: int | None = None
+        self._outage = OutageGuard("leader")
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """The number of rows that each sweep has set aside, as the database refuses them."""
+        return self._sweeps.refused
+
+    async def run(self) -> None:
+        """Campaign and lead until stopped; then resign."""
+        while not self.stop:
+            await self._outage.guard(self._campaign)
+            if self._term is not None:
+                await self._lead(LeaderTerm(self._owner, self._term))
+                self._term = None
+            await self.stop.wait(min(TICK * 2, self._settings.lease / 2))
+
+    async def _campaign(self) -> None:
+        self._term = await self._sweeps.acquire(self._owner, self._settings.lease)
+
+    async def _lead(self, term: LeaderTerm) -> None:
+        _log.info("became leader, term %s", term.term, extra=keys(event=LogEvent.LEADER_STARTED))
+        scheduler = SteadyScheduler()
+        for name in self._sweeps.names:
+            seconds = seconds_between(name, self._settings.interval)
+            scheduler.repeat(
+                self._run_scheduled, name, seconds, name, term, at_once=name in INTERVALS
+            )
+        scheduler.start()
+        works = (self._keep_lease(term), self._sweep_when_due(term), self._sweep_once(term))
+        parts = {asyncio.create_task(work) for work in works}
+        try:
+            finished, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*finished)
+        finally:
+            for part in parts:
+                part.cancel()
+            scheduler.pause()
+            # lets sweeps start that were just scheduled: canceled before, they would log an error
+            await asyncio.gather(*parts, return_exceptions=True)
+            scheduler.shutdown(wait=False)
+            await self._outage.guard(lambda: self._sweeps.resign(term))
+            stopped = keys(event=LogEvent.LEADER_STOPPED)
+            _log.info("no longer leader, term %s", term.term, extra=stopped)
+
+    async def _keep_lease(self, term: LeaderTerm) -> None:
+        """Renew after half of the lease; return when it is lost, doubtful, or on stop."""
+        loop = asyncio.get_running_loop()
+        renewed_at = loop.time()
+        while not await self.stop.wait(self._settings.lease / 2):
+            requested_at = loop.time()
+            try:
+                if not await self._sweeps.renew(term, self._settings.lease):
+                    return
+                renewed_at = requested_at
+            except DraftsmanError as error:
+                _log.warning("could not renew the lease: %s", error)
+                if loop.time() - renewed_at > self._settings.lease * LEASE_SAFETY:
+                    return
+
+    async def _sweep_once(self, term: LeaderTerm) -> None:
+        """Run each sweep once, in order; the scheduler continues until cancellation."""
+        for name in (name for name in self._sweeps.names if name not in INTERVALS):
+            await self._sweep(name, term)
+        await self.stop.wait(math.inf)
+
+    async def _sweep_when_due(self, term: LeaderTerm) -> None:
+        """Run sweeps as soon as something is due, or a local worker died."""
+        while True:
+            due = None
+            try:
+                if await self._sweeps.has_dead_local_workers():
+                    await self._sweep("rescue", term)
+                    await self._sweep("deregister", term)
+                due = await self._sweeps.next_due()
+                if due is not None and due <= 0:
+                    await self._sweep("promote", term)
+                    await self._sweep("postponed", term)
+                    await self._sweep("limits", term)
+                    await self._sweep("schedules", term)
+                    await self._sweep("decisions", term)
+                    await self._sweep("expire", term)
+                    await self._sweep("remind", term)
+                    await self._sweep("ladders", term)
+                    await self._sweep("notify", term)
+                    await self._sweep("holds", term)
+            except DraftsmanError as error:
+                _log.debug("the sweep timer is waiting for the database: %s", error)
+            least = TICK if self._sweeps.refused else 0.1  # what is refused stays due
+            await asyncio.sleep(TICK if due is None else min(TICK, max(least, due)))
+
+    async def _run_scheduled(self, name: str, term: LeaderTerm) -> None:
+        """Run a sweep for the scheduler, which would log a cancellation as an error."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._sweep(name, term)
+
+    async def _sweep(self, name: str, term: LeaderTerm) -> None:
+        try:
+            changed = await self._sweeps.names[name](term)
+        except DraftsmanError as error:
+            _log.warning("sweep %s failed: %s", name, error)
+            return
+        if changed:
+            _log.info("sweep %s: %s rows", name, changed)

@@ -1,0 +1,1 @@
+"""Registered workers, and leases that a single worker holds."""

@@ -1,0 +1,100 @@
+"""Registration of workers: host, process, job types and session lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from draftsman.database.database import Connection, Database, DedicatedSession
+from draftsman.processes import host
+from draftsman.worker.registry import store
+
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds to wait for a connection before the database counts as unreachable."""
+
+
+class SessionLock:
+    """A session lock that shows other processes that this process is alive.
+
+    For processes without a worker; `WorkerRegistration` holds that of a worker.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    async def hold(self, conn: Connection) -> bool:
+        """Acquire the lock on this connection, with the same number each time.
+
+        False while another session holds it.
+        """
+        if self.number is None:
+            self.number = await store.lock_number(conn)
+        return await store.hold(conn, self.number)
+
+
+class WorkerRegistration:
+    """The registration of a worker process, with a new id at each start."""
+
+    def __init__(
+        self,
+        db: Database,
+        id: UUID,
+        *,
+        version: str,
+        types: Sequence[str],
+        queues: Sequence[str],
+        slots: int,
+        targets: Sequence[str] = (),
+        session: DedicatedSession | None = None,
+    ) -> None:
+        """`session` is the session for registration: the heartbeat's, which is always free.
+
+        `targets` are those that it sends deliveries to, such as `webhook:team`.
+        """
+        self._targets = targets
+        self._db = db
+        self._session = session or db.dedicated_session(pinned=False)
+        self._id = id
+        self._version = version
+        self._types = types
+        self._queues = queues
+        self._slots = slots
+        self._lock_id: int | None = None
+
+    @property
+    def number(self) -> int | None:
+        """The number of the session lock, None before registration."""
+        return self._lock_id
+
+    async def register(self) -> None:
+        """Register the worker, also again after it was removed as dead."""
+        pid = os.getpid()
+        async with self._session.connection(CONNECT_TIMEOUT) as conn:
+            self._lock_id = await store.register(
+                conn,
+                id=self._id,
+                lock_id=self._lock_id,
+                host=host.name(),
+                host_id=host.identity(),
+                pid=pid,
+                pid_started=host.process_start_time(pid) or 0.0,
+                version=self._version,
+                types=self._types,
+                queues=self._queues,
+                slots=self._slots,
+                targets=self._targets,
+            )
+
+    async def hold(self, conn: Connection) -> bool:
+        """Acquire the session lock that shows other hosts that this worker is alive.
+
+        False before registration, and while another session holds it.
+        """
+        return self._lock_id is not None and await store.hold(conn, self._lock_id)
+
+    async def leave(self) -> None:
+        """Delete the worker's registration."""
+        async with self._db.connection() as conn:
+            await store.remove(conn, self._id)

@@ -1,0 +1,158 @@
+"""A worker process: worker, heartbeat, notification listener, leader and dispatcher."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from draftsman.agent_runs.clones.clone_cleanup import remove_stale_clones
+from draftsman.database.database import Database
+from draftsman.database.notification_listener import NotificationListener
+from draftsman.deliveries.dispatcher import DeliveryDispatcher
+from draftsman.errors import DraftsmanError
+from draftsman.handlers.print_capture import route_standard_streams
+from draftsman.handlers.registry import Handler
+from draftsman.ids import worker_name
+from draftsman.log import LogEvent, keys
+from draftsman.processes import host
+from draftsman.worker.execution import WorkerServices
+from draftsman.worker.heartbeat import Heartbeat
+from draftsman.worker.leader import Leader
+from draftsman.worker.lease_timer import LeaseTimer
+from draftsman.worker.registry.service import WorkerRegistration
+from draftsman.worker.service import Sweeps
+from draftsman.worker.worker import Worker
+
+_log = logging.getLogger(__name__)
+
+
+class WorkerProcess:
+    """A worker with its loops; without `sweeps` it does not lead.
+
+    It sends deliveries to `targets`, such as `webhook:team`.
+    """
+
+    registered = False
+    """Whether the worker has its row."""
+
+    def __init__(
+        self,
+        id: UUID,
+        services: WorkerServices,
+        db: Database,
+        handlers: Mapping[str, Handler],
+        *,
+        version: str,
+        queues: Sequence[str],
+        slots: int,
+        sweeps: Sweeps | None,
+        targets: Sequence[str],
+        dispatcher: Callable[[Callable[[], int | None]], DeliveryDispatcher],
+    ) -> None:
+        settings = services.settings
+        self.id = id
+        self._data_dir = settings.data_dir
+        self._schemas = services.schemas
+        self.worker = Worker(services, handlers, slots)
+        self._registration = WorkerRegistration(
+            db,
+            id,
+            version=version,
+            types=self.worker.types,
+            queues=queues,
+            slots=slots,
+            targets=targets,
+            session=services.claim.heartbeat_session,
+        )
+        self.listener = NotificationListener(db, self._on_notification, self._registration.hold)
+        self.dispatcher = dispatcher(self._lock_number)
+        self.heartbeat = Heartbeat(
+            self.worker,
+            settings.worker,
+            self._registration.register,
+            lambda: self.listener.lock_held,
+        )
+        self.lease_timer = LeaseTimer(self.worker, settings.worker.lease)
+        self.leader = None if sweeps is None else Leader(sweeps, settings.sweeps, id)
+
+    async def run(self) -> None:
+        """Register, work until shutdown, and unregister."""
+        await self._registration.register()
+        self.registered = True
+        if removed := await remove_stale_clones(self._data_dir, self.worker.claim):
+            _log.info("removed %s clones of finished runs", removed)
+        name, types = worker_name(self.id), ", ".join(self.worker.types)
+        _log.info(
+            "worker %s on %s: %s slots, types %s",
+            name,
+            host.name(),
+            self.worker.slots,
+            types,
+            extra=keys(event=LogEvent.WORKER_STARTED),
+        )
+        candidates = (
+            self.heartbeat,
+            self.lease_timer,
+            self.listener,
+            self.leader,
+            self.dispatcher,
+        )
+        loops = [loop for loop in candidates if loop is not None]
+        tasks = [asyncio.create_task(loop.run(), name=type(loop).__name__) for loop in loops]
+        for task in tasks:
+            task.add_done_callback(self._loop_ended)
+        try:
+            with route_standard_streams():
+                await self.worker.run()
+        finally:
+            for loop in loops:
+                if loop is not self.listener:
+                    loop.stop.set()
+            listening = tasks[loops.index(self.listener)]
+            await asyncio.gather(
+                *(task for task in tasks if task is not listening), return_exceptions=True
+            )
+            self.listener.stop.set()  # last: its session lock covers deliveries under way
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            await self._schemas.close()
+            with contextlib.suppress(DraftsmanError):
+                await self._registration.leave()
+        _log.info("worker %s stopped", name, extra=keys(event=LogEvent.WORKER_STOPPED))
+        if errors := [result for result in results if isinstance(result, Exception)]:
+            raise errors[0]
+
+    def _lock_number(self) -> int | None:
+        """Return the number of the session lock, None while it is not held."""
+        return self._registration.number if self.listener.lock_held else None
+
+    def _on_notification(self, channel: str, payload: str) -> None:
+        match channel:
+            case "":
+                self.worker.wake()
+                self.dispatcher.wake()
+            case "draftsman_jobs":
+                self.worker.wake_one()
+            case "draftsman_deliveries":
+                self.dispatcher.wake(payload)
+            case _ if self.worker.runs(payload):
+                self.heartbeat.wake()  # anyone who can connect can notify: the heartbeat checks
+
+    def _loop_ended(self, task: asyncio.Task[None]) -> None:
+        """Stop the worker when a loop failed: without a heartbeat its runs would be lost."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s failed: %s", task.get_name(), error)
+            self.worker.stop.set()
+            self.worker.wake()
+
+    def shut_down(self, reason: str) -> None:
+        """Drain on the first call; exit at once on the second."""
+        if self.worker.stop:
+            _log.warning("%s again: exiting now", reason)
+            os._exit(1)
+        _log.info("%s: stopping", reason)
+        self.worker.stop.set()
+        self.worker.wake()

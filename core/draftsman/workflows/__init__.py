@@ -1,0 +1,1 @@
+"""Workflows: dependencies between jobs, groups and spawned jobs."""

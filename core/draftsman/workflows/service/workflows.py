@@ -1,0 +1,221 @@
+"""Jobs that wait for other jobs: trees, parents, and jobs that runs spawn and gather."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.database.database import Connection, Database
+from draftsman.errors import Failure, UsageError
+from draftsman.ids import job_name, unknown_job
+from draftsman.jobs.job import TERMINAL, Source, Status
+from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
+from draftsman.workflows.dependencies import JobTree, Parent, cycle_text
+from draftsman.workflows.service.groups import Groups
+from draftsman.workflows.store import dependencies as store
+
+if TYPE_CHECKING:
+    from draftsman.forges.follow_up import FollowedPull
+    from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.jobs.runs.job_limits import JobLimits
+    from draftsman.repos.service import Repos
+
+TREE_LIMIT = 1000
+"""Default number of jobs of a tree."""
+LONGEST_WAIT: Final = 86_400.0 * 366
+"""Seconds after which a job that gathers others looks again."""
+SPAWN_FIELDS: Final = (
+    *("payload", "title", "text", "url", "agent", "repo", "ref", "mode", "overrides", "tags"),
+    *("skills", "queue", "priority", "concurrency_key", "delay", "run_at", "max_attempts"),
+    *("max_retries", "on_lost"),
+)
+"""Fields of a request that `spawn` takes."""
+
+
+class Workflows:
+    """Trees of jobs, parents with their results, spawned jobs, and `groups`."""
+
+    def __init__(
+        self, db: Database, limits: Callable[[], JobLimits], repos: Callable[[], Repos]
+    ) -> None:
+        self._db = db
+        self._limits = limits
+        self._repos = repos
+        self.groups = Groups(db)
+
+    async def tree(self, job: int, limit: int = TREE_LIMIT) -> JobTree:
+        """Return a job and all that wait for it, directly or not; raises NotFound."""
+        async with self._db.connection() as conn, conn.transaction():
+            tree = await store.tree(conn, job, limit)
+        if not tree.jobs:
+            raise unknown_job(job)
+        return tree
+
+    async def waiting_count(self, job: int) -> int:
+        """Return how many jobs wait or waited for a job, without those that it spawned."""
+        async with self._db.connection() as conn:
+            return await store.waiting_count(conn, job)
+
+    async def parents(self, job: int) -> Sequence[Parent]:
+        """Return the parents of a job with their results, in the order of its request."""
+        async with self._db.connection() as conn:
+            return await store.parents(conn, job)
+
+    async def followed_pull(self, job: int) -> FollowedPull | None:
+        """Return the pull request that a job follows up on; None for another job."""
+        from draftsman.forges.store import follow_ups
+
+        async with self._db.connection() as conn:
+            return await follow_ups.of_job(conn, job)
+
+    async def causes(self, job: int) -> list[int]:
+        """Return the parents, or the job of its group, because of which a job was skipped."""
+        async with self._db.connection() as conn:
+            return await store.causes(conn, job)
+
+    async def spawn(
+        self,
+        work: ClaimedJob,
+        key: str,
+        type: str,
+        fields: dict[str, Any],
+        *,
+        notify: bool = False,
+    ) -> int:
+        """Submit a job of a run, once for a key; return its number.
+
+        A retry takes over a completed job with the same key and request. With `notify` the job has
+        the targets of the run's job. Raises LeaseLost, UsageError for an invalid field or a key of
+        another request, and NotFound for an unknown repository.
+        """
+        from draftsman.deliveries.store import deliveries
+        from draftsman.jobs.requests.service.request_rows import row, set_default_keys
+        from draftsman.jobs.requests.service.submissions import invocation
+        from draftsman.jobs.requests.store import submissions
+        from draftsman.people.actor import Actor
+
+        if unknown := sorted(fields.keys() - set(SPAWN_FIELDS)):
+            allowed = ", ".join(SPAWN_FIELDS)
+            raise UsageError(f"spawn() does not take {unknown[0]!r}; allowed: {allowed}")
+        if not key or len(key) > 400:
+            raise UsageError("the key of spawn() must have 1 to 400 characters")
+        request, names = await self._with_repo(invocation(type=type, **fields))
+        actor = Actor(Source.INTERNAL, work.invoker_id, work.invoker_id)
+        values = row(request, actor, self._limits()) | {
+            "invoker_id": work.invoker_id,
+            "idempotency_key": f"spawn:{work.number}:{key}",
+            **names,
+        }
+        set_default_keys([values], self._limits())
+
+        async def insert(conn: Connection) -> int:
+            if not await store.lock_run(conn, work.lease):
+                raise lease_lost(work.lease)
+            concurrency_key = values["concurrency_key"]
+            found = await store.spawn_conflicts(conn, work.number, key, concurrency_key)
+            if found.key_holder is not None:
+                raise UsageError(
+                    f"spawn({key!r}): the job would wait for {job_name(found.key_holder)}, which"
+                    f" has the concurrency key {concurrency_key!r} and waits for it; use a new key"
+                )
+            if found.number is not None:
+                if found.digest != request.digest:
+                    name = job_name(found.number)
+                    raise UsageError(
+                        f"spawn({key!r}) made {name} of another request; use a new key"
+                    )
+                return found.number
+            if work.retry_of is not None:
+                done = await store.completed_spawn(conn, work.number, key, request.digest)
+                if done is not None:
+                    await store.record_spawn(conn, work.lease, done)
+                    return done
+            values["has_targets"] = notify and bool(await deliveries.targets(conn, work.number))
+            (job,) = await submissions.submit(conn, [values], f"internal:{work.name}")
+            if values["has_targets"]:
+                await deliveries.inherit_targets(conn, work.number, job.number)
+            await store.record_spawn(conn, work.lease, job.number)
+            return job.number
+
+        return await self._db.run_transaction(insert)
+
+    async def _with_repo(self, request: Invocation) -> tuple[Invocation, dict[str, str | None]]:
+        """Find the repository of a request by its name; return its columns as it is registered."""
+        from draftsman.jobs.requests.invocation import RepoResolution
+        from draftsman.repos.repo_catalog import repo_columns, repo_names_by_source
+        from draftsman.repos.repo_url import is_repo_url
+
+        if request.repo is None:
+            return request, {}
+        if not is_repo_url(request.repo):
+            location = await self._repos().place(request.repo)
+            resolution = RepoResolution(path=location.path)
+            found = {"repo": location.repo.remote_url, "resolution": resolution}
+            request = request.model_copy(update=found)
+        assert request.repo is not None  # noqa: S101 - set above
+        known = (await self._repos().catalog()).repos
+        return request, repo_columns(repo_names_by_source(known, [request.repo])[request.repo])
+
+    async def spawned(self, work: ClaimedJob, job: int) -> Parent:
+        """Return a job that a run spawned; raises UsageError for another job."""
+        async with self._db.connection() as conn:
+            children = await store.spawned(conn, work.number, [job])
+        if not children:
+            raise UsageError(f"{job_name(job)} was not spawned by this job")
+        return children[0]
+
+    async def is_spawned(self, work: ClaimedJob) -> bool:
+        """Return whether another job spawned the job of a run."""
+        async with self._db.connection() as conn:
+            return await store.spawner(conn, work.number) is not None
+
+    async def ended(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+        """Return the jobs that a run spawned, in this order; None if one has not ended.
+
+        Raises UsageError for another job.
+        """
+        async with self._db.connection() as conn:
+            return await _ended(conn, work, jobs)
+
+    async def gather(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+        """Return the jobs that a run spawned, in this order; None if the run was parked for them.
+
+        Raises LeaseLost, UsageError for another job, and Failure (`wait_cycle`, permanent) if the
+        jobs wait for a concurrency key of this job, directly or not.
+        """
+        from draftsman.jobs.runs.store import run_state
+
+        async def wait(conn: Connection) -> list[Parent] | None:
+            unfinished = await store.await_jobs(conn, work.lease, jobs)
+            if unfinished is None:
+                raise lease_lost(work.lease)
+            if not unfinished:
+                return await _ended(conn, work, jobs)
+            await _refuse_cycle(conn, work)
+            ending = run_state.RunEnd(Status.SCHEDULED, RunStatus.PARKED, delay=LONGEST_WAIT)
+            if await run_state.settle(conn, work.lease, ending) is None:
+                raise lease_lost(work.lease)
+            return None
+
+        return await self._db.run_transaction(wait)
+
+
+async def _ended(conn: Connection, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+    spawned = {item.number: item for item in await store.spawned(conn, work.number, jobs)}
+    if other := [number for number in jobs if number not in spawned]:
+        raise UsageError(f"{job_name(other[0])} was not spawned by this job")
+    ended = all(item.status in TERMINAL for item in spawned.values())
+    return [spawned[number] for number in jobs] if ended else None
+
+
+async def _refuse_cycle(conn: Connection, work: ClaimedJob) -> None:
+    waits_for_key, cycle = await store.wait_cycle(conn, work.number)
+    if waits_for_key and not cycle:
+        await store.lock_waits(conn)
+        _, cycle = await store.wait_cycle(conn, work.number)
+    if cycle:
+        raise Failure(
+            f"{work.name} would wait for itself: it waits for {cycle_text(cycle)}",
+            code="wait_cycle",
+            declared="PERMANENT",
+        )

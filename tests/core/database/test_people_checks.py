@@ -1,0 +1,70 @@
+"""Constraints of the tables of people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from draftsman.database.database import Connection
+from tests.factories import GATE, Factory
+from tests.support.statements import CHECK, refused, run
+
+PEOPLE: Final = [
+    ("people (name) VALUES ('')", "people_name_check"),
+    ("people (name, roles) VALUES ('anna', '{admin}')", "people_roles_check"),
+    ("people (name, quiet_hours) VALUES ('anna', '')", "people_quiet_hours_check"),
+    ("people (name, timezone) VALUES ('anna', '')", "people_timezone_check"),
+    (
+        "person_identities (channel, external_id, person) VALUES ('tui', 'a', 'carol')",
+        "person_identities_channel_check",
+    ),
+    (
+        "person_identities (channel, external_id, person) VALUES ('cli', '', 'carol')",
+        "person_identities_external_id_check",
+    ),
+    ("people_groups (name, member) VALUES ('', 'carol')", "people_groups_name_check"),
+    ("approval_policy (single) VALUES (false)", "approval_policy_single_check"),
+    ("forge_accounts (login, account_id) VALUES ('', '1')", "forge_accounts_login_check"),
+    (
+        "forge_accounts (login, account_id) VALUES ('github:anna', '')",
+        "forge_accounts_account_id_check",
+    ),
+]
+_LINK: Final = "web_links (person, digest, expires_at) VALUES"
+_SESSION: Final = "web_sessions (person, method, digest, user_agent, expires_at) VALUES"
+_DIGEST: Final = "0" * 64
+WEB: Final = [
+    (f"{_LINK} ('', '{_DIGEST}', 'infinity')", "web_links_person_check"),
+    (f"{_LINK} ('anna', '{_DIGEST[1:]}', 'infinity')", "web_links_digest_check"),
+    (f"{_LINK} ('anna', '{_DIGEST}', '-infinity')", "web_links_expires"),
+    (f"{_SESSION} ('', 'link', '{_DIGEST}', '', 'infinity')", "web_sessions_person_check"),
+    (f"{_SESSION} ('anna', 'x', '{_DIGEST}', '', 'infinity')", "web_sessions_method_check"),
+    (f"{_SESSION} ('anna', 'link', 'X', '', 'infinity')", "web_sessions_digest_check"),
+    (
+        f"{_SESSION} ('anna', 'link', '{_DIGEST}', '{'x' * 301}', 'infinity')",
+        "web_sessions_user_agent_check",
+    ),
+    (f"{_SESSION} ('anna', 'link', '{_DIGEST}', '', '-infinity')", "web_sessions_expires"),
+]
+REFUSED: Final = [
+    (
+        "refused_answers VALUES (%s, 1, 0, 'voter', 'reason')",
+        "refused_answers_answers_check",
+    )
+]
+TABLES: Final = (PEOPLE, WEB, REFUSED)
+
+
+@pytest.mark.parametrize(("row", "constraint"), [*PEOPLE, *WEB])
+async def test_a_row_about_people_is_checked(conn: Connection, row: str, constraint: str) -> None:
+    await run(conn, "INSERT INTO draftsman.people (name) VALUES ('carol')")
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, f"INSERT INTO draftsman.{row}")
+
+
+async def test_a_count_of_refused_answers_is_positive(make: Factory, conn: Connection) -> None:
+    work = await make.asked(GATE)
+    for row, constraint in REFUSED:
+        async with refused(CHECK, f'"{constraint}"'):
+            await conn.execute(f"INSERT INTO draftsman.{row}".encode(), (work.number,))

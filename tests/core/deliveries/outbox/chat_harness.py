@@ -1,0 +1,76 @@
+"""A chat, a proxy before it, and dispatchers that deliver to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.dispatcher import DeliveryDispatcher
+from draftsman.deliveries.service.delivery_sender import DeliverySender
+from draftsman.deliveries.target import parse
+from draftsman.runtime import Runtime
+from draftsman.settings import NotificationSettings
+from tests.core.deliveries.outbox.rows import deliveries_of
+from tests.support.chat import Chat, ChatChannel
+from tests.support.http_server import Reply, Request
+from tests.support.waits import until
+
+FAST = NotificationSettings(
+    base_delay=0.01, max_delay=0.02, timeout=2, lease=30, poll=0.05, max_attempts=4
+)
+CHAT: dict[str, Any] = {"notify": ("slack:C1",)}
+Rule = Callable[[Request], Awaitable[Reply | bool | None]]
+
+
+class ChatHarness:
+    """A chat, the rule for its calls, and running dispatchers."""
+
+    def __init__(self, rt: Runtime, url: str, stack: AsyncExitStack, chat: Chat) -> None:
+        self.rt = rt
+        self.url = url
+        self.chat = chat
+        self.rule: Rule | None = None
+        self._stack = stack
+
+    async def answer(self, request: Request) -> Reply | None:
+        """Serve a call by the rule; True: as usual."""
+        if self.rule is not None and (reply := await self.rule(request)) is not True:
+            return reply if isinstance(reply, Reply) else None
+        return await self.chat.answer(request)
+
+    def dispatcher(self, fallback: str | None = None, **channel: Any) -> DeliveryDispatcher:
+        """Make a dispatcher without running it."""
+        fallback_target = parse(fallback) if fallback else None
+        deliver = DeliverySender(self.rt.db, FAST, fallback_target, self.rt.policy)
+        return DeliveryDispatcher(deliver, [ChatChannel(self.url, **channel)], FAST)
+
+    async def open(self, fallback: str | None = None, **channel: Any) -> DeliveryDispatcher:
+        """Run a dispatcher to the end of the test."""
+        return await self._stack.enter_async_context(running(self.dispatcher(fallback, **channel)))
+
+    async def quiet(self, job: int) -> None:
+        """Wait until every message of a job is sent to the chat."""
+
+        async def look() -> bool:
+            live = {"pending", "sending", "unconfirmed"}
+            deliveries = await deliveries_of(self.rt, job)
+            return not [
+                delivery
+                for delivery in deliveries
+                if delivery.status in live and delivery.channel is ChannelName.SLACK
+            ]
+
+        await until(look, f"the deliveries of D-{job}")
+
+
+@asynccontextmanager
+async def running(dispatcher: DeliveryDispatcher) -> AsyncIterator[DeliveryDispatcher]:
+    task = asyncio.create_task(dispatcher.run())
+    try:
+        yield dispatcher
+    finally:
+        dispatcher.stop.set()
+        await task

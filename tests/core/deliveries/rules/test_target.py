@@ -1,0 +1,56 @@
+"""Targets, as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.deliveries.target import IssueTarget, parse
+from draftsman.errors import UsageError
+from tests.support.cases import cases
+
+
+@cases(
+    "text",
+    [
+        *("log", "webhook:ops", "slack:C012", "slack:C012/1700000000.000100", "slack:U012"),
+        "trello:5f1e0c9a8b7d6e5f4a3b2c1d",
+    ],
+)
+def test_a_parsed_target_keeps_its_name(text: str) -> None:
+    assert parse(text).name == text
+
+
+@cases("text", ["slack:#ops", "slack:@anna", "slack:ops room", "slack:ö"])
+def test_a_slack_channel_name_is_refused_with_the_expected_form(text: str) -> None:
+    with pytest.raises(UsageError, match="use the channel's id, C0"):
+        parse(text)
+
+
+@cases("thread", ["1700000000", "a.b", "1/2", "1700000000.000100/x"])
+def test_a_thread_in_slack_is_a_ts(thread: str) -> None:
+    with pytest.raises(UsageError, match="a thread is a message's ts"):
+        parse(f"slack:C012/{thread}")
+
+
+@cases("text", ["", "slack", "slack:", "log:x", "mail:a", "trello:c/1"])
+def test_an_invalid_target_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="use log, webhook:NAME, slack:CHANNEL, trello:CARD or"):
+        parse(text)
+
+
+@pytest.mark.parametrize("card", ["c1", "AbCdEf12", "5F1E0C9A8B7D6E5F4A3B2C1D"])
+def test_a_card_is_identified_by_its_id(card: str) -> None:
+    with pytest.raises(UsageError, match="use the card's id, 24 hex"):
+        parse(f"trello:{card}")
+
+
+@cases("text", ["github/acme/pay", "acme/pay#1", "github/acme/pay#0", "github/a b/pay#1", "#1"])
+def test_an_issue_is_identified_by_forge_repository_and_number(text: str) -> None:
+    with pytest.raises(UsageError, match="such as forge:github/acme/pay#12"):
+        parse(f"forge:{text}")
+
+
+def test_the_repository_of_an_issue_is_in_lower_case() -> None:
+    target = parse("forge:work/Team/Sub/Pay!7")
+    assert (target.target, target.thread) == ("work/team/sub/pay!7", None)
+    assert IssueTarget.of(target.target) == IssueTarget("work", "team/sub/pay", 7, is_pull=True)

@@ -1,0 +1,125 @@
+"""Repositories on forges, and states of checks."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from draftsman.forges.checks import CheckState, check_of, overall
+from draftsman.forges.project import Project, api_url, compare_url, find_project
+from draftsman.settings import ForgeSettings, Settings
+from tests.support.cases import cases
+
+GITHUB = "https://github.com"
+PORT = "https://git.example.org:8443"
+PREFIX = "https://example.org/gitea"
+
+
+@cases(
+    ("forge", "source", "path", "takes_token"),
+    [
+        (GITHUB, "https://github.com/acme/pay", "acme/pay", True),
+        (GITHUB, "https://GitHub.com/acme/pay.git/", "acme/pay", True),
+        (GITHUB, "http://github.com/acme/pay", "acme/pay", False),
+        (GITHUB, "git@github.com:acme/pay.git", "acme/pay", False),
+        (GITHUB, "ssh://git@github.com:2222/team/sub/pay", "team/sub/pay", False),
+        (GITHUB, "https://github.com.example/acme/pay", None, False),
+        (GITHUB, "https://github.com:8443/acme/pay", None, False),
+        (GITHUB, "https://github.com/pay", None, False),
+        (GITHUB, "/srv/github.com/acme/pay", None, False),
+        (GITHUB, "nonsense::", None, False),
+        (PORT, "https://git.example.org:8443/acme/pay", "acme/pay", True),
+        (PORT, "https://git.example.org/acme/pay", None, False),
+        (PORT, "git@git.example.org:acme/pay", "acme/pay", False),
+        (PREFIX, "https://example.org/gitea/acme/pay", "acme/pay", True),
+        (PREFIX, "https://example.org/acme/pay", None, False),
+        (PREFIX, "https://example.org/gitea/pay", None, False),
+        (PREFIX, "git@example.org:acme/pay", "acme/pay", False),
+    ],
+)
+def test_a_repository_is_matched_by_its_host(
+    forge: str, source: str, path: str | None, takes_token: bool
+) -> None:
+    found = find_project(forge, source)
+    assert (found and found.path) == path
+    assert (found is not None and found.takes_token) == takes_token
+
+
+def test_urls_of_apis_and_of_new_pull_requests() -> None:
+    assert api_url("github", GITHUB) == "https://api.github.com"
+    assert api_url("github", "https://acme.ghe.com") == "https://api.acme.ghe.com"
+    assert api_url("github", PORT) == f"{PORT}/api/v3"
+    assert api_url("gitlab", PORT) == f"{PORT}/api/v4"
+    assert api_url("gitea", PREFIX) == f"{PREFIX}/api/v1"
+    project = Project("acme", "pay", GITHUB, takes_token=True)
+    assert compare_url("github", project, "main", "draftsman/D-1") == (
+        "https://github.com/acme/pay/compare/main...draftsman/D-1"
+    )
+    assert compare_url("gitlab", project, "main", "draftsman/D-1").endswith(
+        "/-/merge_requests/new?merge_request%5Bsource_branch%5D=draftsman%2FD-1"
+    )
+
+
+@cases(
+    ("word", "state"),
+    [
+        ("success", "passed"), ("neutral", "passed"), ("skipped", "passed"), (None, "pending"),
+        ("queued", "pending"), ("running", "pending"), ("manual", "pending"),
+        ("failure", "failed"), ("failed", "failed"), ("timed_out", "failed"),
+        ("action_required", "failed"), ("canceled", "failed"), ("a new word", "failed"),
+    ],
+)  # fmt: skip
+def test_an_unknown_state_of_a_check_is_not_green(word: str | None, state: str) -> None:
+    assert check_of("x", word).state == state
+
+
+def test_all_checks_have_to_pass() -> None:
+    checks = [check_of(name, word) for name, word in (("a", "success"), ("b", "queued"))]
+    assert overall(checks[:1]) == (CheckState.PASSED, "1 check passed")
+    assert overall(checks) == (CheckState.PENDING, "b not finished")
+    failed = [check_of(f"c{number}", "failure") for number in range(5)]
+    assert overall(checks + failed) == (CheckState.FAILED, "c0, c1, c2 and 2 more failed")
+
+
+@cases(
+    ("table", "problem"),
+    [
+        ({"kind": "bitbucket"}, "kind"),
+        ({"kind": "gitea", "token": {"env": "T"}}, "url is required for the kind gitea"),
+        ({"kind": "github"}, "specify token, or app_id and private_key"),
+        ({"kind": "github", "token": "ghp_1"}, "must be a reference"),
+        ({"kind": "github", "app_id": 7}, "app_id requires private_key"),
+        (
+            {"kind": "gitlab", "app_id": 7, "private_key": {"env": "K"}},
+            "app_id is for the kind github",
+        ),
+        (
+            {"kind": "github", "token": {"env": "T"}, "installation": 5},
+            "private_key and installation require app_id",
+        ),
+        ({"kind": "github", "token": {"env": "T"}, "reviewers": ["@anna"]}, "must be a login"),
+        (
+            {"kind": "github", "token": {"env": "T"}, "issue_label": "bug"},
+            'issue_label needs events = "poll" or "webhook"',
+        ),
+        (
+            {"kind": "github", "token": {"env": "T"}, "body": "{requst}"},
+            "unknown field {requst}; fields: job, title, requester, draft, request",
+        ),
+    ],
+)
+def test_a_table_that_cannot_work_is_refused(table: dict[str, object], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        ForgeSettings.model_validate(table)
+    app = {"kind": "github", "app_id": 7, "private_key": {"env": "K"}}
+    assert ForgeSettings.model_validate(app).url == "https://github.com"
+
+
+def test_the_names_of_forges_differ_in_more_than_case() -> None:
+    """Logins of people name them in lower case: `Work:anna` would be the login of another forge."""
+    forges = {
+        name: {"kind": "gitea", "url": f"https://{name}.example", "token": {"env": "T"}}
+        for name in ("work", "Work1")
+    }
+    with pytest.raises(ValidationError, match=r"forges\.Work1: use lower-case letters"):
+        Settings.model_validate({"forges": forges})

@@ -1,0 +1,60 @@
+"""People: from the configuration first, then by linked identities."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.database.database import Database
+from draftsman.errors import NotFound, NotPermitted, UsageError
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.people.policy import ROLES, Policy
+from draftsman.people.service.people import People
+from draftsman.runtime import Runtime
+from tests.support.people import People as Actors
+
+IN_SLACK = Actor(Source.SLACK, "U1", "Somebody")
+
+
+async def test_the_owner_of_an_embedded_database_needs_no_configuration(db: Database) -> None:
+    people = People(db, Policy(login="root"))
+    owner = Actor(Source.CLI, "root", "root", owner=True)
+    await people.link(await people.create_link_code(IN_SLACK), owner)
+    known = await people.actor(IN_SLACK)
+    assert (known.person, known.owner, known.roles) == ("root", False, ROLES), (
+        "a person like others"
+    )
+    elsewhere = await People(db, Policy()).actor(IN_SLACK)
+    assert (elsewhere.person, elsewhere.owner, elsewhere.roles) == ("root", False, frozenset())
+
+
+async def test_a_linked_identity_has_the_current_roles_of_its_person(
+    rt: Runtime, people: Actors
+) -> None:
+    await rt.people.link(await rt.people.create_link_code(IN_SLACK), people.olga)
+    known = await rt.people.actor(IN_SLACK)
+    assert (known.person, known.roles, known.voter) == ("olga", frozenset({"operator"}), "olga")
+    assert (await rt.people.actor(people.on(Source.SLACK, "ben"))).person == "ben"
+
+
+async def test_an_actor_without_a_person_cannot_link_an_identity(
+    rt: Runtime, people: Actors
+) -> None:
+    code = await rt.people.create_link_code(IN_SLACK)
+    with pytest.raises(NotPermitted, match="is not linked to a person"):
+        await rt.people.link(code, people.mallory)
+    with pytest.raises(NotFound, match="request a new code"):
+        await rt.people.link("x", people.anna)
+    with pytest.raises(UsageError, match="this account is already linked to ben"):
+        await rt.people.create_link_code(people.on(Source.SLACK, "ben"))
+
+
+async def test_an_identity_is_unlinked_by_its_person_or_an_operator(
+    rt: Runtime, people: Actors
+) -> None:
+    for actor in (people.anna, people.olga):
+        await rt.people.link(await rt.people.create_link_code(IN_SLACK), people.anna)
+        with pytest.raises(NotPermitted):
+            await rt.people.unlink(Source.SLACK, "U1", people.ben)
+        assert await rt.people.unlink(Source.SLACK, "U1", actor) == "anna"
+    assert (await rt.people.links()) == []

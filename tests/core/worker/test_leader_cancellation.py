@@ -1,0 +1,56 @@
+"""A leader whose cancellation meets a broken connection."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import psycopg
+
+from draftsman import configured
+from draftsman.attention.service.reminders import Reminders
+from draftsman.database.database import translate_errors
+from draftsman.runtime import Runtime
+from draftsman.schedules.service.firing import Firing
+from draftsman.worker.leader import Leader
+from draftsman.worker.service import Sweeps
+from tests.core.worker.workers import (
+    before_deadline,
+)
+from tests.support.waits import background
+
+
+class CutSweeps(Sweeps):
+    """Its connection breaks while a statement is being canceled, and raises that error."""
+
+    inside: asyncio.Event
+
+    async def next_due(self) -> float | None:
+        """Break when cancelled, once."""
+        if self.inside.is_set():
+            return None
+        self.inside.set()
+        with translate_errors():
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise psycopg.OperationalError("the connection is gone") from None
+        return None
+
+
+async def test_a_cancellation_lost_in_a_broken_connection_does_not_block_the_leader(
+    rt: Runtime,
+) -> None:
+    reminders = Reminders(rt.db, rt.policy, None, 100)
+    services = rt.templates, rt.request_checks, rt.submissions
+    firing = Firing(rt.db, rt.policy, rt.settings, *services)
+    steps = configured.ladder_sweep(rt.settings, rt.db, rt.policy)
+    types = configured.type_sweep(rt.settings, rt.db, rt.settlement)
+    parts = rt.archives, reminders, firing, steps, rt.pending_decisions, rt.rules, rt.digests, types
+    sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, *parts)
+    sweeps.inside = asyncio.Event()
+    leader = Leader(sweeps, rt.settings.sweeps, uuid4())
+    async with background(leader.run()) as running:
+        await before_deadline(sweeps.inside.wait())
+        leader.stop.set()
+        await before_deadline(asyncio.shield(running))

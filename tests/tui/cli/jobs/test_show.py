@@ -1,0 +1,279 @@
+"""The `show` command, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from draftsman.errors import Failure
+from draftsman.ids import worker_name
+from draftsman.jobs.job import Source
+from draftsman.jobs.runs.outcome import Cancel, Done
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
+from draftsman.runtime import Runtime
+from tests.factories import QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.people import People
+from tests.tui.cli.cli_runner import Cli, Terminal
+
+
+async def test_a_job_with_a_history_is_shown_completely(
+    cli: Cli, make: Factory, rt: Runtime, people: People
+) -> None:
+    fields: dict[str, Any] = {"title": "Pay", "text": "Tidy up\n  the tests", "tags": ("x",)}
+    work = await make.asked(**fields, skills=("sql", "python"), payload={"n": 1})
+    await rt.questions.answer(
+        work.number, 1, Response(source_event_id="early", text="red"), people.carol
+    )  # refused: an approver is not a responder
+    await make.answer(work.number, "red", people.ben)
+    work = await make.running(work.number)
+    await rt.checkpoints.artifact(work.lease, "report.json", "report", b"{}")
+    data = {"pr_url": "https://git.example/pr/7", "log": "/root/x.log"}
+    await rt.checkpoints.pull_request(work.lease, data["pr_url"])
+    await rt.settlement.outcome(
+        work, Done({"summary": "all well", "files_changed": 2, "data": data})
+    )
+    done = await cli("show", work.name)
+    assert done.code == 0
+    for text in (
+        f"{work.name}  Pay  completed",
+        "noop",
+        "Root (cli)",
+        "tags      x\n",
+        "skills    sql, python\n",
+        "pr        https://git.example/pr/7\n",
+        "  the tests",
+        "\n  n  1\n",
+        f"{work.name}/1 answered  Which one?",
+        "→ red, by ben",
+        "rejected from carol: Carol may not answer",
+        "report.json  report  2 B  run .2",
+        "  all well\n  https://git.example/pr/7\n  2 files changed\n",
+        f"data: draftsman show {work.name} --json",
+    ):
+        assert text in done.out, text
+    assert "/root" not in done.out
+    assert "{" not in done.out
+    document = (await cli("show", work.name, "--json")).json
+    assert (document["number"], document["status"]) == (work.number, "completed")
+    assert [run["status"] for run in document["runs"]] == ["parked", "completed"]
+    assert document["questions"][0]["resolution"]["value"] == "red"
+    assert [entry["accepted"] for entry in document["answers"]] == [False, True]
+    assert [entry["name"] for entry in document["artifacts"]] == ["report.json"]
+
+
+async def test_attachments_are_shown_with_their_state(
+    cli: Cli, make: Factory, rt: Runtime, people: People
+) -> None:
+    files = [{"reference": {"id": name}, "name": name} for name in ("log.txt", "b.png", "c.csv")]
+    number = await make.queued(actor=people.on(Source.SLACK, "anna"), attachments=files)
+    log, image, _ = await rt.attachments.claim(Source.SLACK)
+    await rt.attachments.store(log, bytes(1234))
+    await rt.attachments.refuse(image, "it was deleted")
+    shown = (await cli("show", f"D-{number}")).out
+    assert "Attachments\n  1  log.txt  1,234 bytes\n  2  b.png  refused: it was deleted\n" in shown
+    assert "  3  c.csv  waits for its download\n" in shown
+    document = (await cli("show", f"D-{number}", "--json")).json
+    assert [item["status"] for item in document["attachments"]] == ["stored", "refused", "pending"]
+
+
+async def test_failures_and_cancels_show_their_reason(cli: Cli, make: Factory, rt: Runtime) -> None:
+    failed, running = await make.failed(), await make.running()
+    await rt.job_control.cancel(running.number, make.owner, "not needed")
+    assert "no such thing (PERMANENT)" in (await cli("show", failed)).out
+    assert "by cli:root: not needed" in (await cli("show", running.name)).out
+    unwanted = await make.running()
+    await rt.settlement.outcome(unwanted, Cancel("the card was archived"))
+    output = (await cli("show", unwanted.name)).out
+    assert f"by worker {worker_name(make.worker)}: the card was archived" in output
+
+
+async def test_a_program_that_was_not_found_names_the_check_of_its_agent(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    hint = "to check the agent on the host of the worker: draftsman agents check coder; to retry"
+    for code, agent, hinted in (
+        ("command_not_found", "coder", True),
+        ("command_not_found", None, False),
+        ("protocol", "coder", False),
+    ):
+        work = await make.running(agent=agent)
+        failure = Failure("it ended", origin="agent", code=code, declared="PERMANENT")
+        await rt.settlement.failure(work, failure)
+        for command in ("show", "why", "wait"):
+            done = await cli(command, work.name)
+            assert (hint in " ".join((done.out + done.err).split())) == hinted, (command, code)
+
+
+async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, rt: Runtime) -> None:
+    first = await make.failed()
+    second = (await rt.job_control.retry(first, make.owner)).number
+    work = await make.running(second)
+    await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
+    third = (await rt.job_control.retry(second, make.owner)).number
+    alone = await make.queued()
+    message = {
+        first: f"D-{first} · then D-{second} failed, D-{third} queued",
+        second: f"D-{second} <- D-{first} · then D-{third} queued",
+        third: f"D-{third} <- D-{second} <- D-{first}\n",
+    }
+    for number, text in message.items():
+        assert f"retries   {text}" in (await cli("show", number)).out
+    assert "chain" not in (await cli("show", alone)).out
+    chain = (await cli("show", second, "--json")).json["retry_chain"]
+    assert [(entry["number"], entry["retry_of"], entry["chain_length"]) for entry in chain] == [
+        (first, None, 0),
+        (second, first, 1),
+        (third, second, 2),
+    ]
+
+
+async def test_both_ends_of_a_long_chain_are_shown(cli: Cli, make: Factory, rt: Runtime) -> None:
+    numbers = [await make.canceled()]
+    for _ in range(9):
+        retry_number = (await rt.job_control.retry(numbers[-1], make.owner)).number
+        await rt.job_control.cancel(retry_number, make.owner)
+        numbers.append(retry_number)
+    text = f"D-{numbers[9]} <- D-{numbers[8]} <- D-{numbers[7]} <- D-{numbers[6]}"
+    assert f"{text} <- … 5 more … <- D-{numbers[0]}" in (await cli("show", numbers[9])).out
+    assert "then D-2 canceled, D-3 canceled" in (await cli("show", numbers[0])).out
+
+
+async def test_external_text_cannot_control_the_terminal(
+    make: Factory, terminal: Callable[..., Terminal]
+) -> None:
+    hostile = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\x9b31m"
+    number = await make.queued(title=hostile, text=hostile)
+    screen = terminal("show", number)
+    assert screen.end() == 0
+    for entry in ("\x1b]0", "\x1b[2J", "\x07", "\u202e", "\x9b"):
+        assert entry not in screen.screen
+    assert "\\x1b]0;owned\\x07" in screen.plain
+
+
+async def test_long_lines_are_wrapped_under_themselves(
+    make: Factory, terminal: Callable[..., Terminal]
+) -> None:
+    number = await make.queued(text="  " + "word " * 60)
+    screen = terminal("show", number)
+    assert screen.end() == 0
+    request = screen.plain.split("Request\n")[1].splitlines()
+    assert len([entry for entry in request if entry.startswith("    word")]) >= 3
+    assert max(map(len, screen.plain.splitlines())) <= 80
+
+
+async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
+    submit_args = ("submit", "--type", "noop", "--subject", "card:1")
+    await cli(*submit_args, "first")
+    repeated = await cli(*submit_args, "and the tests")
+    assert "joined: a live job has the same subject; your request was added" in repeated.out
+    result = await cli("show", "D-1")
+    assert "Joined requests" in result.out
+    assert "and the tests" in result.out.partition("Joined requests")[2]
+    (joined,) = (await cli("show", "D-1", "--json")).json["joined_requests"]
+    assert (joined["text"], joined["requester"]) == ("and the tests", "root")
+    assert "request_joined" in (await cli("events", "D-1")).out
+
+
+async def test_an_open_question_shows_its_choices_and_each_run_its_usage(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    choices: Any = ({"value": "a", "label": "All of it", "description": "slow"}, "b")
+    item = QuestionSpec(
+        key="k", text="How much?", choices=choices, freeform=True, context="the mill"
+    )
+    work = await make.running()
+    models = ["m-1"]
+    await rt.model_calls.record(work.lease, {"input_tokens": 1200, "models": models})
+    await rt.questions.ask(work.lease, item)
+    await make.answer(work.number, "b")
+    work = await make.running(work.number)
+    used = {"input_tokens": 34, "output_tokens": 5, "cost_usd": 0.25, "models": models}
+    await rt.model_calls.record(work.lease, used)
+    await rt.questions.ask(work.lease, item.model_copy(update={"key": "again"}))
+    output = (await cli("show", work.number)).out
+    questions = output.split("Questions\n")[1].splitlines()
+    assert questions[0].startswith(f"  {work.name}/1 answered")
+    assert questions[2] == f"  {work.name}/2 open  How much?"
+    assert questions[3].startswith("    for ")
+    assert "expires in " in questions[3]
+    assert [entry.split() for entry in questions[4:8]] == [
+        ["|", "the", "mill"],
+        ["1", "All", "of", "it", "slow"],
+        ["2", "b"],
+        ["or", "free", "text"],
+    ]
+    runs = [entry.strip() for entry in output.split("Runs\n")[1].split("\n\n")[0].splitlines()]
+    assert runs[1] == "input tokens 1,200 · models m-1"
+    assert runs[3] == "input tokens 34 · output tokens 5 · cost $0.2500 · models m-1"
+    total = "input tokens 1,234 · output tokens 5 · cost $0.2500 · models m-1"
+    assert runs[4] == f"all  {total}"
+
+
+async def test_a_long_result_is_truncated_with_the_command_for_the_rest(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    await rt.settlement.outcome(work, Done({f"n{n}": n for n in range(100)} | {"\x1b[2J": 1}))
+    output = (await cli("show", work.number)).out
+    assert output.splitlines()[-1] == f"  … 41 more lines: draftsman show {work.name} --json"
+    assert "\x1b" not in output
+
+
+async def test_an_earlier_error_of_a_live_job_is_not_red(
+    make: Factory, rt: Runtime, clock: Clock, terminal: Callable[..., Terminal]
+) -> None:
+    number = await make.retrying()
+    red, dim = "\x1b[31m", "\x1b[2m"
+    screen = terminal("show", number)
+    assert screen.end() == 0
+    assert f"{red}busy (TRANSIENT_APP)" in screen.screen
+    await clock.forward(3600)
+    await rt.sweeps.promote(LeaderTerm())
+    await make.running(number)
+    screen = terminal("show", number)
+    assert screen.end() == 0
+    assert f"{dim}previous attempt: busy (TRANSIENT_APP)" in screen.screen
+    assert red not in screen.screen
+
+
+async def test_an_expired_job_shows_time_rule_and_next_step(
+    cli: Cli, make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(QUESTION.model_copy(update={"expires_in": 7200}))
+    await clock.forward(7300)
+    await rt.sweeps.expire(LeaderTerm())
+    question = await rt.questions.get(work.number, 1)
+    assert question.expires_at is not None
+    for command in ("why", "show"):
+        output = " ".join((await cli(command, work.name)).out.split())
+        when = f"{question.expires_at:%Y-%m-%d %H:%M %Z}"
+        assert f"{work.name}/1 expired at {when}: no answer within 2.0 h" in output
+        assert "on_expire = 'expire'" in output
+        assert f"to retry and ask again: draftsman retry {work.name}" in output
+
+
+async def test_steps_and_checkpoints_show_where_a_job_continues(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    for n in range(22):
+        await rt.checkpoints.begin_step(work.lease, f"page {n:02}", f"invocation-{n}")
+        if n < 21:
+            await rt.checkpoints.finish_step(work.lease, f"page {n:02}", {"n": n})
+    await rt.checkpoints.save(work.lease, {"page": 21})
+    out = (await cli("show", work.name)).out
+    steps = out[out.index("\nSteps\n") : out.index("\nCheckpoints\n")].splitlines()
+    assert steps[2].startswith("  pending page 21  run .1  ")
+    assert steps[3].startswith("  done    page 20  run .1  ")
+    assert steps[3].endswith("9 B")
+    assert steps[-1] == f"  earlier steps: draftsman show {work.name} --json | jq .steps"
+    assert len(steps) == 23
+    assert "12 B of data\n" in out[out.index("\nCheckpoints\n") :]
+    document = (await cli("show", work.name, "--json")).json
+    keys = [step["key"] for step in document["steps"]]
+    assert keys == [f"page {n:02}" for n in range(21, -1, -1)]
+    [checkpoint] = document["checkpoints"]
+    assert (checkpoint["run"], checkpoint["size"], checkpoint["work_size"]) == (1, 12, None)

@@ -1,0 +1,144 @@
+"""`workers`, `sweep` and `stats`."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from draftsman.database.database import Connection
+from draftsman.ids import worker_name
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
+from draftsman.processes import host
+from draftsman.runtime import Runtime
+from tests.factories import QUESTION, Factory
+from tests.tui.cli.cli_runner import Cli
+from tests.tui.cli.conftest import As
+
+
+async def test_workers_are_listed_with_their_health(
+    cli: Cli, make: Factory, conn: Connection
+) -> None:
+    assert "draftsman up" in (await cli("workers")).err
+    assert (await cli("workers", "--json")).json == []
+    here = {"host": "here", "host_id": host.identity(), "pid": os.getpid()}
+    await make.worker_row(**here, pid_started=host.process_start_time(os.getpid()))
+    await make.worker_row(**here | {"host": "reborn"}, pid_started=1.0)
+    silent, lost = await make.worker_row(host="silent"), await make.worker_row(host="lost")
+    for worker, seconds in ((silent, 100), (lost, 400)):
+        await conn.execute(
+            "UPDATE draftsman.workers SET heartbeat_at = now() - make_interval(secs => %s)"
+            " WHERE id = %s",
+            (seconds, worker),
+        )
+    far = await make.worker_row(host="far", queues=["fast", "slow"], slots=7)
+    rows = (await cli("workers", "--json")).json
+    assert {row["host"]: row["health"] for row in rows} == {
+        "here": "alive",
+        "reborn": "lost",  # another process has its pid by now
+        "silent": "silent",
+        "lost": "lost",
+        "far": "alive",
+    }
+    output = (await cli("workers")).out.splitlines()
+    assert output[0].split() == [
+        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE")
+    ]
+    assert [line.split()[:7] for line in output if " far " in line] == [
+        [worker_name(far), "alive", "0/7", "far", "1", "fast,", "slow"]
+    ]
+
+
+async def test_the_help_of_sweep_names_every_sweep(cli: Cli, rt: Runtime) -> None:
+    help_text = (await cli("sweep", "--help")).out
+    assert [
+        name for name in rt.sweeps.names if f" {name} (" not in " ".join(help_text.split())
+    ] == []
+
+
+async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory) -> None:
+    await make.asked(QUESTION.model_copy(update={"expires_in": 0.000001}))
+    assert (await cli("sweep", "expire", "--json")).json == {"sweep": "expire", "changed": 1}
+    for name in (
+        "expire",
+        "remind",
+        "promote",
+        "schedules",
+        "rescue",
+        "deregister",
+        "notify",
+        "partitions",
+        "prune",
+    ):
+        done = await cli("sweep", name)
+        assert done.code == 0
+        assert done.out.startswith(f"{name}: changed ")
+    (await cli("sweep", "clean")).refused(
+        2, "decisions, expire, remind, ladders, promote, schedules, follow_ups, limits, budgets"
+    )
+    (await as_("anna")("sweep", "expire")).refused(1, "may not sweep", "olga")
+
+
+@pytest.mark.parametrize("empty", [True, False])
+async def test_overview_counts_are_printed(cli: Cli, make: Factory, empty: bool) -> None:
+    if not empty:
+        await make.queued()
+        await make.asked()
+        await make.answer((await make.asked()).number, "red")
+    stats = (await cli("stats", "--json")).json
+    output = (await cli("stats")).out
+    if empty:
+        assert set(stats["jobs"].values()) == {0}
+        assert "0  jobs" in output
+        return
+    assert (stats["jobs"]["queued"], stats["jobs"]["waiting_for_input"]) == (1, 1)
+    assert (stats["open_questions"], stats["answers_last_day"]) == (1, 1)
+    assert "1  waiting for input" in output
+    assert "1  open question; the next expires in 24 h, 0 within an hour" in output
+    assert "1  answer in the last 24 hours, median" in output
+
+
+async def test_figures_of_people_are_printed(cli: Cli, make: Factory, as_: As, rt: Runtime) -> None:
+    assert "no questions in this time" in (await cli("stats", "--people")).err
+    asked = (await make.asked(QUESTION)).number
+    assert f"D-{asked}/1" in (await as_("ben")("questions")).out
+    assert (await as_("ben")("questions", "--json")).code == 0
+    await make.answer(asked, "red", rt.policy.resolve(Actor(Source.CLI, "ben", "Ben")))
+    printed = await cli("stats", "--people", "--since", "1h")
+    columns = [line.split() for line in printed.out.splitlines()]
+    assert [line[:2] if line[0] == "all" else line[:3] for line in columns] == [
+        ["BY", "NAME", "ANSWERS"],
+        ["all", "1"],
+        ["person", "ben", "1"],
+        ["channel", "cli", "1"],
+        ["kind", "questions", "1"],
+    ]
+    assert "1 question of 1 job, 1.0 per job; interruptions in quiet hours: 0" in printed.err
+    (person,) = [
+        row for row in (await cli("stats", "--people", "--json")).json if row["by"] == "person"
+    ]
+    assert (person["value"], person["answers"], person["pings"]) == ("ben", 1, 0)
+    assert 0 <= person["seen_p50"] < person["answer_p50"], "seen in the list, before the answer"
+    assert person["seen_p95"] == person["seen_p50"], "of a single question"
+    (await cli("stats", "--since", "1h")).refused(2, "--since requires --people")
+
+
+async def test_a_question_is_acknowledged_and_snoozed(cli: Cli, make: Factory, as_: As) -> None:
+    number = (await make.asked(QUESTION)).number
+    ben = as_("ben")
+    for delay in ((), ("4h",), ("--for", "4h")):
+        assert "no reminders for you until" in (await ben("snooze", f"D-{number}/1", *delay)).out
+    for name in ("ack", "snooze"):
+        twice = await ben(name, f"D-{number}/1", "4h", "--for", "4h")
+        twice.refused(2, "the duration was given twice; use --for alone")
+    assert "acknowledged until" in (await ben("ack", f"D-{number}/1")).out
+    for command in (("questions",), ("show", f"D-{number}")):
+        shown = (await cli(*command)).out
+        assert "acknowledged by ben until" in shown
+        assert "snoozed by ben until" in shown
+    (await cli("ack", f"D-{number}/1")).refused(1, "ben works on it until")
+    (await ben("ack", f"D-{number}/1", "--for", "2d")).refused(2, "allowed: 1s to 1d")
+    (await as_("carol")("snooze", f"D-{number}/1", "1h")).refused(1, "may not answer")
+    again = (await ben("ack", f"D-{number}/1", "--for", "3h", "--json")).json
+    assert (again["job"], again["ordinal"]) == (number, 1)

@@ -1,0 +1,46 @@
+"""`limits`: list and history, and the jobs that wait for places in other lists."""
+
+from __future__ import annotations
+
+from draftsman.database.database import Connection
+from draftsman.runtime import Runtime
+from tests.factories import Factory
+from tests.support.limits import set_limits
+from tests.tui.cli.cli_runner import Cli
+
+
+async def test_limits_are_listed_with_their_use_and_changes(
+    cli: Cli, rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    assert "configured in [limits]" in (await cli("limits")).err
+    assert (await cli("limits", "--json")).json == []
+    cli.config.write_text(f"{cli.config.read_text()}\n[limits.queue.pay]\nrunning = 1\n")
+    assert "the leader writes those of [limits]" in (await cli("limits")).err
+    assert "have not changed" in (await cli("limits", "history")).err
+    await set_limits(
+        rt,
+        conn,
+        queue={"pay": {"running": 1, "rate": "5/1h"}},
+        repo={"*": {"running": 3}},
+        person={"*": {"rate": "9/1d", "burst": 3}},
+    )
+    first, held = [await make.queued(queue="pay") for _ in range(2)]
+    lines = [line.split() for line in (await cli("limits")).out.splitlines()]
+    assert lines[0] == ["LIMIT", "RUNNING", "STARTED", "WAITING", "NEXT", "JOBS"]
+    assert lines[1:] == [
+        ["each", "person", "9/1d,", "burst", "3"],
+        ["person", "root", "1", "9/1d,", "burst", "3", "0", f"D-{first}"],
+        ["queue", "pay", "1", "of", "1", "1", "of", "5/1h", "1", f"D-{first}"],
+        ["each", "repo", "3", "each"],
+    ]
+    use = {use["name"]: use for use in (await cli("limits", "list", "--json")).json}["queue:pay"]
+    assert (use["taken"], use["running"], use["waiting"], use["jobs"]) == (1, 1, 1, [first])
+    assert f"1 of 1 running for queue pay: D-{first}" in (await cli("why", held)).out
+    assert "a place: queue pay" in (await cli("jobs")).out
+    listed = {job["number"]: job for job in (await cli("jobs", "--json")).json}
+    assert (listed[held]["hold"], listed[held]["held_by"]) == ("limit", "queue:pay")
+    assert "1 wait for limits" in (await cli("queues")).out
+    assert (await cli("queues", "--json")).json[0]["limited"] == 1
+    history = (await cli("limits", "history")).out
+    assert "queue pay: running 1, rate 5/1h; each repo: running 3" in history
+    assert len((await cli("limits", "history", "--json")).json) == 1

@@ -1,0 +1,224 @@
+"""Commands on several rows: confirmation, progress, stop and summary."""
+
+from __future__ import annotations
+
+from draftsman.database.database import Connection
+from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.errors import Failure
+from draftsman.jobs.job import Status
+from draftsman.people.actor import Actor
+from draftsman.runtime import Runtime
+from tests.core.deliveries.outbox.rows import claim
+from tests.factories import Factory
+from tests.support.waits import until
+from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
+
+
+async def _mark(seen: DashboardPilot, many: int) -> None:
+    await seen.press("space", *["down"] * (many - 2), "V")
+
+
+async def test_bulk_progress_is_shown_and_can_be_stopped(
+    make: Factory, rt: Runtime, owner: Actor, conn: Connection
+) -> None:
+    numbers = [await make.queued() for _ in range(7)]
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
+        await seen.rows(*(f"D-{number}" for number in reversed(numbers)))
+        await _mark(seen, 7)
+        await seen.press("c")
+        await seen.see("Cancel 7 jobs: D-7, D-6, D-5, D-4, D-3 and 2 more?")
+        async with conn.transaction():
+            await conn.execute("SELECT FROM draftsman.job_states WHERE number = 5 FOR UPDATE")
+            await seen.press("y")
+            await seen.see("Canceling", "2 of 7")
+            await seen.press("escape")
+            await seen.see("stopping")
+        await seen.wait_for_toast("D-7, D-6, D-5 canceled")
+        await seen.wait_for_toast("Stopped; 4 of 7 jobs not processed; they stay marked")
+        await seen.dialog("MainScreen")
+        assert seen.app.main.table.marked == {"D-4", "D-3", "D-2", "D-1"}
+    statuses = [(await rt.read_model.job(number)).status for number in numbers]
+    assert statuses == [Status.QUEUED] * 4 + [Status.CANCELED] * 3
+
+
+async def test_rejected_jobs_stay_marked_with_the_reason(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    done, live = await make.completed(), await make.queued()
+    ended, running = await make.canceled(), await make.running()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.newest_first()
+        await seen.rows(*(f"D-{n}" for n in (running.number, ended, live, done)))
+        await _mark(seen, 4)
+        await seen.press("c")
+        await seen.see(f"Cancel 2 of 4 jobs: {running.name}, D-{live}?")
+        await seen.see(f"D-{ended}, D-{done} have already finished. Work so far is kept.")
+        await rt.job_control.cancel(live, owner)
+        await seen.press("y")
+        await seen.wait_for_toast(f"Requested cancellation of D-{running.number}")
+        await seen.wait_for_toast(f"D-{live} is already canceled; nothing to cancel")
+        assert seen.app.main.table.marked == {f"D-{live}"}
+        assert (await rt.read_model.job(running.number)).cancel_requested_at is not None
+        await seen.press("escape", "g")
+        await seen.command("cancel-force")
+        await seen.dialog("TypedConfirmDialog")
+        await seen.see(
+            f"Cancel D-{running.number} without waiting", "running; its worker is asked to stop it"
+        )
+        await seen.press("y", "enter")
+        await seen.see(f"does not match D-{running.number}")
+        assert (await rt.read_model.job(running.number)).status is Status.RUNNING
+        await seen.press("ctrl+u")
+        await seen.paste(f"d-{running.number}")
+        await seen.press("enter")
+        await seen.wait_for_toast(f"D-{running.number} canceled")
+    assert (await rt.read_model.job(running.number)).status is Status.CANCELED
+
+
+async def test_finished_jobs_are_not_canceled_and_live_jobs_not_retried(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    numbers = [await make.failed(), await make.canceled()]
+    waiting = [await make.queued(), await make.queued()]
+    async with open_dashboard(rt, owner) as seen:
+        await seen.newest_first()
+        await seen.rows(*(f"D-{n}" for n in (*reversed(waiting), *reversed(numbers))))
+        await _mark(seen, 2)
+        await seen.press("r", "y")
+        await seen.wait_for_toast("each of D-4, D-3 is queued, not finished")
+        await seen.press("escape", "down")
+        await _mark(seen, 2)
+        for verb in ("cancel", "cancel-force"):
+            await seen.command(verb)
+            await seen.wait_for_toast("D-2, D-1 have already finished; nothing to cancel")
+            await seen.dialog("MainScreen")
+            seen.app.clear_notifications()
+        await seen.press("escape", "c")
+        await seen.wait_for_toast("D-1 is already failed; nothing to cancel")
+
+
+async def test_extend_rejects_several_marked_questions(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    asked = [(await make.asked()).name for _ in range(2)]
+    async with open_dashboard(rt, owner) as seen:
+        for table, rows in (("jobs", asked[::-1]), ("inbox", [f"{name}/1" for name in asked])):
+            await seen.command(table)
+            await seen.rows(*rows)
+            await seen.press("g")
+            await _mark(seen, 2)
+            await seen.press("e")
+            await seen.wait_for_toast("changes one question at a time; Esc clears 2 marks")
+            seen.app.clear_notifications()
+            await seen.dialog("MainScreen")
+        await seen.press(
+            "escape", "g", "space", "down", "a"
+        )  # the marked question, not the question under the cursor
+        await seen.see(f"{asked[0]}/1 for ben, root")
+
+
+async def test_job_that_finishes_during_the_confirmation(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    job = await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(f"D-{job}")
+        await seen.command("cancel no more")
+        await seen.see("Cancel D-1?", "noop: queued. Reason: no more")
+        await rt.job_control.cancel(job, owner, "first")
+        await seen.press("y")
+        await seen.wait_for_toast("D-1 is already canceled; nothing to cancel")
+        await seen.press("r")
+        await seen.see("Retry D-1?", "noop: canceled. Continues as a new job")
+        await seen.press("y")
+        await seen.wait_for_toast("D-1 retried as D-2")
+        await seen.rows("D-2", "D-1")
+        await seen.press("r")
+        await seen.see("Retry D-1?")
+        await seen.press("y")
+        await seen.wait_for_toast("D-1 retried as D-2 earlier")
+
+
+async def test_finished_jobs_are_retried_with_each_option(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.save(work.lease, {"at": 1})
+    await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
+    done = await make.completed()
+    asked = (await make.asked()).number
+    async with open_dashboard(rt, owner) as seen:
+        await seen.newest_first()
+        await seen.rows(f"D-{asked}", f"D-{done}", work.name)
+        await seen.press("home", "r")
+        await seen.wait_for_toast(f"D-{asked} is waiting for input, not finished; cancel it first")
+        await seen.press("down", "r")
+        await seen.see(f"D-{done} completed. Run it again?")
+        await seen.press("y")
+        await seen.wait_for_toast(f"D-{done} retried as D-4")
+        await seen.command("retry freshly")
+        await seen.wait_for_toast("allowed: fresh, again, with-answer")
+        await seen.press("escape", "down")
+        await seen.command("retry with-answer")
+        await seen.see(f"Retry {work.name}?")
+        await seen.press("y")
+        await seen.wait_for_toast(f"{work.name} has no late answer")
+        await seen.command("retry fresh")
+        await seen.see(f"Retry {work.name}?", "Starts over as a new job, without checkpoints")
+        await seen.press("y")
+        await seen.wait_for_toast(f"{work.name} retried as D-5")
+    assert await rt.checkpoints.latest(5) == (None, None)
+
+
+async def test_retry_all_retries_matching_jobs_after_a_count(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    dead = [await make.dead() for _ in range(6)]
+    await make.failed()
+    await rt.job_control.retry(dead[0], owner)
+    async with open_dashboard(rt, owner, view="dead") as seen:
+        await seen.see("dead · 6")
+        await seen.command("retry-all")
+        await seen.see("Retry D-2, D-3, D-4, D-5, D-6?", "5 dead letter. 1 already retried")
+        await seen.press("y")
+        await seen.wait_for_toast("retried as D-9")
+        await seen.command("retry-all")
+        await seen.wait_for_toast("nothing to retry")
+        await seen.command("jobs status:failed word")
+        await seen.command("retry-all")
+        await seen.wait_for_toast("mark rows (space, V)")
+        await seen.press("ctrl+u", "escape")
+        await seen.command("retry-all status:failed type:noop since:1h")
+        await seen.see("Retry D-7?", "1 failed")
+        await seen.press("n")
+    assert len(await rt.read_model.jobs(statuses=[Status.QUEUED])) == 6
+
+
+async def test_dead_letter_deliveries_of_a_job_and_of_all_jobs_are_resent(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    for _ in range(2):
+        await make.queued(notify=["log"])
+
+    async def dead() -> bool:
+        for item in await claim(rt):
+            await rt.delivery_sender.record(item, Failure("the disk is full", declared="PERMANENT"))
+        return len(await rt.outbox.dead_letters()) == 2
+
+    await until(dead, "both to be dead")
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-2", "D-1")
+        await seen.press("R")
+        await seen.wait_for_toast("Queued 1 delivery to resend")
+        await seen.press("R")
+        await seen.wait_for_toast("D-2: no dead-letter deliveries")
+        await seen.command("redeliver-dead")
+        await until(lambda: _alive(rt), "the other delivery")
+        await seen.command("redeliver-dead")
+        await seen.wait_for_toast("no dead-letter deliveries")
+
+
+async def _alive(rt: Runtime) -> bool:
+    return all(
+        delivery.status is not DeliveryStatus.DEAD_LETTER for delivery in await rt.outbox.all()
+    )

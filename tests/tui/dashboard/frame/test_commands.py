@@ -1,0 +1,280 @@
+"""Commands: their effect, and the reason of a rejection."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.errors import Failure, UsageError
+from draftsman.jobs.job import Source, Status
+from draftsman.people.actor import Actor
+from draftsman.questions.question_spec import QuestionSpec
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.command_table import COMMANDS
+from tests.core.deliveries.outbox.rows import claim
+from tests.factories import GATE, Factory
+from tests.support.people import People
+from tests.tui.dashboard.pilot import open_dashboard
+
+WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
+
+
+def test_a_prefix_of_several_commands_is_that_of_a_table() -> None:
+    for typed, name in (("j", "jobs"), ("i", "inbox"), ("job", "job"), ("jobs x", "jobs")):
+        assert COMMANDS.parse(typed)[0].name == name
+    with pytest.raises(UsageError, match="ambiguous command 'ca': cancel, cancel-force"):
+        COMMANDS.parse("ca")
+
+
+async def test_choice_is_answered_by_its_number(make: Factory, rt: Runtime, owner: Actor) -> None:
+    job = (await make.asked()).number
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows(f"D-{job}/1")
+        await seen.press("a")
+        await seen.dialog("AnswerDialog")
+        await seen.see("1  red", "2  blue")
+        await seen.press("2")
+        assert "blue" in await seen.wait_for_toast("answered")
+        await seen.rows()
+    _, answers = await rt.questions.of_job(job)
+    assert [answer.source_event_id[:4] for answer in answers] == ["tui:"]
+    assert (await rt.read_model.job(job)).status is Status.RESUMED
+
+
+async def test_free_text_is_answered_and_escape_submits_nothing(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    job = (await make.asked(WORDS)).number
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(f"D-{job}")
+        await seen.press("a")
+        await seen.dialog("AnswerDialog")
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+        assert not (await rt.questions.of_job(job))[1]
+        await seen.press("a")
+        await seen.dialog("AnswerDialog")
+        await seen.type("a 1st try")
+        await seen.press("enter")
+        assert "a 1st try" in await seen.wait_for_toast("answered")
+
+
+async def test_invalid_choice_keeps_the_dialog_open(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    job = (await make.asked()).number
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows(f"D-{job}/1")
+        await seen.command("answer green")
+        await seen.dialog("AnswerDialog")
+        await seen.see("green")
+        await seen.press("1")
+        await seen.wait_for_toast("answered")
+
+
+async def _decided(rt: Runtime, make: Factory, by: Actor, *keys: str) -> tuple[int, str]:
+    work = await make.asked(GATE)
+    async with open_dashboard(rt, by, view="inbox") as seen:
+        await seen.rows(f"D-{work.number}/1")
+        await seen.press("a")
+        await seen.dialog("ApprovalDialog")
+        await seen.see("Deploy?", "carol, dave", "diff not available")
+        await seen.press(*keys)
+        return work.number, await seen.wait_for_toast("d")
+
+
+async def test_approval_is_approved(make: Factory, rt: Runtime, people: People) -> None:
+    carol = people.on(Source.TUI, "carol")
+    job, toast = await _decided(rt, make, carol, "enter", "y")
+    assert "approved" in toast
+    assert (await rt.read_model.job(job)).status is Status.RESUMED
+
+
+async def test_approval_is_denied_with_a_reason(make: Factory, rt: Runtime, people: People) -> None:
+    carol = people.on(Source.TUI, "carol")
+    job, toast = await _decided(rt, make, carol, "r", *"no", "enter", "n")
+    assert "denied" in toast
+    denied = await rt.read_model.job(job)
+    assert (denied.status, (denied.last_error or "")[-2:]) == (Status.FAILED, "no")
+
+
+async def test_unauthorized_decision_shows_the_reason(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    erin = people.on(Source.TUI, "erin")
+    work = await make.asked(GATE)
+    async with open_dashboard(rt, erin, view="inbox") as seen:
+        await seen.rows(f"{work.name}/1")
+        await seen.press("a")
+        await seen.dialog("ApprovalDialog")
+        await seen.press("r", *"why", "enter", "y")
+        await seen.see("erin may not decide this approval; allowed: carol", "why")
+    assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
+
+
+async def test_approval_shows_the_changes(make: Factory, rt: Runtime, owner: Actor) -> None:
+    work = await make.running()
+    await rt.checkpoints.artifact(
+        work.lease, "changes.patch", "patch", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
+    )
+    await rt.questions.ask(work.lease, GATE)
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(work.name)
+        await seen.press("y")
+        await seen.dialog("ApprovalDialog")
+        await seen.see("- old", "+ new")
+        await seen.press("n")
+        await seen.dialog("ApprovalDialog")
+        await seen.press("y")
+        await seen.wait_for_toast("approved")
+
+
+async def test_deadline_of_a_question_is_extended(make: Factory, rt: Runtime, owner: Actor) -> None:
+    job = (await make.asked()).number
+    before = (await rt.questions.get(job, 1)).expires_at
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows(f"D-{job}/1")
+        await seen.press("e")
+        await seen.dialog("PromptDialog")
+        await seen.type("2d")
+        await seen.press("enter")
+        await seen.wait_for_toast("expires in")
+        await seen.command("extend soon")
+        await seen.wait_for_toast("invalid duration")
+    after = (await rt.questions.get(job, 1)).expires_at
+    assert before is not None
+    assert after is not None
+    assert (after - before).total_seconds() == pytest.approx(2 * 86_400, abs=60)
+
+
+async def test_a_question_is_acknowledged_snoozed_and_delegated(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    job = (await make.asked()).number
+    async with open_dashboard(rt, owner, view="inbox", size=(140, 40)) as seen:
+        await seen.rows(f"D-{job}/1")
+        await seen.press("i")
+        await seen.wait_for_toast("acknowledged until")
+        await seen.see("root works on it")
+        await seen.press("I")
+        await seen.dialog("PromptDialog")
+        await seen.type("2h")
+        await seen.press("enter")
+        await seen.wait_for_toast("no reminders for you until")
+        await seen.command("delegate ben 30m")
+        await seen.wait_for_toast("delegated to ben")
+        await seen.see("delegated to ben")
+        await seen.command("delegate zoe")
+        await seen.wait_for_toast("unknown person 'zoe'")
+    delays = await rt.acknowledgments.delays(job, 1)
+    assert [(item.person, item.acknowledged) for item in delays] == [("root", False)]
+
+
+async def test_several_jobs_are_canceled_after_confirmation(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    numbers = [await make.queued() for _ in range(3)]
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-3", "D-2", "D-1")
+        await seen.press("space", "V", "c")
+        await seen.dialog("ConfirmDialog")
+        await seen.see("Cancel D-3, D-2?")
+        await seen.press("enter")
+        await seen.dialog("MainScreen")
+        assert (await rt.read_model.job(numbers[2])).status is Status.QUEUED
+        await seen.press("c")
+        await seen.dialog("ConfirmDialog")
+        await seen.press("y")
+        await seen.wait_for_toast("D-3, D-2 canceled")
+    statuses = [(await rt.read_model.job(number)).status for number in numbers]
+    assert statuses == [Status.QUEUED, Status.CANCELED, Status.CANCELED]
+
+
+async def test_finished_job_is_retried_and_a_live_job_is_rejected(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    failed = await make.failed()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(f"D-{failed}")
+        await seen.press("r")
+        await seen.see(f"Retry D-{failed}?", "from the last checkpoint")
+        await seen.press("enter")
+        await seen.dialog("MainScreen")
+        assert len(await rt.read_model.jobs()) == 1
+        await seen.press("r")
+        await seen.see(f"Retry D-{failed}?")
+        await seen.press("y")
+        await seen.wait_for_toast(f"D-{failed} retried as D-2")
+        await seen.rows("D-2", f"D-{failed}")
+        await seen.press("up", "r")
+        await seen.wait_for_toast("D-2 is queued, not finished")
+
+
+async def test_dead_letter_delivery_is_resent(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.queued(notify=["log"])
+    (item,) = await claim(rt)
+    await rt.delivery_sender.record(item, Failure("the disk is full", declared="PERMANENT"))
+    async with open_dashboard(rt, owner, view="deliveries") as seen:
+        await seen.see("the disk is full")
+        await seen.press("R")
+        await seen.wait_for_toast("Queued 1 delivery to resend")
+        await seen.press("R")
+        await seen.wait_for_toast("not a dead letter; nothing to redeliver")
+    (again,) = await rt.outbox.all()
+    assert (again.seq, again.attempts) == (item.seq, 0)
+    assert again.status is not DeliveryStatus.DEAD_LETTER
+
+
+async def test_why_copy_help_and_theme(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-1")
+        await seen.press("w")
+        await seen.see("D-1 queued")
+        await seen.press("escape")
+        await seen.press("Y")
+        await seen.wait_for_toast("Copied D-1")
+        assert seen.app.clipboard == "D-1"
+        await seen.press("o")
+        await seen.wait_for_toast("no web page to open")
+        await seen.press("d")
+        await seen.wait_for_toast("D-1 has no changes so far")
+        await seen.press("t")
+        assert seen.app.theme == "light"
+        await seen.command("nonsense")
+        await seen.see("unknown command: nonsense", ":nonsense")
+        await seen.press("escape")
+        await seen.press("question_mark")
+        await seen.see("Commands")
+
+
+async def test_the_palette_has_every_command(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner) as seen:
+        await seen.press("ctrl+p")
+        await seen.dialog("CommandPalette")
+        await seen.type("inbox")
+        await seen.see("Open questions")
+        await seen.press("enter")
+        await seen.see("inbox · 0")
+
+
+async def test_keys_can_be_remapped(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner, keys={"inbox": "i", "down": "x"}) as seen:
+        await seen.press("2")
+        await seen.see("jobs · 0")
+        await seen.press("i")
+        await seen.see("inbox · 0")
+
+
+async def test_user_without_roles_is_rejected_before_any_dialog(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    job = await make.queued()
+    ben = people.on(Source.TUI, "ben")
+    async with open_dashboard(rt, ben) as seen:
+        await seen.rows(f"D-{job}")
+        await seen.press("c")
+        await seen.command("cancel")
+        await seen.wait_for_toast("Ben may not cancel (needs the role operator)")
+        assert type(seen.app.screen).__name__ == "MainScreen"
+    assert (await rt.read_model.job(job)).status is Status.QUEUED

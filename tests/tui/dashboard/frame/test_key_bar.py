@@ -1,0 +1,73 @@
+"""Key bar: commands of the view, also clickable."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+
+import pytest
+
+from draftsman.people.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.command_table import COMMANDS
+from draftsman_tui.dashboard.widgets.key_bar import KeyBar
+from tests.factories import Factory
+from tests.tui.dashboard.pilot import open_dashboard
+
+
+async def test_key_bar_shows_commands_of_the_view(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.see("a answer", "c cancel", "/ filter", "? help")
+        assert "R redeliver" not in seen.lines[-1]
+        await seen.command("deliveries")
+        await seen.see("R redeliver")
+
+
+async def test_command_name_is_clickable(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner) as seen:
+        await seen.see("? help")
+        await seen.pilot.click(KeyBar, offset=(seen.lines[-1].index("? help") + 2, 0))
+        await seen.dialog("HelpDialog")
+
+
+async def test_denied_command_is_not_clickable(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner, read_only=True) as seen:
+        await seen.see("c cancel")
+        shown = seen.app.main.query_one(KeyBar)
+        assert {name: allowed for _, name, allowed in shown._items}["cancel"] is False
+
+
+async def test_key_bar_is_redrawn_only_on_change(
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-3", "D-2", "D-1")
+        updates: list[object] = []
+        monkeypatch.setattr(KeyBar, "update", lambda *args, **options: updates.append(args))
+        await seen.press("j", "j", "k")
+        assert updates == []
+        await seen.command("deliveries")
+        await seen.see("deliveries ·")
+        assert updates != []
+
+
+async def test_empty_table_shows_how_to_submit_a_job(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
+        await seen.see("No jobs yet. Press n to submit a job", "n new", "q quit")
+        await seen.press("2")
+        await seen.see("No open questions")
+        assert "n new" not in seen.lines[-1]
+
+
+async def test_command_canceled_before_its_start_logs_no_warning(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner) as seen:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            seen.app.main.run(COMMANDS["refresh"])
+            seen.app.workers.cancel_group(seen.app.main, "commands")
+            await seen.pilot.pause()
+            gc.collect()
+        assert [str(warning.message) for warning in caught] == []

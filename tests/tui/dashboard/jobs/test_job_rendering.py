@@ -1,0 +1,187 @@
+"""Rendering of a job: rows that fit any text, and the end of a log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.text import Text
+
+from draftsman.agent_runs.activity.stream import ActivityRow
+from draftsman.jobs.job import Status
+from draftsman.jobs.read_models import Artifact
+from draftsman.jobs.runs.run import RunStatus
+from draftsman_tui.dashboard.jobs.details import log_buffer
+from draftsman_tui.dashboard.jobs.details.artifacts import artifacts
+from draftsman_tui.dashboard.jobs.details.header import head
+from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
+from draftsman_tui.dashboard.jobs.details.log import log
+from draftsman_tui.dashboard.jobs.details.log_buffer import LogBuffer, LogLine, LogView
+from draftsman_tui.dashboard.jobs.details.row_layout import (
+    MAX_CHARACTERS_PER_CELL,
+    Item,
+    Row,
+    contains_text,
+    lines,
+    row_of,
+    text_row,
+    wrap_row,
+)
+from draftsman_tui.dashboard.tables.resource import Cell
+from tests.tui.dashboard.fixtures_data import NOW, job_snapshot, run
+
+HOSTILE = st.text(
+    st.sampled_from("ab \t\n\r\x1b\x07\x9b\u202e\u2066\u0301\u200d字🙂[bold]")
+) | st.text(max_size=60)
+
+
+class Chunk(NamedTuple):
+    run: int
+    seq: int
+    text: str
+
+
+def text(row: Row) -> str:
+    return "".join(cell.text for cell in row)
+
+
+@given(HOSTILE, st.integers(1, 40), st.integers(0, 10))
+def test_any_text_fits_without_control_characters(hostile: str, width: int, hang: int) -> None:
+    for row in lines(hostile, width, " " * hang):
+        drawn = text(row)
+        assert drawn.isprintable() or not any(ord(char) < 32 for char in drawn)
+        assert not set(drawn) & set("\x1b\x9b\r\n\t\u202e\u2066")
+        signed = row[-1].text.startswith("…")
+        assert signed or cell_len(drawn) <= max(width, hang + 2)
+        assert len(drawn) <= MAX_CHARACTERS_PER_CELL * (width + hang) + 60
+
+
+@given(st.text(st.sampled_from("ab 字"), min_size=1, max_size=100), st.integers(2, 30))
+def test_wrapping_drops_only_the_blanks_at_breaks(hostile: str, width: int) -> None:
+    rows = wrap_row((Cell(hostile),), width, most=1000)
+    assert "".join(map(text, rows)).replace(" ", "") == hostile.replace(" ", "")
+
+
+def test_long_text_is_truncated_with_the_number_of_omitted_characters() -> None:
+    rows = wrap_row(text_row("x" * 1_000_000), 80, most=3)
+    assert len(rows) == 3
+    assert text(rows[-1]) == "… 999,760 more characters"
+
+
+def test_styles_of_the_command_line_become_roles() -> None:
+    styled = Text.assemble(("12:00", "dim"), " is ", Text("failed", "bold red"), " [bold]")
+    expected = (Cell("12:00", "dim"), Cell(" is "), Cell("failed", "bad"), Cell(" [bold]"))
+    assert row_of(styled) == expected
+
+
+def test_search_matches_any_row_of_an_item() -> None:
+    item = Item("x", (text_row("one"), text_row("Two three")))
+    assert contains_text(item, "tWO TH")
+    assert not contains_text(item, "one two")
+
+
+def test_log_lines_in_pieces_are_joined() -> None:
+    book = LogBuffer()
+    book.add([Chunk(1, 0, "one\ntw"), Chunk(1, 1, "o\r\n\nfour"), Chunk(2, 0, "five\n")])
+    seen = book.view()
+    assert [(line.run, line.text) for line in seen.lines] == [
+        (1, "one"), (1, "two"), (1, ""), (1, "four"), (2, "five"),
+    ]  # fmt: skip
+    assert (book.cursor, seen.earlier) == ((2, 0), False)
+    book.add([Chunk(2, 1, "six")])
+    assert [line.text for line in book.view().lines[-2:]] == ["five", "six"]
+
+
+def test_log_keeps_the_newest_lines_with_their_numbers() -> None:
+    book = LogBuffer()
+    book.add([Chunk(1, 0, "".join(f"{n}\n" for n in range(log_buffer.LINES + 10)))])
+    seen = book.view()
+    assert len(seen.lines) == log_buffer.LINES
+    assert (seen.lines[0].text, seen.lines[0].nth, seen.earlier) == ("10", 10, True)
+
+
+def test_log_line_without_an_end_is_truncated() -> None:
+    book = LogBuffer()
+    for seq in range(100):
+        book.add([Chunk(1, seq, "x" * 64_000)])
+    (line,) = book.view().lines
+    assert (len(line.text), line.more) == (
+        log_buffer.MAX_LINE_LENGTH,
+        6_400_000 - log_buffer.MAX_LINE_LENGTH,
+    )
+
+
+def test_log_gap_drops_earlier_lines_and_a_partial_line() -> None:
+    book = LogBuffer()
+    book.add([Chunk(1, 0, "old")])
+    book.add([Chunk(1, 900, "half\nwhole\n")], gap=True)
+    seen = book.view()
+    assert ([line.text for line in seen.lines], seen.earlier) == (["whole"], True)
+
+
+def row(run: int, seq: int, kind: str, text: str = "", **fields: Any) -> ActivityRow:
+    values = {"state": None, "key": None, "detail": {}, "continues": False} | fields
+    return ActivityRow(run, seq, kind, text=text, created_at=NOW, **values)
+
+
+def test_activity_has_lines_of_its_own_between_the_output() -> None:
+    book = LogBuffer()
+    book.add(
+        [
+            Chunk(1, 0, "no newline"),
+            row(1, 1, "message", "Fix"),
+            row(1, 2, "message", "ing it", continues=True),
+            Chunk(1, 1, "output\n"),
+            row(1, 3, "tool", "npm\ntest", state="failed", detail={"tool": "execute"}),
+            row(1, 4, "thought", "one\ntwo"),
+            row(1, 5, "message", "Done", continues=True),
+        ]
+    )
+    assert [(line.text, line.role) for line in book.view().lines] == [
+        ("no newline", ""),
+        ("Fixing it", ""),
+        ("output", ""),
+        ("[failed] execute: npm test", "bad"),
+        ("one", "dim"),
+        ("two", "dim"),
+        ("Done", ""),
+    ]
+    assert (book.cursor, book.activity_cursor) == ((1, 1), (1, 5))
+
+
+def test_run_without_a_log_has_its_heading() -> None:
+    runs = [run(142, nth, RunStatus.PARKED) for nth in (1, 2, 3)]
+    view = LogView([LogLine(0, 2, "here")])
+    drawn = log(replace(job_snapshot(), runs=runs, log=view), 80, NOW)
+    heads = [text(item.rows[0]) for item in drawn]
+    assert heads[0] == "── run D-142.1, parked: no output ──"
+    assert "run D-142.2, parked, started" in heads[1]
+    assert heads[3] == "── run D-142.3, parked: no output ──"
+    single = log(replace(job_snapshot(), runs=runs, log=replace(view, run=2)), 80, NOW)
+    assert [text(item.rows[0]) for item in single] == heads[1:3]
+    late = log(replace(job_snapshot(), runs=runs, log=replace(view, earlier=True)), 80, NOW)
+    assert [text(item.rows[0]) for item in late][1:] == heads[1:]
+
+
+def test_header_shows_the_end_and_the_runs_before_the_branch() -> None:
+    branch = {"branch": "draftsman/D-142-" + "long" * 20, "commit": "0" * 40}
+    job = replace(
+        job_snapshot().job, status=Status.FAILED, finished_at=NOW, run_count=1, result=branch
+    )
+    line = text(head(replace(job_snapshot(), job=job), NOW)[1])
+    assert line.index("finished ") < line.index("runs 1") < line.index("draftsman/D-142")
+    assert "attempts" not in line
+    tried = text(head(replace(job_snapshot(), job=replace(job, attempts=2)), NOW)[1])
+    assert "attempts 2 of 3" in tried
+
+
+def test_an_empty_patch_is_no_file() -> None:
+    empty = Artifact(1, 142, 1, "changes.patch", "patch", 0, "", NOW)
+    snapshot = replace(job_snapshot(), files=[empty])
+    (item, *_) = artifacts(snapshot, 80, NOW)
+    assert text(item.rows[0]).startswith("  no changes so far  run .1")
+    assert JOB_TABS["diff"].count(snapshot) == 0
+    assert JOB_TABS["artifacts"].count(replace(snapshot, job=replace(snapshot.job, result={}))) == 0

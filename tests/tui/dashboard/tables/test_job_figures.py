@@ -1,0 +1,56 @@
+"""Cost, changes and progress of jobs in rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.jobs.job import Status
+from draftsman.jobs.read_models import JobFigures, JobSummary
+from draftsman.jobs.runs.quota import QuotaLimit
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.jobs.figures import changes_text, cost_text, live_text
+from tests.factories import QUESTION, Factory
+from tests.tui.dashboard.fixtures_data import NOW, PATCH, ROWS
+
+
+def test_figures_are_short_and_unknown_figures_are_empty() -> None:
+    job = ROWS["jobs"][0]
+    assert isinstance(job, JobSummary)
+    figures = JobFigures(1, 1.236, 55, 3, "3 of 7 steps: write\ntests")
+    full = replace(job, figures=figures, started_at=NOW - timedelta(seconds=192))
+    assert (changes_text(full), cost_text(full)) == ("+55 -3", "$1.24")
+    assert live_text(full, NOW)[1:] == " 3 min 3 of 7 steps: write tests"
+    assert live_text(full, NOW) != live_text(full, NOW + timedelta(seconds=1))
+    small = replace(job, figures=replace(figures, cost_usd=0.001, added=None, removed=None))
+    assert (changes_text(small), cost_text(small)) == ("", "<$0.01")
+    unknown = replace(job, figures=None)
+    assert (changes_text(unknown), cost_text(unknown)) == ("", "")
+
+
+async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -> None:
+    work = await make.running(type="run_agent", agent="tidy")
+    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
+    await rt.model_calls.record(work.lease, {"cost_usd": 1.5}, "model-1")
+    plan = {"entries": [{"text": "read", "state": "completed"}, {"text": "write"}]}
+    activity = [
+        Activity(ActivityKind.PLAN, "", detail=plan),
+        Activity(ActivityKind.MESSAGE, "I read the code."),
+        Activity(ActivityKind.THOUGHT, "hm"),
+    ]
+    await rt.checkpoints.activity.append(work.lease, 1, activity, QuotaLimit(100, 1 << 20))
+    queued = await make.queued()
+    page = await rt.read_model.page()
+    figures = {job.number: job.figures for job in await rt.read_model.with_figures(page.jobs)}
+    assert figures[queued] is None
+    found = figures[work.number]
+    assert found is not None
+    assert (found.cost_usd, found.added, found.removed) == (1.5, 1, 2)
+    assert found.progress.endswith("I read the code.")
+    assert "1 of 2" in found.progress
+    await rt.questions.ask(work.lease, QUESTION)
+    (question,) = await rt.questions.open_of([work.number])
+    assert (question.added, question.removed) == (1, 2)
+    statuses = [job.status for job in (await rt.read_model.page()).jobs]
+    assert statuses == [Status.QUEUED, Status.WAITING_FOR_INPUT]

@@ -1,0 +1,1 @@
+"""Changes of a job in the repository of a person."""

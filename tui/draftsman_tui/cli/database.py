@@ -1,0 +1,274 @@
+"""The `migrate` and `db` commands: schema migrations and the embedded server."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from draftsman.errors import Refused, UsageError
+from draftsman_tui.cli import prompts
+from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.terminal import params
+from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from draftsman.database.embedded import EmbeddedServer
+    from draftsman.database.migrate import Migration
+
+
+@command(
+    "migrate",
+    examples=("draftsman migrate", "draftsman migrate --sql | psql -1 $DRAFTSMAN_DATABASE_URL"),
+)
+@click.option("--check", is_flag=True, help="Only check; exit with 6 if migrations are missing.")
+@click.option("--sql", is_flag=True, help="Print the SQL of missing migrations; change nothing.")
+@click.option(
+    "--restored",
+    is_flag=True,
+    help="Start a new event epoch after restoring a dump.",
+)
+@click.option("--grant", is_flag=True, help="Only grant the privileges of the group roles again.")
+@click.option("-y", "--yes", is_flag=True, help="Import people of the configuration.")
+async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool, yes: bool) -> None:
+    """Migrate the database schema to this version.
+
+    The embedded database is migrated automatically, a server only by this command. It is safe to
+    run it several times at once and while workers are running. A migration that cannot lock a table
+    gives up after two seconds and is retried for five minutes.
+    """
+    from draftsman.configured import database_url, session_url
+    from draftsman.database import migrate as migrations
+
+    if check + sql + restored + grant > 1:
+        raise UsageError("--check, --sql, --restored and --grant cannot be combined")
+    url, embedded = await database_url(app.settings, migrations=False)
+    url = session_url(app.settings, url)
+    if grant:
+        if statements := await migrations.grant(url):
+            raise Refused(migrations.ROLES_HINT.format(statements))
+        app.out.info("privileges of the group roles granted")
+    elif sql:
+        _print_sql(app, await migrations.script(url))
+    elif check:
+        _print_state(app, await migrations.applied_migrations(url))
+        await migrations.check(url)
+    elif restored:
+        _print_epoch(app, await migrations.start_epoch(url))
+    else:
+        _print_applied(app, await migrations.migrate(url, app.out.info))
+        if not embedded:
+            await _import_people(app, yes)
+
+
+async def _import_people(app: App, yes: bool) -> None:
+    """Offer to import the people of the configuration into the database of a server."""
+    from draftsman.configured import directory
+    from draftsman_tui.cli.people.people import change
+
+    new = directory(app.settings)
+    if not new:
+        return
+    async with app.runtime() as rt:
+        if not (await rt.people.directory()).changes(new):
+            return
+        if yes or (app.out.interactive and not app.json):
+            await change(app, rt, new, yes=yes)
+        else:
+            text = "people in the configuration are not in the database"
+            app.out.info(f"{text}; to import them: draftsman people import")
+
+
+def _print_sql(app: App, missing: list[tuple[str, str]]) -> None:
+    if app.json:
+        app.out.document([{"name": name, "sql": sql} for name, sql in missing])
+    elif not missing:
+        app.out.info("no missing migrations")
+    for name, sql in missing if not app.json else ():
+        app.out.write(f"-- {name}\n{sql.rstrip()}\n\n")
+
+
+def _print_state(app: App, migrations: list[Migration]) -> None:
+    if app.json:
+        app.out.document(
+            [{"name": item.name, "applied_at": item.applied_at} for item in migrations]
+        )
+        return
+    for migration in migrations:
+        state = styled("applied", "green") if migration.applied_at else styled("missing", "red")
+        app.out.print(line(f"{migration.name}  ", state))
+
+
+def _print_epoch(app: App, epoch: int) -> None:
+    if app.json:
+        app.out.document({"epoch": epoch})
+    else:
+        app.out.print(f"events are in epoch {epoch}; earlier cursors remain valid")
+
+
+def _print_applied(app: App, names: list[str]) -> None:
+    if app.json:
+        app.out.document({"applied": names})
+        return
+    for name in names:
+        app.out.print(line(f"{name}  ", styled("applied", "green")))
+    if not names:
+        app.out.info("the database is up to date")
+
+
+@click.group(
+    cls=Group,
+    name="db",
+    epilog=example_lines(("draftsman db status", "draftsman db psql -- -c 'select 1'")),
+)
+def db() -> None:
+    """Manage the embedded PostgreSQL server.
+
+    The server starts on first use and stops after a period without connections. These commands do
+    not apply if DRAFTSMAN_DATABASE_URL or database_url is set.
+    """
+
+
+@command("start")
+async def start(app: App) -> None:
+    """Start the server and migrate the database."""
+    from draftsman.database import migrate as migrations
+
+    server = _server(app)
+    url = await asyncio.to_thread(server.ensure)
+    await migrations.migrate(url)
+    _print_url(app, url)
+
+
+@command("stop")
+@click.option(
+    "--mode",
+    type=click.Choice(["smart", "fast", "immediate"]),
+    default="fast",
+    show_default=True,
+    help="smart waits for open connections; fast closes them.",
+)
+def stop(app: App, mode: str) -> None:
+    """Stop the server; data is kept."""
+    stopped = _server(app).stop(mode)  # type: ignore[arg-type]
+    if app.json:
+        app.out.document({"stopped": stopped})
+    else:
+        app.out.print("stopped" if stopped else "the server was not running")
+
+
+@command("status")
+def status(app: App) -> None:
+    """Show the status of the server, without starting it."""
+    server_status = _server(app).status()
+    if app.json:
+        app.out.document(server_status)
+        return
+    state = (
+        f"running, pid {server_status.pid}"
+        if server_status.running
+        else "stopped; starts on first use"
+    )
+    app.out.print(
+        line(
+            "PostgreSQL ",
+            server_status.version or str(server_status.major),
+            " ",
+            styled(state, "bold"),
+        ),
+        f"  data         {server_status.data_dir}",
+        f"  socket       {server_status.socket_dir}",
+        *([f"  connections  {server_status.connections}"] if server_status.running else []),
+    )
+
+
+@command("url", examples=("draftsman db url", 'psql "$(draftsman db url)"'))
+@click.option(
+    "--show-password", is_flag=True, help="Include the password instead of a password file."
+)
+def url(app: App, show_password: bool) -> None:
+    """Print the URL of the database; the server need not be running.
+
+    The URL refers to a password file that psql, pg_dump and other libpq programs read.
+    """
+    server = _server(app)
+    _print_url(app, server.secret_url() if show_password else server.url())
+
+
+@command(
+    "psql",
+    examples=("draftsman db psql", "draftsman db psql -- -c 'table draftsman.jobs'"),
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def psql(app: App, arguments: tuple[str, ...]) -> None:
+    """Open psql on the database; arguments after -- are passed to psql."""
+    if app.json:
+        raise UsageError("db psql has no --json; use: draftsman db psql -- --csv -c '…'")
+    _server(app).psql(arguments)
+
+
+@command("dump", examples=("draftsman db dump draftsman.dump",))
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+async def dump(app: App, file: Path) -> None:
+    """Write a dump of the database to a file, for `db restore`."""
+    if not file.name:
+        raise UsageError("FILE must be a file name")
+    await asyncio.to_thread(_server(app).dump, file)
+    size = file.stat().st_size
+    if app.json:
+        app.out.document({"file": str(file), "size": size})
+    else:
+        app.out.print(f"dumped {size:,} bytes to {file}")
+
+
+@command("restore", examples=("draftsman db restore draftsman.dump --yes",))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@params.yes_option
+async def restore(app: App, file: Path, yes: bool) -> None:
+    """Replace the database with a dump.
+
+    The restored database is migrated to this version and starts a new event epoch, so that earlier
+    cursors do not skip events.
+    """
+    from draftsman.database import migrate as migrations
+
+    server = _server(app)
+    if not yes:
+        if not app.out.interactive:
+            raise UsageError("this replaces all jobs in the database; to confirm, use --yes")
+        prompts.confirm(f"Replace all jobs in the database with {file}?")
+    await asyncio.to_thread(server.restore, file)
+    database_url = server.url()
+    await migrations.migrate(database_url)
+    epoch = await migrations.start_epoch(database_url)
+    if app.json:
+        app.out.document({"file": str(file), "epoch": epoch})
+    else:
+        app.out.print(f"restored {file}; events are in epoch {epoch}")
+
+
+for _each in (start, stop, status, url, psql, dump, restore):
+    db.add_command(_each)
+
+
+def _server(app: App) -> EmbeddedServer:
+    """Return the embedded server; raises Refused if another server is configured."""
+    settings = app.settings
+    if settings.database_url is not None:
+        origin = "DATABASE_URL" if settings.uses_fallback_url else "database_url"
+        raise Refused(
+            f"draftsman does not manage the configured database server ({origin} is set);"
+            " use its own tools, such as psql and pg_dump"
+        )
+    from draftsman.database.embedded import EmbeddedServer
+
+    return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)
+
+
+def _print_url(app: App, database_url: str) -> None:
+    if app.json:
+        app.out.document({"url": database_url})
+    else:
+        app.out.write(f"{database_url}\n")

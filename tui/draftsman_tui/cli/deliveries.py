@@ -1,0 +1,119 @@
+"""The `deliveries` and `redeliver` commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.errors import Refused, UsageError
+from draftsman.ids import job_name
+from draftsman.text import humanize
+from draftsman_tui.cli import prompts
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.entities.deliveries import delivery_cells, unserved_texts
+from draftsman_tui.terminal import params
+
+if TYPE_CHECKING:
+    from draftsman.ids import JobRef
+
+_CONFIRM_FROM = 5
+"""Number of deliveries from which a retry asks for confirmation."""
+
+
+@command(
+    "deliveries",
+    examples=(
+        "draftsman deliveries",
+        "draftsman deliveries --job D-142",
+        "draftsman deliveries --status dead_letter --json",
+    ),
+)
+@click.option("--job", type=params.JOB, help="Filter by job.")
+@click.option(
+    "--status",
+    type=click.Choice([str(value) for value in DeliveryStatus]),
+    multiple=True,
+    help="Filter by status; repeatable.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=50,
+    show_default=True,
+    help="Maximum number of deliveries to list.",
+)
+async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limit: int) -> None:
+    """List deliveries, newest first.
+
+    unconfirmed: the message may have arrived; the channel is checked before it is sent again.
+    superseded: a newer message replaced it. dead_letter: every attempt failed; see
+    draftsman redeliver.
+    """
+    statuses = [DeliveryStatus(value) for value in status] or None
+    async with app.runtime(read_only=True) as rt:
+        number = None if job is None else await number_of(rt, job)
+        listed = await rt.outbox.all(number, statuses, limit)
+        targets = [] if number is None else await rt.outbox.targets(number)
+        unserved = await rt.outbox.unserved()
+    if app.json:
+        app.out.document(listed)
+    elif listed:
+        heads = ("ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS", "TIME", "ERROR")
+        rows = [delivery_cells(delivery) for delivery in listed]
+        app.out.table(heads, rows, flexible=7, right=(0, 5))
+        for text in unserved_texts(listed, unserved):
+            app.out.info(text)
+    elif status:
+        app.out.info(f"no {humanize(' or '.join(status))} deliveries")
+    elif number is not None and not targets:
+        app.out.info(
+            f"{job_name(number)} has no targets; to add a target: draftsman submit --notify log …"
+        )
+    else:
+        app.out.info("no deliveries; to add a target: draftsman submit --notify log …")
+
+
+@command(
+    "redeliver",
+    examples=(
+        "draftsman redeliver 17 18",
+        "draftsman redeliver --job D-142",
+        "draftsman redeliver --dead-letters --yes",
+    ),
+)
+@click.argument("ids", metavar="[ID]...", nargs=-1, type=click.IntRange(1, 2**63 - 1))
+@click.option("--job", type=params.JOB, help="All dead-letter deliveries of this job.")
+@click.option(
+    "--dead-letters", is_flag=True, help="All dead-letter deliveries, up to the oldest 1000."
+)
+@params.yes_option
+async def redeliver(
+    app: App, ids: tuple[int, ...], job: JobRef | None, dead_letters: bool, yes: bool
+) -> None:
+    """Retry dead-letter deliveries.
+
+    A delivery that may have arrived is looked up in its channel first. The attempts start over.
+    """
+    if sum((bool(ids), job is not None, dead_letters)) != 1:
+        raise UsageError("specify one of: ID…, --job D-142 or --dead-letters")
+    async with app.runtime() as rt:
+        seqs = list(dict.fromkeys(ids))
+        if not seqs:
+            number = None if job is None else await number_of(rt, job)
+            seqs = await rt.outbox.dead_letters(number)
+        if len(seqs) >= _CONFIRM_FROM and not yes:
+            if not app.out.interactive:
+                raise Refused(
+                    f"this would send {len(seqs)} deliveries again; to confirm, use --yes"
+                )
+            prompts.confirm(f"Send {len(seqs)} dead-letter deliveries again?")
+        revived = await rt.outbox.redeliver(seqs, await rt.actor())
+    if app.json:
+        app.out.document(revived)
+    elif revived:
+        listing = ", ".join(map(str, revived[:10])) + (", …" if len(revived) > 10 else "")
+        app.out.print(f"{len(revived)} queued for redelivery: {listing}")
+    else:
+        app.out.info("no dead-letter deliveries")

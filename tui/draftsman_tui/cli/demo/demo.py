@@ -1,0 +1,394 @@
+"""The `demo` command: a job on a real repository, from the request to the branch."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import time
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from draftsman import __version__
+from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
+from draftsman.ids import job_name
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.demo import text as demo_text
+from draftsman_tui.cli.demo.agent import (
+    REQUEST,
+    demo_agent,
+    find_agent,
+    own_configuration,
+    unusable_database,
+)
+from draftsman_tui.cli.prompts import prompt
+from draftsman_tui.terminal.output import CommandOutput, line, styled
+from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND, start_process
+
+if TYPE_CHECKING:
+    from draftsman.events.event import Event
+    from draftsman.people.actor import Actor
+    from draftsman.questions.question import Question
+    from draftsman.runtime import Runtime
+
+TIDY: Final = "tidy"
+ANSWER: Final = "safe fixes"
+ALLOW: Final = "allow once"
+KILL_AT: Final = "job_started"
+"""Event kind at which --kill kills the worker: the start of the run that applies the answer."""
+HIDDEN: Final = frozenset({"answer_received", "iteration_finished", "job_claimed"})
+TIMEOUT: Final = 120
+"""Maximum number of seconds without an event."""
+
+
+class Demo:
+    """A demo with its own queue, worker and job."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        out: CommandOutput,
+        actor: Actor,
+        config: Path | None,
+        agent: str,
+        env: Mapping[str, str],
+    ) -> None:
+        self._runtime = runtime
+        self._out = out
+        self._actor = actor
+        self._config = config
+        self._agent = agent
+        self._env = env
+        self._queue = f"demo-{os.getpid()}"
+        self._began = time.time()
+        self._shown = 0.0
+        """Seconds of the last step that was printed."""
+        self._worker: Process | None = None
+        self._log: Path
+
+    async def run(self, repo: Path, answer: str | None, *, kill: bool) -> int:
+        """Run the job and return its number; `kill` kills its worker during the run."""
+        self._log = Path(tempfile.mkstemp(prefix="draftsman-demo-", suffix=".log")[1])
+        submitting = asyncio.create_task(self._submit(repo))
+        try:
+            number = await asyncio.shield(submitting)
+            async with self._running_worker():
+                async for event in self._events(number):
+                    self._show(event)
+                    if event.to_status == "waiting_for_input":
+                        await self._answer(number, answer)
+                    elif kill and event.kind == KILL_AT and (event.run or 0) > 1:
+                        kill = False
+                        await self._kill()
+        except DraftsmanError:
+            await self._cancel(await submitting)
+            raise
+        except asyncio.CancelledError:
+            await self._cancel(await submitting)
+            self._log.unlink()
+            raise
+        return number
+
+    def info(self, label: str, text: str, style: str = "", at: float | None = None) -> None:
+        """Print a step with the seconds since the start; `at` is a Unix time, by default now.
+
+        The time of an event may be before that of the step that was printed before it: the time
+        of that step is repeated then.
+        """
+        if self._out.json:
+            return
+        self._shown = max(self._shown, (at or time.time()) - self._began)
+        seconds = f"{self._shown:6.1f} s  "
+        self._out.print(line(styled(seconds, "dim"), styled(f"{label:<10}", style), text))
+
+    async def _cancel(self, number: int) -> None:
+        """Cancel the job, since no other worker serves the demo's queue."""
+        reason = "the demo ended"
+        await self._runtime.job_control.cancel(number, self._actor, reason, force=True)
+
+    async def _submit(self, repo: Path) -> int:
+        from draftsman.jobs.requests.service.submissions import invocation
+
+        title = f"Tidy up {repo.name}" if self._agent == TIDY else REQUEST
+        request = invocation(
+            type="run_agent",
+            agent=self._agent,
+            repo=str(repo),
+            queue=self._queue,
+            title=title,
+            tags=("demo",),
+        )
+        job = await self._runtime.submissions.submit(request, self._actor)
+        self.info("request", f"{title} ({repo})", "bold")
+        self.info("job", f"{job.name}, stored in PostgreSQL", "bold")
+        return job.number
+
+    @asynccontextmanager
+    async def _running_worker(self) -> AsyncIterator[None]:
+        await self._start_worker()
+        try:
+            yield
+        finally:
+            await self._stop_worker()
+
+    async def _start_worker(self) -> None:
+        config = ("--config", str(self._config)) if self._config else ()
+        options = ("--queue", self._queue, "--slots", "1", "--parent", str(os.getpid()))
+        with self._log.open("ab") as log:
+            self._worker = await start_process(
+                (*DRAFTSMAN_COMMAND, *config, "worker", *options), output=log, env=self._env
+            )
+        self.info("worker", f"started, pid {self._worker.pid}", "cyan")
+
+    async def _stop_worker(self) -> None:
+        if self._worker is None or self._worker.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._worker.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(30):
+                await self._worker.wait()
+        except TimeoutError:
+            self._worker.kill()
+            await self._worker.wait()
+
+    async def _kill(self) -> None:
+        """Kill the worker and start another, to show that no work is lost."""
+        assert self._worker is not None  # noqa: S101 - it runs: its event was just read
+        self._worker.kill()
+        await self._worker.wait()
+        await self._replace_worker()
+
+    async def _replace_worker(self) -> None:
+        assert self._worker is not None  # noqa: S101 - it was killed
+        self.info("kill -9", f"worker {self._worker.pid} killed during the run", "red")
+        await self._start_worker()
+
+    async def _events(self, number: int) -> AsyncIterator[Event]:
+        """Yield events of the job; raises DraftsmanError if its worker exits or nothing happens.
+
+        A worker that was killed is replaced.
+        """
+        events = self._runtime.read_model.follow(number)
+        while True:
+            next_event = asyncio.ensure_future(anext(events))
+            for _ in range(TIMEOUT):
+                await asyncio.wait({next_event}, timeout=1)
+                if next_event.done():
+                    break
+                await self._check_worker()
+            else:
+                next_event.cancel()
+                why = await self._runtime.read_model.why(number)
+                raise DraftsmanError(
+                    f"{job_name(number)} is not making progress: {why.text};"
+                    f" worker log: {self._log}"
+                )
+            try:
+                yield await next_event
+            except StopAsyncIteration:
+                return
+
+    async def _check_worker(self) -> None:
+        if self._worker is None or self._worker.returncode is None:
+            return
+        if self._worker.returncode == -signal.SIGKILL:
+            await self._replace_worker()
+        else:
+            log = self._log.read_text(encoding="utf-8", errors="replace").strip()
+            last = log.rpartition("\n")[2] or f"exit code {self._worker.returncode}"
+            raise DraftsmanError(f"the demo's worker exited: {last}; worker log: {self._log}")
+
+    async def _answer(self, number: int, answer: str | None) -> None:
+        """Answer the open questions; prompts again after an invalid answer."""
+        for question in await self._runtime.questions.open(number):
+            self._show_question(question)
+            while not await self._submit_answer(question, answer):
+                pass
+
+    async def _submit_answer(self, question: Question, answer: str | None) -> bool:
+        from draftsman.questions.response import Response
+
+        prompted = answer is None and self._out.interactive
+        text = _prompt(question) if prompted else answer or self._default_answer
+        response = Response(source_event_id=f"demo:{question.name}:{text}", text=text)
+        try:
+            verdict = await self._runtime.questions.answer(
+                question.job, question.ordinal, response, self._actor
+            )
+        except UsageError as error:
+            if not prompted:
+                raise
+            self.info("invalid", str(error), "red")
+            return False
+        answered = verdict.answer_text or text
+        self.info("answer", answered if verdict.accepted else verdict.reason or "", "green")
+        return True
+
+    @property
+    def _default_answer(self) -> str:
+        return ANSWER if self._agent == TIDY else ALLOW
+
+    def _show_question(self, question: Question) -> None:
+        from draftsman_tui.entities.questions import choice_lines
+
+        if self._out.json:
+            return
+        first, *others = [text for text in question.text.splitlines() if text]
+        self.info("question", f"{question.name}  {first}", "yellow")
+        for text in others:
+            self._out.print(f"{'':21}{text}")
+        for text in (question.context_snippet or "").splitlines():
+            self._out.print(line(f"{'':21}", styled(text, "dim")))
+        for choice in choice_lines(question):
+            self._out.print(line(f"{'':17}", choice))
+
+    def _show(self, event: Event) -> None:
+        if self._out.json:
+            self._out.item(event)
+        elif event.kind not in HIDDEN:
+            self.info(*demo_text.step(event), event.created_at.timestamp())
+
+
+def _prompt(question: Question) -> str:
+    try:
+        return prompt("Your answer (number or name)", default="1")
+    except click.Abort:
+        click.echo(err=True)
+        raise AnswerTimeout(
+            f"{question.name} was not answered; the demo's job was canceled"
+        ) from None
+
+
+@command(
+    "demo",
+    examples=(
+        "draftsman demo                            on a small sample repository",
+        "draftsman demo --repo . --kill            on your repository, killing a worker",
+        "draftsman demo --answer 'all fixes' | cat",
+        "draftsman demo --agent codex              with a coding agent; auto: an installed one",
+    ),
+    long_running=True,
+)
+@click.option(
+    "--repo",
+    type=click.Path(path_type=Path),
+    help="Path of a repository, which only gets a new branch; default: a small sample.",
+)
+@click.option(
+    "--answer",
+    help=f"Answer to the question; without a terminal: {ANSWER!r}, for a coding agent {ALLOW!r}.",
+)
+@click.option(
+    "--agent",
+    default=TIDY,
+    show_default=True,
+    metavar="NAME",
+    help="A coding agent, or auto. Without a configured gateway, a scripted model answers.",
+)
+@click.option("--kill", is_flag=True, help="Kill the worker with SIGKILL during the run.")
+async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill: bool) -> None:
+    """Run an example job on a sample repository, no credentials needed.
+
+    A coding agent is the real program: its permission requests are questions, and it reaches its
+    model by the gateway alone.
+
+    It has its own data and configuration: yours are neither read nor changed, unless --config names
+    a file.
+
+    Exits with 0 only if the job completed.
+    """
+    from draftsman.processes.shutdown import shutdown_signals
+
+    own = app.config is None
+    if app.config is None:
+        app.config = own_configuration()
+    if not app.json:
+        app.out.print(styled(f"draftsman {__version__} demo", "bold"))
+    async with shutdown_signals():
+        try:
+            with _agent_environment(app, agent, repo) as (name, env):
+                status = await _demonstrate(app, repo, answer, name, env, kill=kill)
+        except SchemaOutdated as error:
+            if not own:
+                raise
+            raise unusable_database(app.config, error) from None
+        if status != "completed":
+            raise click.exceptions.Exit(1)
+        return
+    raise click.Abort
+
+
+@contextmanager
+def _agent_environment(
+    app: App, agent: str, repo: Path | None
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the agent and the environment of its worker."""
+    if agent == TIDY:
+        yield agent, {}
+        return
+    name = find_agent(app.settings) if agent == "auto" else agent
+    with demo_agent(app.settings, name) as env:
+        if env and repo is not None:
+            raise UsageError(
+                f"the scripted model knows only the sample; set [agents.{name}] gateway for --repo"
+            )
+        yield name, env
+
+
+async def _demonstrate(
+    app: App,
+    repo: Path | None,
+    answer: str | None,
+    agent: str,
+    env: Mapping[str, str],
+    *,
+    kill: bool,
+) -> str:
+    """Run the job and print its result; return its final status."""
+    out = app.out
+    async with app.runtime() as runtime, _repository(repo) as folder:
+        demonstration = Demo(runtime, out, await runtime.actor(), app.config, agent, env)
+        health, _ = await runtime.read_model.health()
+        server = "embedded, data is kept" if runtime.embedded else "the configured server"
+        version = health.version.split()[0]
+        demonstration.info("database", f"PostgreSQL {version}, {server}", "cyan")
+        number = await demonstration.run(folder, answer, kill=kill)
+        job = await runtime.read_model.job(number)
+        if app.json:
+            out.item(job)
+        else:
+            out.print(
+                *demo_text.summary(job),
+                *demo_text.timeline(await runtime.read_model.job_events(number)),
+            )
+            out.print(*demo_text.next_steps(job, folder, app.config))
+    return job.status
+
+
+@asynccontextmanager
+async def _repository(repo: Path | None) -> AsyncIterator[Path]:
+    """Yield the repository; the sample is deleted only if the demo is interrupted."""
+    from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+
+    if repo is None:
+        folder = Path(tempfile.mkdtemp(prefix="draftsman-demo-"))
+        try:
+            await make_sample_repo(folder / "inventory")
+            yield folder / "inventory"
+        except asyncio.CancelledError:
+            shutil.rmtree(folder)
+            raise
+        return
+    path = repo.expanduser().resolve()
+    if not path.is_dir():
+        raise UsageError(f"{repo} is not a directory; use --repo with the path of a git repository")
+    yield path

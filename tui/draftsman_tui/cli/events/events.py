@@ -1,0 +1,234 @@
+"""The `events` command: event history of jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.errors import UsageError
+from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.reserved_names import AGENT_KIND, COMMON_KINDS, EVENT_KINDS
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.events.archives import print_missing_months
+from draftsman_tui.entities.events import event_text
+from draftsman_tui.terminal import params
+from draftsman_tui.terminal.output import as_data
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from draftsman.events.event import Event
+    from draftsman.ids import JobRef
+    from draftsman.runtime import Runtime
+
+POLL_INTERVAL = 0.3
+"""Seconds between polls with --follow."""
+PAGE = 500
+KINDS = ", ".join(sorted(EVENT_KINDS))
+ALL = 1_000_000
+"""Above the number of events of a job, which its quota limits."""
+Cursor = tuple[int, int, int]
+
+
+class KindsParam(params.WordsParam):
+    """Kinds of events, separated by commas."""
+
+    name = "kinds"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the last kind."""
+        from click.shell_completion import CompletionItem
+
+        before, comma, last = incomplete.rpartition(",")
+        known = [kind for kind in sorted(EVENT_KINDS) if kind.startswith(last)]
+        return [CompletionItem(f"{before}{comma}{kind}") for kind in known]
+
+
+class CursorParam(params.Param):
+    """A cursor `epoch.txid.id` as printed by events; a single job also accepts a bare id."""
+
+    name = "cursor"
+
+    def convert(self, value: Any, param: object, ctx: object) -> Cursor:
+        """Parse the cursor; raises UsageError."""
+        if isinstance(value, tuple):
+            return value
+        parts = str(value).split(".")
+        if len(parts) not in (1, 3) or not all(p.isdecimal() and len(p) < 19 for p in parts):
+            raise UsageError(f"invalid cursor {value!r}; use a cursor printed by events --json")
+        epoch, txid, id = [0, 0, *map(int, parts)][-3:]
+        return epoch, txid, id
+
+
+@command(
+    "events",
+    examples=(
+        "draftsman events D-142",
+        "draftsman events --follow",
+        "draftsman events --kind job_failed,job_dead_lettered --since 1d",
+        "draftsman events --json --after 1.7342.99 --limit 100",
+    ),
+)
+@click.argument("job", type=params.JOB, required=False)
+@click.option("--job", "of_job", type=params.JOB, help="Events of this job; the same as JOB.")
+@click.option("-f", "--follow", is_flag=True, help="Stream new events; with a job, until it ends.")
+@click.option("--kind", type=KindsParam(), multiple=True, help="Filter by kind, e.g. job_failed.")
+@click.option("--since", type=params.DURATION, help="Events of this time, e.g. 2h.")
+@click.option("--after", type=CursorParam(), help="Only events after this cursor.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only the newest N events; with --after or --follow the first N.",
+)
+async def events(
+    app: App,
+    job: JobRef | None,
+    of_job: JobRef | None,
+    follow: bool,
+    kind: tuple[tuple[str, ...], ...],
+    since: float | None,
+    after: Cursor | None,
+    limit: int | None,
+) -> None:
+    """Show the event history, oldest first.
+
+    To continue without a gap, pass the last cursor to --after. Without a job, --follow starts with
+    new events unless --after or --since is set. --limit shows the newest events.
+    """
+    if job is not None and of_job is not None:
+        raise UsageError("JOB and --job cannot be combined")
+    job = job or of_job
+    kinds = frozenset(name for names in kind for name in names)
+    newest = limit if limit is not None and after is None and not follow else None
+    oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
+    async with app.runtime(read_only=True) as rt:
+        await _check_kinds(app, rt, kinds, follow=follow)
+        count = 0
+        if job is None:
+            if after is not None and after[:2] == (0, 0) and after[2]:
+                raise UsageError("without a job, --after requires a full cursor: epoch.txid.id")
+            if oldest is not None:
+                after = max(after or (0, 0, 0), await rt.read_model.cursor_before(oldest))
+            if not follow or after is not None:
+                await print_missing_months(app, rt, None, after or (0, 0, 0))
+            stream = _all_events(rt, after, follow, kinds)
+        else:
+            number = await number_of(rt, job)
+            await print_missing_months(app, rt, number, (0, 0, 0))
+            stream = _job_events(rt, number, after[2] if after else 0, follow)
+        if newest is not None:
+            stream = _newest(rt, None if job is None else number, newest, kinds, oldest)
+        async with aclosing(stream):
+            with app.out.paged(unless=follow):
+                async for event in stream:
+                    if not _matches(event, kinds, oldest):
+                        continue
+                    count += 1
+                    if app.json:
+                        app.out.item(as_data(event) | {"cursor": ".".join(map(str, event.cursor))})
+                    else:
+                        app.out.print(event_text(event, name=job is None), cut=True)
+                    if count == limit:
+                        break
+        if not count:
+            app.out.info(_no_events(narrowed=bool(kinds or since), after=after))
+
+
+def _matches(event: Event, kinds: frozenset[str], oldest: datetime | None) -> bool:
+    return (not kinds or event.kind in kinds) and (oldest is None or event.created_at >= oldest)
+
+
+async def _check_kinds(app: App, rt: Runtime, kinds: frozenset[str], *, follow: bool) -> None:
+    """Raise UsageError for a kind that no event has; --follow may wait for that of a handler."""
+    for kind in sorted(kinds - EVENT_KINDS):
+        if kind.startswith(AGENT_KIND) or (await rt.read_model.events_of_kinds([kind], limit=1))[0]:
+            continue
+        near = get_close_matches(kind, sorted(EVENT_KINDS), 3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"kinds: {KINDS}"
+        if not follow:
+            raise UsageError(f"no event has the kind {kind!r}; {hint}")
+        app.out.info(f"no event has had the kind {kind!r} so far; {hint}")
+
+
+def _no_events(*, narrowed: bool, after: Cursor | None) -> str:
+    """Return the message without events."""
+    if not narrowed:
+        return "no new events" if after else "no events yet"
+    return "no events match the filters"
+
+
+async def _newest(
+    rt: Runtime, number: int | None, limit: int, kinds: frozenset[str], oldest: datetime | None
+) -> AsyncGenerator[Event, None]:
+    """Yield the newest events that match, the oldest of them first."""
+    if number is None and kinds and COMMON_KINDS.isdisjoint(kinds):
+        matching = _all_events(rt, None, False, kinds)
+        found = [event async for event in matching if _matches(event, kinds, oldest)][-limit:][::-1]
+    else:
+        found = await _backwards(rt, number, limit, kinds, oldest)
+    for event in reversed(found):
+        yield event
+
+
+async def _backwards(
+    rt: Runtime, number: int | None, limit: int, kinds: frozenset[str], oldest: datetime | None
+) -> list[Event]:
+    """Return the newest events that match, the newest first."""
+    if number is not None:
+        of_job = await rt.read_model.latest_job_events(number, limit=ALL)
+        return [event for event in reversed(of_job) if _matches(event, kinds, oldest)][:limit]
+    found: list[Event] = []
+    before: Cursor | None = None
+    while len(found) < limit:
+        read = await rt.read_model.latest_events(before, PAGE)
+        found += [event for event in read if _matches(event, kinds, oldest)]
+        if len(read) < PAGE or (oldest and read[-1].created_at < oldest):
+            break
+        before = read[-1].cursor
+    return found[:limit]
+
+
+async def _job_events(
+    rt: Runtime, number: int, after: int, follow: bool
+) -> AsyncGenerator[Event, None]:
+    while True:
+        ended = not follow or (await rt.read_model.job(number)).status in TERMINAL
+        page = await rt.read_model.job_events(number, after, PAGE)
+        for event in page:
+            after = event.id
+            yield event
+        if len(page) < PAGE:
+            if ended:
+                return
+            await asyncio.sleep(POLL_INTERVAL)
+
+
+async def _all_events(
+    rt: Runtime, after: Cursor | None, follow: bool, kinds: frozenset[str]
+) -> AsyncGenerator[Event, None]:
+    """Yield the events of all jobs; with `kinds`, others may be left out."""
+    if after is None:
+        after = await rt.read_model.end_cursor() if follow else (0, 0, 0)
+    cursor: Cursor | None = after
+    while kinds and not follow and cursor is not None:
+        found, cursor = await rt.read_model.events_of_kinds(sorted(kinds), cursor, PAGE)
+        for event in found:
+            yield event
+    while not kinds or follow:
+        page = await rt.read_model.events(after, PAGE)
+        for event in page:
+            after = event.cursor
+            yield event
+        if len(page) < PAGE:
+            if not follow:
+                return
+            await asyncio.sleep(POLL_INTERVAL)

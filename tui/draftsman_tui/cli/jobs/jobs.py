@@ -1,0 +1,343 @@
+"""The `jobs` and `why` commands: list jobs, and explain why a job is waiting."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from draftsman.errors import NotFound, Refused, RejectedField, UsageError
+from draftsman.ids import job_name, question_name
+from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
+from draftsman.jobs.retry_policy import layer
+from draftsman.queues.queue_models import missing_worker
+from draftsman.text import first_line
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.queues.order import print_queued
+from draftsman_tui.entities.attention import attention_lines
+from draftsman_tui.entities.jobs import reason_data, status_text
+from draftsman_tui.entities.queues import hold_text, worker_text
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import line, one_line, styled
+
+if TYPE_CHECKING:
+    from draftsman.ids import JobRef
+    from draftsman.jobs.read_models import JobSummary
+    from draftsman.questions.question import Question
+    from draftsman.queues.queue_models import ServingWorker
+    from draftsman.runtime import Runtime
+
+MAX_JOBS: Final = 1000
+"""Maximum number of jobs in a listing."""
+MAX_ERROR_LENGTH: Final = 120
+"""Maximum number of characters of an error in a table row."""
+
+
+SORTS: Final[dict[str, Callable[[JobSummary], Any]]] = {
+    "number": lambda job: job.number,
+    "status": lambda job: list(Status).index(job.status),
+    "type": lambda job: job.type,
+    "title": lambda job: (job.ticket_title or job.type).casefold(),
+    "repo": lambda job: (job.repo_name or "").casefold(),
+    "agent": lambda job: job.agent or "",
+    "runs": lambda job: job.run_count,
+    "finished": lambda job: (job.finished_at is not None, job.finished_at),
+}
+"""Keys of `--sort`."""
+
+
+class SortParam(params.Param):
+    """A field of `SORTS`, with `-` for the reverse order."""
+
+    name = "field"
+
+    def convert(self, value: Any, param: object, ctx: object) -> str:
+        """Check the field; raises UsageError with the allowed values."""
+        if str(value).removeprefix("-") not in SORTS:
+            raise UsageError(f"cannot sort by {value!r}; available: {', '.join(SORTS)}")
+        return str(value)
+
+
+@command(
+    "jobs",
+    examples=(
+        "draftsman jobs --status waiting",
+        "draftsman jobs --status failed,dead_letter --since 2h",
+        "draftsman jobs --queued --queue nightly",
+        "draftsman jobs --mine --tag team=pay --tag nightly --sort -finished",
+        "draftsman jobs --type report:weekly --key week-31",
+        "draftsman jobs --group release --status failed",
+        "draftsman jobs --json | jq '.[].number'",
+    ),
+)
+@click.option(
+    "--status",
+    type=params.STATUS_OR_PAUSED,
+    multiple=True,
+    help="Filter by status; `waiting` matches both waiting statuses, `paused` each paused job.",
+)
+@click.option("--agent", type=params.AGENT, help="Filter by agent.")
+@click.option("--repo", type=params.REPO, help="Filter by repository, ignoring case.")
+@click.option("--type", type=params.TEXT, help="Filter by job type.")
+@click.option("--queue", type=params.TEXT, help="Filter by queue.")
+@click.option(
+    "--source",
+    type=click.Choice([str(source) for source in Source]),
+    metavar="NAME",
+    help="Filter by source, e.g. slack.",
+)
+@click.option("--group", type=params.TEXT, help="Filter by group.")
+@click.option("--mine", is_flag=True, help="Only jobs that you submitted.")
+@click.option("--key", type=params.TEXT, help="Filter by idempotency key.")
+@click.option(
+    "--tag",
+    "tags",
+    type=params.TEXT,
+    multiple=True,
+    help="Filter by tag: NAME, or NAME=VALUE; repeatable, a job has all of them.",
+)
+@click.option("--since", type=params.DURATION, help="Jobs created in this time, e.g. 2h.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_JOBS),
+    metavar="N",
+    default=50,
+    show_default=True,
+    help="Maximum number of jobs to list.",
+)
+@click.option("--before", type=params.JOB, help="Jobs older than this job.")
+@click.option("--queued", is_flag=True, help="Jobs in the order in which workers claim them.")
+@click.option(
+    "--sort",
+    type=SortParam(),
+    metavar="FIELD",
+    help=f"Sort the listed jobs by {', '.join(SORTS)}; -FIELD: descending.",
+)
+async def jobs(
+    app: App,
+    queued: bool,
+    status: tuple[tuple[str, ...], ...],
+    since: float | None,
+    before: JobRef | None,
+    mine: bool,
+    sort: str | None,
+    **filters: Any,
+) -> None:
+    """List jobs, newest first.
+
+    --sort sorts only the listed jobs, which are the newest; use --limit for more.
+
+    WAITING FOR shows what happens next: the answer or approval that is missing, the time of the
+    next retry, or the resource the job needs. For failed jobs, ERROR shows the last error.
+    """
+    if queued:
+        others = {name: value for name, value in filters.items() if name != "queue"}
+        if status or since or before or mine or sort or _has_filters(others):
+            raise UsageError("--queued can only be combined with --queue and --limit")
+        await print_queued(app, filters["limit"], filters["queue"])
+        return
+    names = [name for group in status for name in group]
+    paused = params.PAUSED in names
+    if paused and set(names) != {params.PAUSED}:
+        raise UsageError(
+            "--status paused cannot be combined with other statuses: paused jobs have any of them"
+        )
+    statuses = [Status(name) for name in names if name != params.PAUSED] or None
+    oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
+    async with app.runtime(read_only=True) as rt:
+        cursor = before.number if before else None
+        if before and cursor is None:
+            cursor = await number_of(rt, before)
+        invoker = (await rt.actor()).voter if mine else None
+        page = await rt.read_model.page(
+            statuses=statuses,
+            paused=paused,
+            since=oldest,
+            before=cursor,
+            invoker=invoker,
+            **filters,
+        )
+        listed = page.jobs
+        filters |= {"mine": mine, "sort": sort}
+        if app.json:
+            app.out.document(_sorted(listed, sort))
+        elif listed:
+            await _show(app, rt, _sorted(listed, sort))
+            if len(listed) == filters["limit"] and app.out.on_screen:
+                options = {"status": ",".join(names), "since": since, **filters}
+                older = _older(listed[-1].number, options)
+                app.out.info(f"there may be more jobs; to list older jobs: {older}")
+        elif page.scanned_to is None:
+            if statuses == [Status.DEAD_LETTER] and not (since or before or _has_filters(filters)):
+                app.out.info("no dead letters")
+            else:
+                _print_no_jobs(
+                    app, narrowed=bool(names or since or before or _has_filters(filters))
+                )
+            await _print_unknown_type(app, rt, filters["type"])
+        if page.scanned_to is not None:
+            options = {"status": ",".join(names), "since": since, **filters}
+            older = _older(page.scanned_to, options)
+            app.out.info(
+                f"searched back to {job_name(page.scanned_to)}; to search older jobs: {older}"
+            )
+
+
+@command("why", examples=("draftsman why D-142", "draftsman why D-142/1"))
+@click.argument("job", type=params.JOB_OR_QUESTION)
+async def why(app: App, job: tuple[JobRef, int | None]) -> None:
+    """Explain why a job is waiting.
+
+    Shows why the job has its current status, and the command that moves it on; of an open question
+    also the notifications so far, and the next step of its ladder.
+    """
+    async with app.runtime(read_only=True) as rt:
+        number = await number_of(rt, job[0])
+        reason = await rt.read_model.why(number)
+        attention = [*(await rt.acknowledgments.attention([number])).values()]
+        asked_so_far = [] if job[1] is None else (await rt.questions.of_job(number))[0]
+    if job[1] is not None and job[1] not in {item.ordinal for item in asked_so_far}:
+        raise NotFound(
+            f"there is no question {question_name(number, job[1])}; see: draftsman questions"
+        )
+    attention = [item for item in attention if job[1] in (None, item.question)]
+    if job[1] is not None and not attention:
+        raise Refused(f"{question_name(number, job[1])} is not open")
+    if app.json:
+        asked = attention[0] if attention else None
+        data = {"attention": asked, "questions": attention}
+        app.out.document({"number": number} | reason_data(reason) | data)
+        return
+    status = status_text(reason.status, paused=reason.shown_as_paused)
+    app.out.print(line(f"{job_name(number)} ", status, f": {reason.text}"))
+    app.out.print(styled(f"  {reason.next_step}", "dim"))
+    for asked in attention:
+        lines = [*attention_lines(asked)]
+        if len(attention) > 1 and lines:
+            app.out.print(styled(f"  {asked.name}", "bold"))
+        app.out.print(*lines)
+
+
+async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
+    waiting = [job.number for job in listed if job.status in WAITING]
+    open_questions = await rt.questions.open_of(waiting) if waiting else []
+    asked: defaultdict[int, list[Question]] = defaultdict(list)
+    for question in open_questions:
+        asked[question.job].append(question)
+    serving = await rt.queues.serving()
+    finished = all(job.status in TERMINAL for job in listed)
+    rows = [
+        (
+            styled(job_name(job.number), "bold"),
+            status_text(job.status, job.error_class, paused=job.shown_as_paused, detail=False),
+            one_line(job.ticket_title or job.type),
+            job.repo_name or "",
+            times.span((datetime.now(UTC) - job.created_at).total_seconds()),
+            _next(job, asked[job.number], serving),
+        )
+        for job in listed
+    ]
+    heads = ("JOB", "STATUS", "TITLE", "REPO", "AGE", "ERROR" if finished else "WAITING FOR")
+    columns = [column for column in range(len(heads)) if column != 3 or any(row[3] for row in rows)]
+    app.out.table(
+        [heads[column] for column in columns],
+        [[row[column] for column in columns] for row in rows],
+        flexible=(2, len(columns) - 1),
+        right=(len(columns) - 2,),
+    )
+
+
+def _sorted(listed: list[JobSummary], sort: str | None) -> list[JobSummary]:
+    if sort is None:
+        return listed
+    return sorted(listed, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
+
+
+def _next(job: JobSummary, asked: Sequence[Question], serving: list[ServingWorker]) -> str:
+    """Summarize the reason for waiting, or the last error."""
+    if job.job_paused:
+        return hold_text(job)
+    error = first_line(job.last_error or "", MAX_ERROR_LENGTH)
+    match job.status:
+        case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
+            return ", ".join(map(_answer, asked)) or "answer"
+        case Status.RETRYING if job.hold:
+            return hold_text(job)
+        case Status.RETRYING:
+            return f"{_retry_count(job)} {times.due(job.due_in)}: {error}"
+        case Status.SCHEDULED:
+            if job.hold:
+                return hold_text(job)
+            reason = one_line(job.sleep_reason or "its start time")
+            return f"{reason} {times.due(job.due_in)}"
+        case Status.QUEUED | Status.RESUMED:
+            if job.hold:
+                return hold_text(job)
+            missing = missing_worker(serving, job.queue, job.type)
+            return worker_text(missing, job.queue, job.type)
+        case Status.CLAIMED:
+            return "a worker to start it"
+        case Status.FAILED | Status.DEAD_LETTER:
+            retried = "" if job.retried_as is None else f"retried as {job_name(job.retried_as)}: "
+            return f"{retried}{error}"
+        case _:
+            return "" if job.status in TERMINAL else "its current run"
+
+
+def _answer(question: Question) -> str:
+    until = question.expires_at
+    left = f" {times.left(until)}" if until else ""
+    return f"{question.verb} {question.name}{left}"
+
+
+def _older(number: int, options: Mapping[str, Any]) -> str:
+    """Return the command that lists jobs older than this job, with the same filters."""
+    default = next(param.default for param in jobs.params if param.name == "limit")
+    options_set = {name: value for name, value in options.items() if value}
+    if options_set.get("limit") == default:
+        del options_set["limit"]
+    if "since" in options_set:
+        options_set["since"] = times.format_duration(options_set["since"])
+    arguments = [word for name, value in options_set.items() for word in _words(name, value)]
+    return shlex.join(["draftsman", "jobs", *arguments, "--before", job_name(number)])
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """Return an option as words of the command line."""
+    if name == "tags":
+        return [word for tag in value for word in ("--tag", tag)]
+    return [f"--{name}"] if value is True else [f"--{name}", str(value)]
+
+
+def _retry_count(job: JobSummary) -> str:
+    spent = layer(
+        job.error_class,
+        attempts=job.attempts,
+        max_attempts=job.max_attempts,
+        retry_count=job.retry_count,
+        max_retries=job.max_retries,
+    )
+    return spent.replace(" of ", "/")
+
+
+def _has_filters(filters: dict[str, Any]) -> bool:
+    return any(value for name, value in filters.items() if name not in {"limit", "sort"})
+
+
+async def _print_unknown_type(app: App, rt: Runtime, type: str | None) -> None:
+    try:
+        if type is not None:
+            await rt.request_checks.check_type(type)
+    except RejectedField as error:
+        app.out.info(str(error))
+
+
+def _print_no_jobs(app: App, *, narrowed: bool) -> None:
+    if narrowed:
+        app.out.info("no jobs match the filters; to list all jobs: draftsman jobs")
+    else:
+        app.out.info("no jobs yet; to create a job: draftsman demo, or draftsman submit --help")

@@ -1,0 +1,65 @@
+"""The `link` command: sign-in links of the web inbox, and links of chat accounts."""
+
+from __future__ import annotations
+
+import io
+
+import click
+
+from draftsman.errors import UsageError
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.people.people import link_account
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.extras import require
+from draftsman_tui.terminal.output import styled
+
+
+@command(
+    "link",
+    examples=("draftsman link --web", "draftsman link --web --qr", "draftsman link K7PQ2MXWAB"),
+)
+@click.argument("code", type=params.TEXT, required=False)
+@click.option("--web", is_flag=True, help="Print a URL that signs you in to the web inbox, once.")
+@click.option("--qr", is_flag=True, help="With --web: also print a QR code, for a phone.")
+async def link(app: App, code: str | None, web: bool, qr: bool) -> None:
+    """Sign in to the web inbox, or link a chat account to you.
+
+    With --web, prints a URL that is valid once, for 15 minutes; a new URL replaces it. Open it only
+    in your own browser: it signs in as you. CODE is the reply to `/draftsman link` in chat, as in
+    `draftsman people link`.
+    """
+    if web == (code is not None):
+        raise UsageError("use --web for the web inbox, or the CODE of a chat account")
+    if qr and not web:
+        raise UsageError("--qr requires --web")
+    if code is not None:
+        await link_account(app, code)
+        return
+    if qr:
+        require("web")
+    from draftsman.people.service.web_sessions import WebSessions
+
+    settings = app.settings.web
+    async with app.runtime() as rt:
+        actor = await rt.actor()
+        token, expires_at = await WebSessions(rt.db, rt.policy).create_link(actor)
+    url = f"{settings.origin}/sign-in/{token}"
+    if app.json:
+        app.out.document({"url": url, "expires_at": expires_at, "person": actor.person})
+        return
+    app.out.print(url)
+    for row in _qr_code(url) if qr else ():
+        app.out.print(styled(row, "bright_white on black"))
+    app.out.info(
+        f"signs in as {actor.person}, once, until {times.clock(expires_at)};"
+        " to end sessions: draftsman people sessions"
+    )
+
+
+def _qr_code(url: str) -> list[str]:
+    """Return the lines of a QR code, of light modules on a dark background."""
+    import segno
+
+    text = io.StringIO()
+    segno.make(url, error="l", micro=False).terminal(text, border=2, compact=True)
+    return text.getvalue().splitlines()

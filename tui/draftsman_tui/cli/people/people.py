@@ -1,0 +1,275 @@
+"""The `people` command group: people, roles and linked chat accounts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.errors import NotFound, UsageError
+from draftsman.people.directory import Directory, DirectoryEntry
+from draftsman.people.policy import ROLES
+from draftsman_tui.cli import prompts
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.people import web_sessions
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import line, one_line, styled
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+    from draftsman.settings import Settings
+
+
+@click.group(
+    "people",
+    cls=ListGroup,
+    epilog=example_lines(("draftsman people list", "draftsman people link K7PQ2MXWAB")),
+)
+def people() -> None:
+    """Manage people, their roles and chat accounts.
+
+    On a server, people are stored in the database, and only the schema owner may change them. The
+    embedded database uses the people of the configuration. A chat account that is listed with its
+    person needs no link code.
+    """
+
+
+@command("list", examples=("draftsman people list", "draftsman people list --json"))
+async def list_people(app: App) -> None:
+    """List people with their roles, and linked chat accounts."""
+    async with app.runtime(read_only=True) as rt:
+        links = await rt.people.links()
+        stored = await rt.people.directory()
+    rows = _rows(stored or configured(app.settings))
+    if app.json:
+        app.out.document({"people": rows, "links": links})
+        return
+    for person in rows:
+        accounts = [*person["ids"].items(), *(("pager", value) for value in person["pagers"])]
+        ids = ", ".join(f"{name} {value}" for name, value in accounts)
+        roles = ", ".join(person["roles"]) or "no roles"
+        app.out.print(line(styled(str(person["name"]), "bold"), f"  {roles}  {ids}"))
+    for account in links:
+        name = one_line(account.display_name)
+        age = times.ago(account.linked_at)
+        app.out.print(
+            line(
+                styled(account.person, "bold"),
+                f"  {account.channel} {account.external_id} ({name}) linked {age}"
+                f" by {account.linked_by}",
+            )
+        )
+    if not rows and not links:
+        app.out.info(
+            "no people; to add a person: draftsman people set, or [people.NAME] in draftsman.toml"
+        )
+
+
+@command("link", examples=("draftsman people link K7PQ2MXWAB",))
+@click.argument("code", type=params.TEXT)
+async def link(app: App, code: str) -> None:
+    """Link a chat account to you.
+
+    CODE is the reply to `/draftsman link` in chat, valid for 15 minutes. Enter only a code that you
+    requested yourself: the account that requested it can act as you.
+    """
+    await link_account(app, code)
+
+
+async def link_account(app: App, code: str) -> None:
+    """Link the chat account of a code to the user of this process."""
+    async with app.runtime() as rt:
+        account = await rt.people.link(code, await rt.actor())
+    if app.json:
+        app.out.document(account)
+        return
+    name = one_line(account.display_name)
+    identity = f"{account.channel}:{account.external_id}"
+    app.out.print(f"linked {account.channel} {account.external_id} ({name}) to {account.person}")
+    app.out.info(f"if this is not your account: draftsman people unlink {identity}")
+
+
+@command(
+    "unlink",
+    examples=(
+        "draftsman people unlink slack:U012ABCDEF",
+        "draftsman people unlink forge:github:anna",
+    ),
+)
+@click.argument("identity", metavar="CHANNEL:ID", type=params.TEXT)
+async def unlink(app: App, identity: str) -> None:
+    """Unlink a chat account, or the account of a login at a forge.
+
+    A login at a forge keeps its person, and belongs to the next account that acts under it.
+    """
+    from draftsman.jobs.job import Source
+
+    name, _, id = identity.partition(":")
+    if name not in (Source.SLACK, Source.TRELLO, Source.FORGE) or not id:
+        raise UsageError(
+            f"{identity[:60]!r}: use slack:ID or trello:ID, as in people list, or forge:FORGE:LOGIN"
+        )
+    if name == Source.FORGE:
+        id = id.casefold()
+    async with app.runtime() as rt:
+        person = await rt.people.unlink(Source(name), id, await rt.actor())
+    if app.json:
+        app.out.document({"channel": name, "external_id": id, "person": person})
+    else:
+        app.out.print(f"unlinked {name} {id} from {person}")
+
+
+@command("import", examples=("draftsman people import --dry-run", "draftsman people import --yes"))
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
+@params.yes_option
+async def import_people(app: App, dry_run: bool, yes: bool) -> None:
+    """Import people, groups and self_approval from the configuration into the database.
+
+    Shows the changes and asks for confirmation. Only the schema owner may import.
+    """
+    async with app.runtime(read_only=dry_run) as rt:
+        if rt.embedded:
+            raise UsageError("the embedded database uses the people of the configuration directly")
+        await change(app, rt, configured(app.settings), dry_run=dry_run, yes=yes)
+
+
+@command(
+    "set",
+    examples=(
+        "draftsman people set anna --role invoker --role approver --login anna --slack U012ABCDEF",
+    ),
+)
+@click.argument("name", type=params.TEXT)
+@click.option(
+    "--role", "roles", multiple=True, type=click.Choice(sorted(ROLES)), help="Role; repeatable."
+)
+@click.option("--login", type=params.TEXT, help="Database role, or login on the embedded database.")
+@click.option("--slack", type=params.TEXT, help="Slack user id.")
+@click.option("--trello", type=params.TEXT, help="Trello member id.")
+@click.option(
+    "--quiet-hours", type=params.TEXT, help="Hours without interruptions, e.g. 22:00-07:00."
+)
+@click.option(
+    "--working-hours", type=params.TEXT, help="Working hours, e.g. 'Mon-Fri 09:00-17:00'."
+)
+@click.option("--holidays", type=params.TEXT, help="Table of [holidays] in the configuration.")
+@click.option("--forge", type=params.TEXT, metavar="NAME:LOGIN", help="Login on a forge.")
+@click.option(
+    "--pager",
+    "page_accounts",  # `pager` is that of --no-pager
+    multiple=True,
+    type=params.TEXT,
+    metavar="NAME:USER",
+    help="User id or e-mail address at a pager; repeatable.",
+)
+@click.option("--timezone", type=params.TEXT, help="Time zone, e.g. Europe/Berlin.")
+@click.option("--group", "groups", multiple=True, type=params.TEXT, help="Group; repeatable.")
+@params.yes_option
+async def set_person(
+    app: App,
+    name: str,
+    yes: bool,
+    groups: tuple[str, ...],
+    page_accounts: tuple[str, ...],
+    **fields: Any,
+) -> None:
+    """Add a person, or replace the roles, accounts and groups of an existing person."""
+    from pydantic import ValidationError
+
+    from draftsman import field_errors
+    from draftsman.settings.tables import PersonSettings
+
+    try:
+        checked = PersonSettings.model_validate(fields | {"pager": page_accounts})
+    except ValidationError as error:
+        raise field_errors.field_error(error) from None
+    ids = {
+        "cli": checked.login,
+        "slack": checked.slack,
+        "trello": checked.trello,
+        "forge": checked.forge,
+    }
+    entry = DirectoryEntry(
+        frozenset(checked.roles),
+        {channel: id for channel, id in ids.items() if id},
+        checked.quiet_hours,
+        checked.timezone,
+        checked.working_hours,
+        checked.holidays,
+        checked.pager,
+    )
+    async with app.runtime() as rt:
+        stored = await _stored_directory(rt)
+        await change(app, rt, stored.with_person(name, entry, groups), yes=yes)
+
+
+@command("remove", examples=("draftsman people remove anna",))
+@click.argument("name", type=params.TEXT)
+@params.yes_option
+async def remove(app: App, name: str, yes: bool) -> None:
+    """Remove a person with all roles, accounts and groups; answers are kept."""
+    async with app.runtime() as rt:
+        stored = await _stored_directory(rt)
+        if name not in stored.people:
+            raise NotFound(f"unknown person {name!r}; see: draftsman people list")
+        await change(app, rt, stored.without_person(name), yes=yes)
+
+
+def configured(settings: Settings) -> Directory:
+    """Return the people in the configuration."""
+    from draftsman.configured import directory
+
+    return directory(settings)
+
+
+async def change(
+    app: App, rt: Runtime, new: Directory, *, dry_run: bool = False, yes: bool = False
+) -> None:
+    """Show the changes to the people in the database, ask for confirmation, and apply them."""
+    changes = (await rt.people.directory()).changes(new)
+    if app.json:
+        app.out.document({"changes": changes, "dry_run": dry_run})
+    for item in changes if not app.json else ():
+        text = f"{item.action} {item.kind} "
+        app.out.print(line(text, styled(item.name, "bold"), f": {one_line(item.detail)}"))
+    if not changes:
+        app.out.info("no changes: the database is up to date")
+    if dry_run or not changes:
+        return
+    if not yes:
+        if not app.out.interactive:
+            raise UsageError(
+                "not a terminal; to change people, use --yes (or --dry-run to preview)"
+            )
+        prompts.confirm(f"Apply {len(changes)} changes?")
+    await rt.people.save(new)
+    if not app.json:
+        app.out.info("saved; running processes apply the changes within seconds")
+
+
+async def _stored_directory(rt: Runtime) -> Directory:
+    """Return the people in the database; raises UsageError if the configuration defines them."""
+    if rt.embedded and (rt.settings.people or rt.settings.groups):
+        raise UsageError(
+            "people of this embedded database are defined in the configuration: edit [people] there"
+        )
+    return await rt.people.directory()
+
+
+def _rows(directory: Directory) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "roles": sorted(entry.roles),
+            "ids": {"login" if key == "cli" else key: id for key, id in entry.ids.items()},
+            "pagers": sorted(entry.pagers),
+        }
+        for name, entry in sorted(directory.people.items())
+    ]
+
+
+for _each in (
+    *(list_people, link, unlink, import_people, set_person, remove),
+    *(web_sessions.sessions, web_sessions.sign_out),
+):
+    people.add_command(_each)

@@ -1,0 +1,235 @@
+"""The `rules` command group: permission rules, which allow commands of agents."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from draftsman.errors import Refused
+from draftsman.questions.permission_rules.permission_rule import RuleStatus
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.prompts import confirm
+from draftsman_tui.entities.permission_rules import backtest_lines, expiry_text, history_lines
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import line, one_line, styled
+
+if TYPE_CHECKING:
+    from draftsman.questions.permission_rules.permission_rule import Backtest, PermissionRule
+
+STYLES: Final = {
+    RuleStatus.PROPOSED: "yellow",
+    RuleStatus.ACTIVE: "green",
+    RuleStatus.EXPIRED: "dim",
+    RuleStatus.REVOKED: "red",
+}
+"""Color of each status."""
+MAX_TIME: Final = 366 * 86_400.0
+
+
+@click.group(
+    "rules",
+    cls=ListGroup,
+    epilog=example_lines(
+        (
+            "draftsman rules",
+            "draftsman rules show 3",
+            "draftsman rules ratify 3 --for 14d",
+            "draftsman rules test 'pytest tests/**' --repo shop",
+        )
+    ),
+)
+def rules() -> None:
+    """List, test, ratify and revoke permission rules.
+
+    A rule allows a command of agents in a repository without a question, until it expires.
+    draftsman proposes a rule after equal decisions of people; it allows nothing until a person
+    ratifies it, and ends when a person denies a command that it matches.
+    """
+
+
+repo_option = click.option(
+    "--repo",
+    type=params.TEXT,
+    required=True,
+    metavar="NAME",
+    help="Name of the repository: shop, acme/shop, or with its host github.com/acme/shop.",
+)
+time_option = click.option(
+    "--for",
+    "seconds",
+    type=params.DurationParam(most=MAX_TIME),
+    help="How long the rule allows commands; default: as configured, 30d.",
+)
+
+
+@command("list", examples=("draftsman rules list", "draftsman rules list --repo shop --json"))
+@click.option("--repo", type=params.TEXT, metavar="NAME", help="Only rules of this repository.")
+async def list_rules(app: App, repo: str | None) -> None:
+    """List permission rules, newest first."""
+    async with app.runtime(read_only=True) as rt:
+        listed = await rt.rules.all(repo)
+    if app.json:
+        app.out.document([_data(rule) for rule in listed])
+    elif not listed:
+        app.out.info(
+            "no rules; draftsman proposes a rule after equal decisions on commands of agents"
+        )
+    else:
+        rows = [
+            (
+                styled(str(rule.id), "bold"),
+                styled(rule.status, STYLES[rule.status]),
+                rule.repo,
+                rule.text,
+                f"{rule.uses:,}",
+                expiry_text(rule),
+                rule.ratified_by or "",
+            )
+            for rule in listed
+        ]
+        heads = ("RULE", "STATUS", "REPOSITORY", "ALLOWS", "USES", "EXPIRES", "RATIFIED BY")
+        app.out.table(heads, rows, flexible=3, right=(0, 4))
+
+
+@command("show", examples=("draftsman rules show 3", "draftsman rules show 3 --json"))
+@click.argument("rule", type=click.IntRange(1))
+async def show(app: App, rule: int) -> None:
+    """Show a rule, the recorded decisions that it would have made, and its newest uses."""
+    async with app.runtime(read_only=True) as rt:
+        found = await rt.rules.get(rule)
+        test = await rt.rules.test(found.repo, found.pattern)
+        uses = await rt.rules.uses(rule)
+    if app.json:
+        newest = [asdict(use) | {"command": use.command} for use in uses]
+        app.out.document(_data(found) | {"backtest": _counts(test), "newest_uses": newest})
+        return
+    _print_rule(app, found)
+    app.out.print(*backtest_lines(test))
+    plural = "" if found.uses == 1 else "s"
+    app.out.print(f"allowed {found.uses:,} command{plural} without a question")
+    for use in uses:
+        app.out.print(f"          {use.name}  {one_line(use.command)}  {times.ago(use.at)}")
+
+
+@command(
+    "test",
+    examples=(
+        "draftsman rules test 'pytest tests/**' --repo shop",
+        "draftsman rules test 'pytest tests/**' --repo shop --command 'pytest tests/a.py -x'",
+    ),
+)
+@click.argument("pattern", type=params.TEXT)
+@repo_option
+@click.option(
+    "--command", "tried", type=params.TEXT, metavar="COMMAND", help="Test this command as well."
+)
+async def test(app: App, pattern: str, repo: str, tried: str | None) -> None:
+    """Show which recorded decisions a pattern would have made.
+
+    A pattern has the words of a plain command; DIR/** stands for a path below a folder. Exit code 1
+    if --command is not matched, or a person denied a command that is.
+    """
+    async with app.runtime(read_only=True) as rt:
+        found = await rt.rules.test(repo, pattern)
+        is_known = await rt.rules.is_known(repo)
+        is_matched = None if tried is None else rt.rules.allows(pattern, tried)
+    if app.json:
+        app.out.document(_counts(found) | {"matches": is_matched})
+    else:
+        app.out.print(*backtest_lines(found))
+        if tried is not None:
+            verb = "matches" if is_matched else "does not match: people are asked about"
+            app.out.print(f"{verb} {one_line(tried)}")
+        _note_repository(app, repo, is_known=is_known)
+    if found.denied or is_matched is False:
+        raise click.exceptions.Exit(1)
+
+
+@command("propose", examples=("draftsman rules propose 'pytest tests/**' --repo shop --for 14d",))
+@click.argument("pattern", type=params.TEXT)
+@repo_option
+@time_option
+async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> None:
+    """Propose a rule. It allows nothing until a person ratifies it.
+
+    It is refused if a person denied a command that it matches.
+    """
+    async with app.runtime() as rt:
+        is_known = await rt.rules.is_known(repo)
+        rule = await rt.rules.propose(repo, pattern, await rt.actor(), seconds)
+    if app.json:
+        app.out.document(_data(rule))
+        return
+    _print_rule(app, rule)
+    _note_repository(app, repo, is_known=is_known)
+    app.out.info(f"to make it active: draftsman rules ratify {rule.id}")
+
+
+@command("ratify", examples=("draftsman rules ratify 3", "draftsman rules ratify 3 --for 14d -y"))
+@click.argument("rule", type=click.IntRange(1))
+@time_option
+@params.yes_option
+async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
+    """Make a proposed rule active, after a look at its backtest."""
+    async with app.runtime() as rt:
+        proposed = await rt.rules.get(rule)
+        if proposed.status is RuleStatus.PROPOSED and not yes:
+            if not app.out.interactive:
+                raise Refused(
+                    f"this would allow {proposed.text!r} in {proposed.repo}; to confirm, use --yes"
+                )
+            app.out.print(*backtest_lines(await rt.rules.test(proposed.repo, proposed.pattern)))
+            confirm(f"Allow {proposed.text!r} in {proposed.repo} without a question?")
+        active = await rt.rules.ratify(rule, await rt.actor(), seconds)
+    if app.json:
+        app.out.document(_data(active))
+    else:
+        _print_rule(app, active)
+
+
+@command("revoke", examples=("draftsman rules revoke 3 --reason 'too wide'",))
+@click.argument("rule", type=click.IntRange(1))
+@click.option("--reason", type=params.TEXT, default="", help="Reason, kept with the rule.")
+async def revoke(app: App, rule: int, reason: str) -> None:
+    """End a proposed or active rule at once."""
+    async with app.runtime() as rt:
+        ended = await rt.rules.revoke(rule, await rt.actor(), reason)
+    if app.json:
+        app.out.document(_data(ended))
+    else:
+        _print_rule(app, ended)
+
+
+for _each in (list_rules, show, test, propose, ratify, revoke):
+    rules.add_command(_each)
+
+
+def _note_repository(app: App, repo: str, *, is_known: bool) -> None:
+    if not is_known:
+        app.out.info(
+            f"no agent has asked for a command in a repository {one_line(repo)!r};"
+            " to list repositories: draftsman repos"
+        )
+
+
+def _print_rule(app: App, rule: PermissionRule) -> None:
+    head = line(styled(f"rule {rule.id}", "bold"), "  ", styled(rule.status, STYLES[rule.status]))
+    app.out.print(head, f"  allows    {rule.text}", f"  in        {rule.repo}")
+    app.out.print(*(f"  {text}" for text in history_lines(rule)))
+
+
+def _data(rule: PermissionRule) -> dict[str, Any]:
+    return asdict(rule) | {"text": rule.text}
+
+
+def _counts(test: Backtest) -> dict[str, Any]:
+    return {
+        name: [asdict(decision) | {"command": decision.command} for decision in decisions]
+        for name, decisions in (
+            ("allowed", test.allowed),
+            ("denied", test.denied),
+            ("asked", test.asked),
+        )
+    }

@@ -1,0 +1,192 @@
+"""The `policy` command group: the policy of a repository, and its decision about changes."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from draftsman.errors import Refused, UsageError
+from draftsman_tui.changes.user_repository import UserRepository
+from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
+from draftsman_tui.cli.tested_changes import TestedChanges, branch_changes, job_changes
+from draftsman_tui.terminal import params
+from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from draftsman.agent_runs.policies.code_owners import ApprovalGroup, OwnerRules
+    from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
+    from draftsman.repos.repo_catalog import RepoLocation
+    from draftsman.runtime import Runtime
+
+FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+JOB: Final = re.compile(r"(D-)?\d+", re.IGNORECASE)
+DENIED: Final = 1
+STYLES: Final = {"deny": "red", "ask": "yellow", "allow": ""}
+
+
+@click.group(
+    "policy",
+    cls=Group,
+    epilog=example_lines(("draftsman policy show acme/pay", "draftsman policy test D-142")),
+)
+def policy() -> None:
+    """Show and test the policy of a repository.
+
+    The configuration of this machine is used; that of the workers decides about jobs.
+    """
+
+
+@command("show", examples=("draftsman policy show acme/pay", "draftsman policy show"))
+@click.argument("repo", type=params.TEXT, required=False)
+async def show(app: App, repo: str | None) -> None:
+    """Show the policy of a repository; without a name, that of the configuration."""
+    from draftsman.agent_runs.policies.repo_policy import RepoPolicy
+
+    if repo is None:
+        name, own, repo_policy = "the configuration", set[str](), RepoPolicy(app.settings.policy)
+    else:
+        async with app.runtime(read_only=True) as rt:
+            location = await rt.repos.place(repo)
+            name, own, repo_policy = location.name, *await _policy_of(app, rt, location)
+    if app.json:
+        data = repo_policy.as_json()
+        document = data.pop("settings") | data | {"sha256": repo_policy.digest, "own": sorted(own)}
+        app.out.document(document)
+        return
+    app.out.print(line(styled(f"policy {repo_policy.version}", "bold"), f" of {name}"))
+    for key, value in _shown(repo_policy):
+        note = "  (profile)" if key in own else ""
+        app.out.print(f"{key:<20} {value}{note}")
+
+
+@command(
+    "test",
+    examples=(
+        "draftsman policy test D-142",
+        "draftsman policy test my-branch --base origin/main",
+        "draftsman policy test D-142 --json",
+    ),
+)
+@click.argument("target", metavar="JOB|BRANCH", type=params.TEXT)
+@click.option("--base", type=params.TEXT, help="Base of the branch; default: the default branch.")
+@click.option("-C", "folder", type=FOLDER, default=".", help="A folder of your repository.")
+async def test(app: App, target: str, base: str | None, folder: Path) -> None:
+    """Show which rules of the policy a job or a branch meets, and change nothing.
+
+    The exit code is 1 if a rule denies the changes.
+    """
+    from draftsman.agent_runs.policies.code_owners import approval_groups
+
+    is_job = JOB.fullmatch(target) is not None
+    if is_job and base is not None:
+        raise UsageError("--base is for a branch; a job has its own base")
+    async with app.runtime(read_only=True) as rt:
+        if is_job:
+            ref = params.JOB.convert(target, None, click.get_current_context())
+            changes = await job_changes(rt, await number_of(rt, ref), folder)
+        else:
+            changes = await branch_changes(rt, UserRepository.at(folder), target, base)
+        _, repo_policy = await _policy_of(app, rt, changes.location)
+        eligible = partial(rt.policy.eligible_approvers, invoker=changes.invoker)
+    findings = repo_policy.decide(changes.patch)
+    asked = [item for item in findings if item.effect == "ask"]
+    rules = _owner_rules(app, repo_policy, changes, asked)
+    groups = approval_groups(asked, rules, eligible)
+    _print(app, changes, repo_policy, findings, groups)
+    if any(item.effect == "deny" for item in findings):
+        click.get_current_context().exit(DENIED)
+
+
+async def _policy_of(
+    app: App, rt: Runtime, location: RepoLocation | None
+) -> tuple[set[str], RepoPolicy]:
+    """Return the keys that the profile sets, and the policy."""
+    from draftsman.agent_runs.policies.repo_policy import RepoPolicy
+
+    saved = None if location is None else await rt.repos.profile(location)
+    profile = None if saved is None else saved.profile
+    own = set() if profile is None or profile.policy is None else profile.policy.model_fields_set
+    return set(own), RepoPolicy.of(app.settings.policy, profile)
+
+
+def _owner_rules(
+    app: App, repo_policy: RepoPolicy, changes: TestedChanges, asked: list[PolicyFinding]
+) -> OwnerRules | None:
+    """Return the CODEOWNERS of the base commit; None if the policy does not use them."""
+    from draftsman.agent_runs.policies.code_owners import OwnerRules
+
+    if repo_policy.settings.owners != "codeowners" or not any(item.path for item in asked):
+        return None
+    text = changes.code_owners()
+    if text is None:
+        raise Refused(
+            f"the code owners of {changes.base[:12]} decide, and no repository here has that"
+            " commit; use -C DIRECTORY with a clone that has it"
+        )
+    return OwnerRules(text, app.settings.codeowners)
+
+
+def _print(
+    app: App,
+    changes: TestedChanges,
+    repo_policy: RepoPolicy,
+    findings: list[PolicyFinding],
+    groups: list[ApprovalGroup],
+) -> None:
+    approvers = {item: group.approvers for group in groups for item in group.findings}
+    denied = any(item.effect == "deny" for item in findings)
+    if app.json:
+        data = [
+            item.as_json() | ({"approvers": approvers[item]} if item in approvers else {})
+            for item in findings
+        ]
+        unmapped = [path for group in groups for path in group.unmapped]
+        document: dict[str, Any] = {"target": changes.name, "base": changes.base}
+        document |= {"policy": repo_policy.digest, "denied": denied}
+        app.out.document(document | {"findings": data, "unmapped": unmapped})
+        return
+    count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
+    place = "the configuration" if changes.location is None else changes.location.name
+    app.out.print(f"{changes.name}: {count} by policy {repo_policy.version} of {place}")
+    if not findings:
+        return
+    rows = [
+        (
+            styled(item.effect, STYLES[item.effect]),
+            item.rule,
+            item.place,
+            _approver_text(approvers.get(item)) if item.effect == "ask" else "",
+        )
+        for item in findings
+    ]
+    app.out.table(("EFFECT", "RULE", "CHANGE", "APPROVERS"), rows, flexible=(2, 3))
+    for group in groups:
+        for path in group.unmapped:
+            app.out.info(f"no code owner may approve {path}")
+
+
+def _approver_text(names: tuple[str, ...] | None) -> str:
+    return "any approver" if names is None else ", ".join(names)
+
+
+def _shown(repo_policy: RepoPolicy) -> list[tuple[str, str]]:
+    """Return the keys of a policy with their values as text."""
+    rows: list[tuple[str, str]] = []
+    data = repo_policy.as_json()
+    values: dict[str, Any] = data.pop("settings")
+    for key, value in (values | data).items():
+        if key == "paths":
+            rows += [(key, f"{rule['path']} {rule['effect']}") for rule in value]
+        elif isinstance(value, (list, tuple)):
+            rows += [(key, ", ".join(value) or "none")]
+        else:
+            rows.append((key, "unlimited" if value is None else f"{value}"))
+    return [row for row in rows if row != ("path_allowlist", "unlimited")]
+
+
+for _each in (show, test):
+    policy.add_command(_each)

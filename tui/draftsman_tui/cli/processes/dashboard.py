@@ -1,0 +1,209 @@
+"""The `dashboard` command: the live dashboard on a terminal or in a browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, nullcontext
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import click
+
+from draftsman.errors import UsageError
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.processes import hangup
+from draftsman_tui.cli.processes.first_frame import first_frame
+from draftsman_tui.cli.processes.process_setup import child, set_up_log
+from draftsman_tui.terminal import extras, stdio
+
+if TYPE_CHECKING:
+    from draftsman.people.actor import Actor
+    from draftsman.runtime import Runtime
+    from draftsman.settings import Settings
+    from draftsman_tui.dashboard.app import Dashboard
+    from draftsman_tui.dashboard.frame.session import Connect
+    from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
+
+PORT: Final = 8420
+IN_BROWSER: Final = "textual.drivers.web_driver:WebDriver"
+"""Value of TEXTUAL_DRIVER in the processes that textual-serve starts."""
+
+
+class LazyChoice(click.Choice[str]):
+    """A choice whose values are loaded on first use."""
+
+    def __init__(self, load: Callable[[], Sequence[str]]) -> None:
+        self.case_sensitive = True
+        self._load = load
+
+    @cached_property
+    def choices(self) -> Sequence[str]:  # type: ignore[override]
+        """The allowed values."""
+        return tuple(self._load())
+
+
+def _themes() -> Sequence[str]:
+    from draftsman_tui.dashboard.themes import NAMES
+
+    return NAMES
+
+
+@command(
+    "dashboard",
+    examples=(
+        "draftsman dashboard --view inbox",
+        "draftsman dashboard --read-only --theme light",
+        "draftsman dashboard --web --open",
+    ),
+    long_running=True,
+)
+@click.option("--read-only", is_flag=True, help="Use a read-only database session.")
+@click.option("--view", metavar="NAME", help="Table or saved view to open first.")
+@click.option("--theme", type=LazyChoice(_themes), help="Color theme.")
+@click.option("--web", is_flag=True, help="Serve the dashboard to a browser on this machine.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help=f"Port of --web; 0: any free port.  [{PORT}]"
+)
+@click.option("--open", "opens", is_flag=True, help="With --web: open the browser.")
+@click.option("--parent", type=int, hidden=True)
+async def dashboard(
+    app: App,
+    read_only: bool,
+    view: str | None,
+    theme: str | None,
+    web: bool,
+    port: int | None,
+    opens: bool,
+    parent: int | None,
+) -> None:
+    """Open the live dashboard.
+
+    The last line shows the main keys. Press ? for all keys, : for commands by name, / to filter.
+    `draftsman` without arguments opens the dashboard too. With --web, it prints a URL for a browser
+    on this machine and runs until Ctrl-C; each browser tab is a separate dashboard.
+    """
+    if app.json:
+        raise UsageError("the dashboard has no JSON output; see: draftsman jobs --json")
+    extras.require("tui")
+    in_browser = os.environ.get("TEXTUAL_DRIVER") == IN_BROWSER
+    if web or in_browser or not stdio.is_screen():
+        from draftsman_tui.dashboard.launch_options import resolve_options
+
+        resolve_options(app.settings.dashboard, view, theme)  # report errors before starting
+    if web:
+        values = {"--view": view, "--theme": theme}
+        options = [part for name, value in values.items() if value for part in (name, value)]
+        options += ["--read-only"] if read_only else []
+        await _serve(app, options, PORT if port is None else port, opens=opens)
+        return
+    if port is not None or opens:
+        raise UsageError(f"{'--open' if opens else '--port'} requires --web")
+    if not in_browser:
+        _require_terminal()
+    from draftsman.processes.shutdown import shutdown_signals
+
+    code = None
+    async with shutdown_signals(parent) as signals, AsyncExitStack() as connections:
+        with nullcontext() if in_browser else first_frame():
+            connect = connector(app, connections, read_only=read_only)
+            live_dashboard = create_dashboard(
+                app, connect, read_only=read_only, view=view, theme=theme
+            )
+        with signals.handled_by(lambda _: live_dashboard.exit()), hangup.ending(signals):
+            await live_dashboard.run_async()
+        code = live_dashboard.return_code
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def connector(app: App, connections: AsyncExitStack, *, read_only: bool = False) -> Connect:
+    """Return a function that connects for the user of this process.
+
+    `connections` closes the connection.
+    """
+
+    async def connect() -> tuple[Runtime, Actor]:
+        from draftsman.jobs.job import Source
+
+        async with AsyncExitStack() as attempt:
+            rt = await attempt.enter_async_context(app.runtime(read_only=read_only, pooled=True))
+            actor = await rt.actor(Source.TUI)
+            await connections.enter_async_context(attempt.pop_all())
+        return rt, actor
+
+    return connect
+
+
+def create_dashboard(
+    app: App,
+    connect: Connect,
+    *,
+    read_only: bool = False,
+    view: str | None = None,
+    theme: str | None = None,
+    started: SupervisedProcesses | None = None,
+) -> Dashboard:
+    """Build a dashboard; raises ConfigError, UsageError."""
+    if app.out.color is False or os.environ.get("NO_COLOR"):
+        theme = "none"  # otherwise Textual renders colors as shades of gray
+    from draftsman_tui.dashboard.app import Dashboard
+    from draftsman_tui.dashboard.launch_options import resolve_options
+
+    options = resolve_options(app.settings.dashboard, view, theme)
+    server = server_name(app.settings)
+    return Dashboard(connect, options, server=server, read_only=read_only, started=started)
+
+
+def server_name(settings: Settings) -> str:
+    """Return the database server for display, without credentials."""
+    if settings.database_url is None:
+        return "the embedded PostgreSQL"
+    parts = urlsplit(settings.database_url.get_secret_value())
+    host = parts.netloc.rpartition("@")[2]
+    return f"{host}{parts.path}" if host else "PostgreSQL"
+
+
+def check(app: App) -> None:
+    """Validate the configuration of the dashboard; raises ConfigError."""
+    from draftsman_tui.dashboard.launch_options import resolve_options
+
+    resolve_options(app.settings.dashboard)
+
+
+def is_available() -> bool:
+    """Return whether the terminal and the installed packages can show the dashboard."""
+    return stdio.is_screen() and extras.missing("tui") is None
+
+
+def _require_terminal() -> None:
+    if stdio.is_screen():
+        return
+    problem = (
+        f"this terminal (TERM={os.environ['TERM']}) cannot show the dashboard"
+        if os.environ.get("TERM") in stdio.DUMB
+        else "the dashboard requires a terminal"
+    )
+    raise UsageError(f"{problem}; see: draftsman jobs, draftsman questions")
+
+
+async def _serve(app: App, options: Sequence[str], port: int, *, opens: bool) -> None:
+    from draftsman.processes.shutdown import shutdown_signals
+
+    async with shutdown_signals() as signals:
+        async with app.runtime(read_only=True):
+            pass  # report connection errors here, not in the browser
+        set_up_log(app)
+        from draftsman_tui.dashboard.web.server import Web
+
+        color = ["--no-color"] if app.color is False else []
+        dashboard = [*child(app, "dashboard"), *color, *options, "--parent", str(os.getpid())]
+        web = Web(dashboard, port)
+        async with web.serving() as address:
+            with signals.handled_by(lambda _: web.stop()):
+                app.out.print(address)
+                app.out.info("anyone with this URL can act as you; press Ctrl-C to stop")
+                if opens:
+                    web.open_browser()
+                await web.stopped.wait()

@@ -1,0 +1,207 @@
+"""The `worker`, `bots` and `up` commands."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from draftsman.errors import ConfigError
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
+from draftsman_tui.cli.setup.doctor_checks import Finding
+from draftsman_tui.terminal import params
+from draftsman_tui.terminal.extras import require
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+    from draftsman.settings import Settings, SlackSettings
+    from draftsman_tui.cli.processes.supervisor import Child
+
+
+CHATS: Final = ("slack", "trello", "forges", "pagers")
+"""Services with a bot; each is a configuration table, and a chat is a package extra."""
+_ADDED: Final = {"forges": "events to [forges.NAME]", "pagers": "listen to [pagers.NAME]"}
+"""What configures a bot that has no table of its own."""
+
+
+@command(
+    "worker",
+    examples=(
+        "draftsman worker",
+        "draftsman worker --queue fast --queue default --slots 4",
+        "draftsman worker --health-port 8080",
+    ),
+    long_running=True,
+)
+@click.option(
+    "--queue", "queues", type=params.TEXT, multiple=True, help="Queue to serve; repeatable."
+)
+@click.option("--slots", type=click.IntRange(1, 1000), help="Maximum number of concurrent runs.")
+@click.option("--no-leader", is_flag=True, help="Never become the leader, so run no sweeps.")
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve /healthz, /readyz and /metrics on this port, on all addresses.",
+)
+@click.option("--parent", type=int, hidden=True)
+async def worker(
+    app: App,
+    queues: tuple[str, ...],
+    slots: int | None,
+    no_leader: bool,
+    health_port: int | None,
+    parent: int | None,
+) -> None:
+    """Run a worker.
+
+    A single worker at a time is the leader and runs the maintenance sweeps. On SIGTERM, SIGINT or
+    SIGHUP, a worker stops claiming jobs, gives runs time to finish, and releases the rest at their
+    last checkpoint. A second signal exits immediately.
+
+    With --health-port, /healthz responds while the process works, and /readyz is 503 with the
+    reason while it starts, drains or cannot reach the database. /metrics has figures for
+    Prometheus, without people.
+    """
+    set_up_log(app)
+    if parent is None:
+        warn_of_variables(app)
+    from draftsman.worker_main import run_worker
+
+    code = await run_worker(
+        app.settings,
+        queues or None,
+        slots,
+        leader=not no_leader,
+        parent=parent,
+        health_port=health_port,
+    )
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+@command(
+    "bots",
+    examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --pagers"),
+    long_running=True,
+)
+@click.option("--slack", is_flag=True, help="Run only the Slack bot.")
+@click.option("--trello", is_flag=True, help="Run only the Trello bot.")
+@click.option("--forges", is_flag=True, help="Receive only the events of forges.")
+@click.option("--pagers", is_flag=True, help="Receive only the webhooks of pagers.")
+@click.option("--parent", type=int, hidden=True)
+async def bots(
+    app: App, slack: bool, trello: bool, forges: bool, pagers: bool, parent: int | None
+) -> None:
+    """Run the bots, and receive the events of forges and pagers.
+
+    Runs all that is configured ([slack], [trello], events in [forges.NAME], listen in
+    [pagers.NAME]). On SIGTERM, SIGINT or SIGHUP, the bots finish the work in progress and stop.
+    """
+    set_up_log(app)
+    if parent is None:
+        warn_of_variables(app)
+    settings: Settings = app.settings
+    options = (("slack", slack), ("trello", trello), ("forges", forges), ("pagers", pagers))
+    selected = [name for name, enabled in options if enabled]
+    chats = _configured_chats(settings)
+    if not chats:
+        raise ConfigError(
+            "no bot is configured; add [slack] (docs/slack.md), [trello] (docs/trello.md),"
+            " events to [forges.NAME] (docs/follow-ups.md) or listen to [pagers.NAME]"
+            " (docs/attention-ladder.md)"
+        )
+    if missing := [name for name in selected if name not in chats]:
+        add = _ADDED.get(missing[0], f"[{missing[0]}]")
+        raise ConfigError(f"{missing[0]} is not configured; add {add}")
+    for name in selected or chats:
+        require(name)
+    from draftsman_bots.process.runner import run_bots
+
+    if code := await run_bots(settings, only=selected or chats, parent=parent):
+        raise click.exceptions.Exit(code)
+
+
+def _configured_chats(settings: Settings) -> list[str]:
+    """Return the configured chat services."""
+    from draftsman.settings.attention import webhook_pagers
+
+    chats = [name for name in ("slack", "trello") if getattr(settings, name) is not None]
+    if settings.read_forges:
+        chats.append("forges")
+    return [*chats, *(["pagers"] if webhook_pagers(settings.pagers) else [])]
+
+
+@command("up", examples=("draftsman up", "draftsman up --headless"), long_running=True)
+@click.option("--headless", is_flag=True, help="Run without dashboard and prompts, as a service.")
+@click.option("--attached", is_flag=True, hidden=True)
+async def up(app: App, headless: bool, attached: bool) -> None:
+    """Start a worker and the configured bots, and supervise them.
+
+    A process that dies is restarted. On a terminal, opens the dashboard; q or Ctrl-C asks whether
+    to stop everything or leave it running. The embedded database is migrated first; migrate any
+    other database with: draftsman migrate
+    """
+    from draftsman.configured import database_url, session_url
+    from draftsman.database import migrate
+    from draftsman.processes.shutdown import shutdown_signals
+
+    code = 0
+    async with shutdown_signals() as signals:
+        url, _ = await database_url(app.settings)
+        await migrate.check_compatible(session_url(app.settings, url))
+        if headless or not app.out.interactive:
+            from draftsman_tui.cli.processes.supervisor import Supervisor
+
+            set_up_log(app)
+            warn_of_variables(app)
+            code = await Supervisor(_children(app)).run(signals, attached=attached)
+        else:
+            from draftsman_tui.cli.processes.foreground import Foreground
+
+            headless_command = [*child(app, "up"), "--headless", "--attached"]
+            code = await Foreground(app, headless_command, signals).run()
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+async def check_slack(slack: SlackSettings) -> list[Finding]:
+    """Return the doctor findings for Slack."""
+    try:
+        require("slack")
+    except ConfigError as error:
+        return [Finding("slack", "fail", str(error))]
+    from draftsman_bots.slack.doctor import checks
+
+    return [Finding("slack", check.status, check.text, check.hint) async for check in checks(slack)]
+
+
+async def check_trello(rt: Runtime) -> list[Finding]:
+    """Return the doctor findings for Trello; none if it is not configured."""
+    if (trello := rt.settings.trello) is None:
+        return []
+    try:
+        require("trello")
+    except ConfigError as error:
+        return [Finding("trello", "fail", str(error))]
+    from draftsman_bots.trello.doctor import checks
+
+    return [
+        Finding("trello", check.status, check.text, check.hint)
+        async for check in checks(rt, trello)
+    ]
+
+
+def _children(app: App) -> list[Child]:
+    from draftsman_tui.cli.processes.supervisor import Child
+
+    parent = ["--parent", str(os.getpid())]
+    worker = [*child(app, "worker"), *parent]
+    children = [Child("worker", worker, "worker; runs get time to finish")]
+    if chats := _configured_chats(app.settings):
+        for name in chats:
+            require(name)
+        children.append(Child("bots", [*child(app, "bots"), *parent], "bots"))
+    return children

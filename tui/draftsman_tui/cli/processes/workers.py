@@ -1,0 +1,184 @@
+"""The `workers`, `sweep` and `stats` commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from draftsman.errors import UsageError
+from draftsman.ids import worker_name
+from draftsman.jobs.job import Status
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.entities.jobs import status_text
+from draftsman_tui.entities.workers import health_of
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import as_data, line, styled
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.events.service.archives import RetentionMonth
+
+MONTH: Final = 30 * 86_400.0
+"""Seconds of the figures of people without --since."""
+
+
+@command("workers", examples=("draftsman workers", "draftsman workers --json | jq '.[].health'"))
+async def workers(app: App) -> None:
+    """List workers and their health.
+
+    A worker is lost if its process is gone, or if it sent no heartbeat for the length of its lease.
+    """
+    async with app.runtime(read_only=True) as rt:
+        listed = await rt.read_model.workers()
+    health = [health_of(worker, rt.settings) for worker in listed]
+    if app.json:
+        pairs = zip(listed, health, strict=True)
+        app.out.document([as_data(worker) | {"health": state} for worker, state in pairs])
+    elif not listed:
+        app.out.info("no worker is running; to start a worker: draftsman up")
+    else:
+        heads = (
+            "WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE",
+        )  # fmt: skip
+        rows = [_row(worker, state) for worker, state in zip(listed, health, strict=True)]
+        app.out.table(heads, rows, flexible=(3, 5), right=(2, 4))
+
+
+@command(
+    "sweep",
+    examples=("draftsman sweep expire", "draftsman sweep prune --dry-run"),
+)
+@click.argument("name", type=params.TEXT)
+@click.option("--dry-run", is_flag=True, help="With prune: list the months without changing them.")
+async def sweep(app: App, name: str, dry_run: bool) -> None:
+    """Run a maintenance sweep now.
+
+    NAME is decisions (answers and cancels whose undo window has ended), expire (questions past
+    their deadline), remind (reminders at 50 % and 90 % of the time), ladders (steps that notify
+    people), promote (scheduled jobs that are due), schedules (schedules that are due), follow_ups
+    (jobs that follow up on pull requests), limits (free places of limits), budgets (reservations
+    of ended runs), postponed (places, keys, children and groups that a transaction left), rescue
+    (runs of dead workers), suspects (jobs that were lost with others), deregister (dead workers),
+    notify (dead letters without a notification), types (jobs of types without a worker), holds
+    (jobs of paused types), digests (digests of questions that are due), rules
+    (proposals of permission rules), partitions (partitions for coming months) or prune (archive
+    and drop old events and logs, as configured in [retention]).
+    """
+    if dry_run and name != "prune":
+        raise UsageError(f"--dry-run requires the sweep prune, not {name!r}")
+    async with app.runtime(read_only=dry_run) as rt:
+        count = 0 if dry_run else await rt.sweeps.run_now(name, await rt.actor())
+        months = await rt.archives.plan() if name == "prune" else []
+    if dry_run:
+        _print_plan(app, months)
+        return
+    if app.json:
+        app.out.document({"sweep": name, "changed": count})
+        return
+    app.out.print(f"{name}: changed {count} row{'' if count == 1 else 's'}")
+    for month in months:
+        app.out.info(f"{month.month:%Y-%m}: {month.state}")
+
+
+def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
+    """Print the months that are past the retention."""
+    if app.json:
+        app.out.document([as_data(month) | {"state": month.state} for month in months])
+    elif app.settings.retention.events is None:
+        app.out.info("events are kept forever: retention.events is not set")
+    elif not months:
+        app.out.info("no events are older than retention.events")
+    else:
+        rows = [(f"{month.month:%Y-%m}", f"{month.events:,}", month.state) for month in months]
+        app.out.table(("MONTH", "EVENTS", "STATE"), rows, flexible=2, right=(1,))
+
+
+@command(
+    "stats",
+    examples=(
+        "draftsman stats",
+        "draftsman stats --json | jq .jobs.queued",
+        "draftsman stats --people --since 7d",
+    ),
+)
+@click.option("--people", is_flag=True, help="Show how soon people see and answer questions.")
+@click.option(
+    "--since",
+    type=params.DURATION,
+    help="With --people: questions that were asked in this time; default 30d.",
+)
+async def stats(app: App, people: bool, since: float | None) -> None:
+    """Show counts of jobs, questions, deliveries and workers.
+
+    Covers jobs by status, open questions, worker slots, answers in the last 24 hours, and targets
+    of deliveries that no running process sends to. Finished jobs are counted up to 10,000 per
+    status; more are shown as 10,000+.
+
+    With --people, shows by person, channel and kind of question: answers, the median time until a
+    question was first opened or answered, the median and 95th percentile of the time to an answer,
+    pings (questions and reminders that were sent; those of a person were sent to this person
+    alone), and interruptions in quiet hours. At most the newest 20,000 questions count. Operators
+    see all people, others their own figures.
+    """
+    if people:
+        from draftsman_tui.cli.attention.people_stats import print_figures
+
+        await print_figures(app, MONTH if since is None else since)
+        return
+    if since is not None:
+        raise UsageError("--since requires --people")
+    async with app.runtime(read_only=True) as rt:
+        statistics = await rt.read_model.stats()
+        unserved = await rt.outbox.unserved()
+    if app.json:
+        app.out.document(as_data(statistics) | {"unserved_deliveries": as_data(unserved)})
+        return
+    jobs = [(status, count) for status, count in statistics.jobs.items() if count]
+    for status, count in jobs:
+        more = "+" if status in statistics.capped else " "
+        app.out.print(line(f"{count:>9,}{more} ", status_text(Status(status))))
+    if not jobs:
+        app.out.print("        0  jobs")
+    expiring_soon = (
+        f", {statistics.expiring_within_an_hour} within an hour" if statistics.next_expiry else ""
+    )
+    next_expiry = (
+        f"; the next expires {times.left(statistics.next_expiry)}" if statistics.next_expiry else ""
+    )
+    median = (
+        f", median {times.span(statistics.answer_seconds)}" if statistics.answer_seconds else ""
+    )
+    pauses = statistics.pauses
+    app.out.print(
+        f"{_counted(statistics.open_questions, 'open question')}{next_expiry}{expiring_soon}",
+        f"{_counted(statistics.workers, 'worker')},"
+        f" {statistics.busy} of {statistics.slots} slots busy",
+        f"{_counted(statistics.answers_last_day, 'answer')} in the last 24 hours{median}",
+    )
+    if pauses:
+        plural = "" if pauses == 1 else "s"
+        app.out.print(f"{pauses:>9,}  paused queue{plural} or type{plural}: draftsman queues")
+    for item in unserved:
+        app.out.info(item.text)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:>9,}  {noun}{'' if count == 1 else 's'}"
+
+
+def _row(worker: Any, health: str) -> list[Text | str]:
+    style = {"alive": "green", "draining": "yellow", "silent": "yellow", "lost": "red"}[health]
+    return [
+        styled(worker_name(worker.id), "bold"),
+        styled(health, style),
+        f"{worker.busy}/{worker.slots}",
+        worker.host,
+        str(worker.pid),
+        ", ".join(worker.queues),
+        times.span(worker.heartbeat_age),
+        times.ago(worker.started_at),
+        "leader" if worker.leader else "",
+    ]

@@ -1,0 +1,175 @@
+"""The `answer`, `approve` and `deny` commands.
+
+A question is named in full, `D-142/1`. On a terminal, a bare `D-142` shows its only open question
+and asks for confirmation; elsewhere it is refused, so that an answer cannot reach a later question.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from draftsman.errors import Refused, UsageError
+from draftsman.ids import job_name, question_name
+from draftsman.questions.question import Question, QuestionKind
+from draftsman.questions.response import Response
+from draftsman_tui.cli import prompts
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.entities.answers import build_response, outcome_text, rejection_error
+from draftsman_tui.entities.questions import describe
+from draftsman_tui.terminal import params
+from draftsman_tui.terminal.output import line, one_line, styled
+
+if TYPE_CHECKING:
+    from draftsman.ids import JobRef
+    from draftsman.runtime import Runtime
+
+QuestionRef = tuple["JobRef", int | None]
+
+
+@command(
+    "answer",
+    examples=("draftsman answer D-142/1 2", "draftsman answer D-142/1 use the staging server"),
+)
+@click.argument("question", type=params.QUESTION)
+@click.argument("value", nargs=-1, type=params.TEXT)
+@click.option("--only", is_flag=True, help="Leave identical questions of other jobs open.")
+async def answer(app: App, question: QuestionRef, value: tuple[str, ...], only: bool) -> None:
+    """Answer a question.
+
+    The answer counts for the identical questions of other jobs, too, unless --only is given.
+    VALUE is the number or name of a choice, or free text if the question allows it; - reads it
+    from stdin. Without VALUE, the question is shown and you are prompted for the answer.
+    """
+    text = params.read_stdin().strip() if value == ("-",) else " ".join(value)
+    async with app.runtime() as rt:
+        job, ordinal = await resolve_question(app, rt, question, "answer", confirm=bool(text))
+        asked = await rt.questions.get(job, ordinal)
+        if not text and app.out.interactive and asked.kind is QuestionKind.INPUT:
+            if question[1] is not None:
+                await _show(app, rt, asked)
+            await _prompt(app, rt, asked, only=only)
+            return
+        if not text and asked.kind is QuestionKind.INPUT:
+            raise UsageError(f"VALUE is required: draftsman answer {asked.name} VALUE")
+        await _submit(app, rt, job, ordinal, build_response(text=text), only=only)
+
+
+@command(
+    "approve",
+    examples=("draftsman approve D-142/1 --reason 'looked at the diff'",),
+)
+@click.argument("question", type=params.QUESTION)
+@click.option("--reason", type=params.TEXT, help="Reason, recorded with the decision.")
+@click.option(
+    "--token", type=params.TEXT_OR_STDIN, help="Approve with a token; - reads it from stdin."
+)
+@click.option(
+    "--mint-token",
+    metavar="PERSON",
+    help="Print a single-use token that approves or denies as you.",
+)
+async def approve(
+    app: App, question: QuestionRef, reason: str | None, token: str | None, mint_token: str | None
+) -> None:
+    """Approve a question that asks for approval."""
+    if mint_token is None:
+        await _decide(app, question, True, reason, token)
+        return
+    async with app.runtime() as rt:
+        job, ordinal = await resolve_question(app, rt, question, "approve")
+        minted = await rt.questions.mint_token(job, ordinal, mint_token, await rt.actor())
+    command = f"draftsman approve {question_name(job, ordinal)} --token -"
+    app.out.info(f"single-use token, shown only once; to use it: {command}")
+    if app.json:
+        app.out.document({"job": job, "ordinal": ordinal, "approver": mint_token, "token": minted})
+    else:
+        app.out.write(f"{minted}\n")
+
+
+@command("deny", examples=("draftsman deny D-142/1 --reason 'touches the billing code'",))
+@click.argument("question", type=params.QUESTION)
+@click.option("--reason", type=params.TEXT, help="Reason, recorded with the decision.")
+@click.option(
+    "--token", type=params.TEXT_OR_STDIN, help="Deny with a token; - reads it from stdin."
+)
+async def deny(app: App, question: QuestionRef, reason: str | None, token: str | None) -> None:
+    """Deny a question that asks for approval.
+
+    A single denial decides. The question determines whether the job then fails or continues.
+    """
+    await _decide(app, question, False, reason, token)
+
+
+async def resolve_question(
+    app: App, rt: Runtime, question: QuestionRef, verb: str, *, confirm: bool = False
+) -> tuple[int, int]:
+    """Return job number and ordinal; for a bare job, show its only open question and confirm.
+
+    Raises UsageError for a bare job without a terminal or with several open questions, and Refused
+    without an open question or on no.
+    """
+    job = await number_of(rt, question[0])
+    if question[1] is not None:
+        return job, question[1]
+    open_questions = await rt.questions.open(job)
+    if not open_questions:
+        raise Refused(f"{job_name(job)} has no open question; see: draftsman why {job_name(job)}")
+    if len(open_questions) > 1:
+        listed = "; ".join(f"{item.name} ({one_line(item.text)[:60]})" for item in open_questions)
+        raise UsageError(
+            f"{job_name(job)} has {len(open_questions)} open questions; name one of them: {listed}"
+        )
+    if not app.out.interactive:
+        raise UsageError(
+            f"{job_name(job)} is a job, not a question; to {verb} its open question:"
+            f" draftsman {verb} {open_questions[0].name} …"
+        )
+    await _show(app, rt, open_questions[0])
+    if confirm or open_questions[0].kind is QuestionKind.APPROVAL or verb == "extend":
+        prompts.confirm(f"{verb.capitalize()} {open_questions[0].name}?")
+    return job, open_questions[0].ordinal
+
+
+async def _decide(
+    app: App, question: QuestionRef, decision: bool, reason: str | None, token: str | None
+) -> None:
+    if token is not None and question[1] is None:
+        raise UsageError("--token requires a full question name, e.g. D-142/1")
+    async with app.runtime() as rt:
+        job, ordinal = await resolve_question(app, rt, question, "approve" if decision else "deny")
+        token = token.strip() if token else None
+        response = build_response(decision=decision, reason=reason, token=token)
+        await _submit(app, rt, job, ordinal, response)
+
+
+async def _prompt(app: App, rt: Runtime, question: Question, *, only: bool) -> None:
+    """Prompt until the question accepts the answer."""
+    while True:
+        text = prompts.prompt(f"Answer to {question.name}").strip()
+        try:
+            response = build_response(text=text)
+            await _submit(app, rt, question.job, question.ordinal, response, only=only)
+            return
+        except UsageError as error:
+            app.out.info(str(error))
+
+
+async def _submit(
+    app: App, rt: Runtime, job: int, ordinal: int, response: Response, *, only: bool = False
+) -> None:
+    """Submit the answer and print the outcome; raises Refused or LostRace if it was rejected."""
+    verdict = await rt.questions.answer(job, ordinal, response, await rt.actor(), only=only)
+    if app.json:
+        app.out.document(verdict)
+    if not verdict.accepted:
+        raise await rejection_error(rt, verdict, response.source_event_id)
+    if not app.json:
+        app.out.print(line(styled(verdict.name, "bold"), f" {await outcome_text(rt, verdict)}"))
+        if verdict.also:
+            app.out.print(f"also answered: {', '.join(verdict.also)}")
+
+
+async def _show(app: App, rt: Runtime, question: Question) -> None:
+    app.out.print_stderr(*await describe(rt, question))

@@ -1,0 +1,77 @@
+"""The `questions` and `extend` commands: the inbox of open questions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from draftsman.ids import job_name, question_name
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.entities.questions import describe
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import as_data, line, styled
+
+if TYPE_CHECKING:
+    from draftsman.ids import JobRef
+
+
+@command("questions", examples=("draftsman questions", "draftsman questions D-142 --json"))
+@click.argument("job", type=params.JOB, required=False)
+async def questions(app: App, job: JobRef | None) -> None:
+    """List open questions and approvals.
+
+    Sorted by deadline, earliest first. Identical questions of several jobs are shown once,
+    and separately with --json.
+    """
+    async with app.runtime(read_only=app.json) as rt:
+        number = None if job is None else await number_of(rt, job)
+        viewer = None if app.json else await rt.actor()
+        open_questions = await rt.questions.open(number, fold_for=viewer)
+        if viewer is None:
+            attention = await rt.acknowledgments.attention([q.job for q in open_questions])
+            app.out.document(
+                [
+                    as_data(question)
+                    | {"attention": attention.get((question.job, question.ordinal))}
+                    for question in open_questions
+                ]
+            )
+            return
+        for index, question in enumerate(open_questions):
+            if index:
+                app.out.print("")
+            app.out.print(*await describe(rt, question))
+        if open_questions:
+            await rt.figures.record_views(open_questions, viewer)
+        if not open_questions and number is not None:
+            app.out.info(
+                f"{job_name(number)} has no open questions; see: draftsman why {job_name(number)}"
+            )
+        elif not open_questions:
+            app.out.info("no open questions")
+
+
+@command("extend", examples=("draftsman extend D-142/1 2h", "draftsman extend D-142/1 never"))
+@click.argument("question", type=params.QUESTION)
+@click.argument("duration", metavar="DURATION|never", type=params.EXTENSION)
+async def extend(app: App, question: tuple[JobRef, int | None], duration: float) -> None:
+    """Extend the time to answer a question.
+
+    DURATION is added to the remaining time; never removes the deadline.
+    """
+    from draftsman_tui.cli.questions.answers import resolve_question
+
+    seconds = None if duration == float("inf") else duration
+    async with app.runtime() as rt:
+        job, ordinal = await resolve_question(app, rt, question, "extend")
+        expires_at = await rt.questions.extend(job, ordinal, seconds, await rt.actor())
+    if app.json:
+        app.out.document({"job": job, "ordinal": ordinal, "expires_at": expires_at})
+    else:
+        when = (
+            f"expires {times.left(expires_at)}, at {times.clock(expires_at)}"
+            if expires_at
+            else "never expires"
+        )
+        app.out.print(line(styled(question_name(job, ordinal), "bold"), f" {when}"))

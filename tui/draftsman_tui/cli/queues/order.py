@@ -1,0 +1,127 @@
+"""The `move` and `priority` commands, and the list of queued jobs in the order of the claim."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from draftsman.errors import UsageError
+from draftsman.ids import job_name
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.entities.queues import condition_text, worker_text
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import one_line, styled
+
+if TYPE_CHECKING:
+    from draftsman.ids import JobRef
+    from draftsman.queues.service.queues import Place
+
+MAX_HELD: Final = 3
+"""Queues with held jobs that are listed by name."""
+
+
+@command(
+    "move",
+    examples=(
+        "draftsman jobs --queued",
+        "draftsman move D-142 --top",
+        "draftsman move D-142 --before D-7",
+        "draftsman move D-142 --after D-7",
+    ),
+)
+@click.argument("job", type=params.JOB)
+@click.option("--top", is_flag=True, help="To the start of its queue.")
+@click.option("--bottom", is_flag=True, help="To the end of its queue.")
+@click.option("--before", type=params.JOB, help="Before this job.")
+@click.option("--after", type=params.JOB, help="After this job.")
+async def move(
+    app: App, job: JobRef, top: bool, bottom: bool, before: JobRef | None, after: JobRef | None
+) -> None:
+    """Move a queued job in its queue.
+
+    The job takes the priority of the job next to which it is moved.
+    """
+    chosen: dict[Place, JobRef | bool | None] = {
+        "top": top,
+        "bottom": bottom,
+        "before": before,
+        "after": after,
+    }
+    places = [place for place, value in chosen.items() if value]
+    if len(places) != 1:
+        raise UsageError("specify one of --top, --bottom, --before JOB and --after JOB")
+    (place,) = places
+    async with app.runtime() as rt:
+        number = await number_of(rt, job)
+        ref = before or after
+        anchor = await number_of(rt, ref) if ref else None
+        await rt.queues.move(number, place, await rt.actor(), anchor)
+        moved = await rt.read_model.job(number)
+    if app.json:
+        data = {"number": number, "place": place, "anchor": anchor, "priority": moved.priority}
+        app.out.document(data)
+        return
+    where = (
+        f"{place} {job_name(anchor)}" if anchor else f"to the {place} of the queue {moved.queue}"
+    )
+    app.out.print(f"{moved.name}: moved {where}, with priority {moved.priority}")
+
+
+@command("priority", examples=("draftsman priority D-142 5", "draftsman priority D-142 -- -5"))
+@click.argument("job", type=params.JOB)
+@click.argument("priority", type=int, metavar="NUMBER")
+async def priority(app: App, job: JobRef, priority: int) -> None:
+    """Change the priority of a job that has not started.
+
+    The job must be queued or scheduled. Higher numbers run first, from -1000 to 1000; the
+    default is 0.
+    """
+    async with app.runtime() as rt:
+        number = await number_of(rt, job)
+        await rt.queues.prioritize(number, priority, await rt.actor())
+    if app.json:
+        app.out.document({"number": number, "priority": priority})
+    else:
+        app.out.print(f"{job_name(number)}: priority {priority}")
+
+
+async def print_queued(app: App, limit: int, queue: str | None) -> None:
+    """Print the jobs in the order of the claim, then those that wait for something else."""
+    async with app.runtime(read_only=True) as rt:
+        queued = await rt.queues.order(limit, queue)
+        waiting = await rt.queues.held(limit, queue)
+        summaries = await rt.queues.all()
+    if app.json:
+        app.out.document([*queued, *waiting])
+        return
+    if queued or waiting:
+        conditions = [
+            *((job, worker_text(job.hold, job.queue, job.type)) for job in queued),
+            *((job, condition_text(job.hold or "", job.held_by)) for job in waiting),
+        ]
+        heads = ("JOB", "QUEUE", "PRIORITY", "TITLE", "REPO", "AGE", "WAITING FOR")
+        rows = [
+            (
+                styled(job_name(job.number), "bold"),
+                job.queue,
+                str(job.priority),
+                one_line(job.ticket_title or job.type),
+                job.repo_name or "",
+                times.ago(job.created_at),
+                waits_for,
+            )
+            for job, waits_for in conditions
+        ]
+        app.out.table(heads, rows, flexible=3, right=(2, 5))
+    if queue is not None and queue not in {summary.name for summary in summaries}:
+        app.out.info(f"no job waits in the queue {queue!r}; for the queues: draftsman queues")
+    elif not queued:
+        app.out.info("no job can be claimed")
+    held = [item for item in summaries if item.held and queue in (None, item.name)]
+    for summary in held[:MAX_HELD]:
+        more = "+" if summary.capped else ""
+        app.out.info(f"{summary.held:,}{more} held in the queue {summary.name}; draftsman queues")
+    if others := held[MAX_HELD:]:
+        jobs = sum(summary.held for summary in others)
+        app.out.info(f"{jobs:,} held in {len(others):,} other queues; draftsman queues")

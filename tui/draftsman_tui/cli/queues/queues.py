@@ -1,0 +1,255 @@
+"""The `queues` command group: list, pause, resume, drain and release queues."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.errors import DraftsmanError, Refused, RejectedField
+from draftsman.ids import actor_name, job_name, pause_name
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.prompts import confirm
+from draftsman_tui.entities.queues import blocks_text
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import one_line, styled
+
+if TYPE_CHECKING:
+    from draftsman.queues.queue_models import QueueSummary
+    from draftsman.queues.service.queues import DrainProgress
+    from draftsman.runtime import Runtime
+
+DRAIN_REASON = "draining"
+"""Reason of the pause of a drain, unless it is given."""
+SHOWN_JOBS = 5
+"""Jobs that a line of progress names."""
+_UNCHECKED = click.option(
+    "--unchecked", is_flag=True, help="Accept a queue or type that is not known yet."
+)
+
+
+@click.group(
+    "queues",
+    cls=ListGroup,
+    epilog=example_lines(
+        (
+            "draftsman queues",
+            "draftsman queues pause default --reason 'disk is full'",
+            "draftsman queues pause default --type run_agent --reason 'model is down'",
+            "draftsman queues resume default",
+            "draftsman queues drain default",
+            "draftsman queues release default",
+        )
+    ),
+)
+def queues() -> None:
+    """List, pause, resume, drain and release queues.
+
+    A worker claims no job of a paused queue or type. Jobs that already run continue, and new
+    requests are accepted and wait. Of a queue that is reserved (draftsman run --now), only the
+    reserving job is claimed until the queue is released.
+    """
+
+
+@command("list", examples=("draftsman queues list", "draftsman queues list --json"))
+async def list_queues(app: App) -> None:
+    """List the queues in use.
+
+    QUEUED jobs can be claimed; HELD jobs wait until their queue or type is resumed, or until the
+    reservation of their queue ends.
+    """
+    async with app.runtime(read_only=True) as rt:
+        summaries = await rt.queues.all()
+    if app.json:
+        app.out.document(summaries)
+    elif not summaries:
+        app.out.info("no queue has jobs or a worker; to start a worker: draftsman up")
+    else:
+        rows = [_row(summary) for summary in summaries]
+        heads = ("QUEUE", "QUEUED", "HELD", "RUNNING", "OLDEST", "PAUSED OR RESERVED")
+        app.out.table(heads, rows, flexible=5, right=(1, 2, 3, 4))
+
+
+@command(
+    "pause",
+    examples=(
+        "draftsman queues pause default --reason 'disk is full'",
+        "draftsman queues pause default --type run_agent --reason 'model is down'",
+    ),
+)
+@click.argument("name", type=params.TEXT)
+@click.option("--type", type=params.TEXT, help="Pause this job type only.")
+@click.option("--reason", type=params.TEXT, required=True, help="Reason, shown by why.")
+@_UNCHECKED
+async def pause(app: App, name: str, type: str | None, reason: str, unchecked: bool) -> None:
+    """Pause a queue, or a job type in it.
+
+    An unknown queue is refused: it has no jobs, no worker and no setting.
+    """
+    async with app.runtime() as rt:
+        if not unchecked:
+            await _require_known(rt, name, type)
+        held = await rt.queues.pause(name, await rt.actor(), reason, type)
+    if app.json:
+        app.out.document({"queue": name, "type": type, "paused": True, "held": held})
+        return
+    option = f" --type {type}" if type else ""
+    app.out.print(f"paused the {pause_name(name, type)}")
+    app.out.info(f"running jobs continue; to resume it: draftsman queues resume {name}{option}")
+
+
+@command(
+    "resume",
+    examples=(
+        "draftsman queues resume default",
+        "draftsman queues resume default --type run_agent",
+    ),
+)
+@click.argument("name", type=params.TEXT)
+@click.option("--type", type=params.TEXT, help="Resume this job type.")
+async def resume(app: App, name: str, type: str | None) -> None:
+    """Resume a paused queue, or a paused job type in it."""
+    async with app.runtime() as rt:
+        released = await rt.queues.resume(name, await rt.actor(), type)
+        summaries = await rt.queues.all()
+    if app.json:
+        app.out.document({"queue": name, "type": type, "paused": False, "released": released})
+        return
+    app.out.print(f"resumed the {pause_name(name, type)}")
+    for summary in summaries:
+        for other in summary.pauses if summary.name == name else ():
+            app.out.info(f"the {other.name} is still paused: {one_line(other.reason)}")
+
+
+@command(
+    "drain",
+    examples=("draftsman queues drain default", "draftsman queues drain default --timeout 10m"),
+)
+@click.argument("name", type=params.TEXT)
+@click.option("--type", type=params.TEXT, help="Drain this job type only.")
+@click.option(
+    "--reason",
+    type=params.TEXT,
+    default=DRAIN_REASON,
+    show_default=True,
+    help="Reason, shown by why.",
+)
+@click.option("--timeout", type=params.DURATION, help="Stop waiting after this time, e.g. 10m.")
+@_UNCHECKED
+async def drain(
+    app: App, name: str, type: str | None, reason: str, timeout: float | None, unchecked: bool
+) -> None:
+    """Pause a queue, and wait until no job of it is running.
+
+    The queue stays paused. Exits with 1 if jobs still run after the timeout.
+    """
+    progress: DrainProgress | None = None
+    async with app.runtime() as rt:
+        if not unchecked:
+            await _require_known(rt, name, type)
+        try:
+            async with asyncio.timeout(timeout):
+                shown = ""
+                async for progress in rt.queues.drain(name, await rt.actor(), reason, type):
+                    if (text := _progress(progress)) != shown and not progress.finished:
+                        app.out.info(f"{name}: {text}")
+                        shown = text
+        except TimeoutError:
+            pass
+    finished = progress is not None and progress.finished
+    if app.json:
+        running = progress.running if progress else []
+        app.out.document({"queue": name, "type": type, "drained": finished, "running": running})
+    elif finished:
+        app.out.print(f"drained: nothing of the {pause_name(name, type)} runs; it stays paused")
+    if not finished:
+        text = _progress(progress) if progress else "its jobs were not counted"
+        raise DraftsmanError(
+            f"the {pause_name(name, type)} is paused, but not drained after"
+            f" {times.span(timeout or 0)}: {text}"
+        )
+
+
+@command(
+    "release",
+    examples=("draftsman queues release default", "draftsman queues release default --yes"),
+)
+@click.argument("name", type=params.TEXT)
+@params.yes_option
+async def release(app: App, name: str, yes: bool) -> None:
+    """End the reservation of a queue.
+
+    The reserving job continues: if it has not started, it takes its place in the queue.
+    """
+    async with app.runtime() as rt:
+        actor, reservations = await rt.actor(), await rt.reservations.all()
+        reserved = next((item for item in reservations if item.queue == name), None)
+        if reserved is not None and not yes:
+            by = f"by {actor_name(reserved.actor)} for {job_name(reserved.job)}"
+            if not app.out.interactive:
+                raise Refused(f"this would end the reservation {by}; to confirm, use --yes")
+            confirm(f"End the reservation of the queue {name!r} {by}?")
+        job = await rt.queues.release_reservation(name, actor)
+    if app.json:
+        app.out.document({"queue": name, "released": True, "job": job})
+        return
+    app.out.print(f"released the queue {name!r}, which was reserved for {job_name(job)}")
+
+
+@command("history", examples=("draftsman queues history", "draftsman queues history default"))
+@click.argument("name", type=params.TEXT, required=False)
+async def history(app: App, name: str | None) -> None:
+    """List who paused, resumed, reserved and released queues, newest first."""
+    async with app.runtime(read_only=True) as rt:
+        changes = await rt.queues.changes(name)
+    if app.json:
+        app.out.document(changes)
+    elif not changes:
+        app.out.info("no queue was paused or reserved yet")
+    else:
+        rows = [
+            (
+                times.ago(change.created_at),
+                change.queue,
+                change.type or "",
+                change.action,
+                actor_name(change.actor),
+                one_line(change.reason or ""),
+            )
+            for change in changes
+        ]
+        app.out.table(("WHEN", "QUEUE", "TYPE", "ACTION", "BY", "REASON"), rows, flexible=5)
+
+
+for _each in (list_queues, pause, resume, drain, release, history):
+    queues.add_command(_each)
+
+
+async def _require_known(rt: Runtime, name: str, type: str | None) -> None:
+    """Raise NotFound for an unknown queue, and UsageError for an unknown type."""
+    try:
+        await rt.request_checks.require_queue(name, type, await rt.actor())
+    except RejectedField as error:
+        raise error.reworded(f"{error.reason}; to name it anyway, use --unchecked") from None
+
+
+def _row(summary: QueueSummary) -> list[Any]:
+    more = "+" if summary.capped else ""
+    return [
+        styled(summary.name, "bold"),
+        f"{summary.queued:,}{more if not summary.pause else ''}",
+        f"{summary.held:,}{more if summary.held else ''}",
+        f"{summary.running:,}",
+        times.span(summary.oldest_wait) if summary.oldest_wait is not None else "",
+        styled(blocks_text(summary), "yellow"),
+    ]
+
+
+def _progress(progress: DrainProgress) -> str:
+    names = ", ".join(map(job_name, progress.running[:SHOWN_JOBS]))
+    more = ", …" if len(progress.running) > SHOWN_JOBS else ""
+    if not progress.running:
+        return f"waiting for {progress.claims} claims that began before the pause"
+    count = len(progress.running)
+    return f"{count} job{'' if count == 1 else 's'} still running: {names}{more}"

@@ -1,0 +1,58 @@
+"""Access of the configured tokens to the repositories on forges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from draftsman.errors import Failure
+
+if TYPE_CHECKING:
+    from draftsman.ports import Forge
+    from draftsman.settings import Settings
+
+RIGHTS = "docs/forges.md lists the rights of a token"
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeAccess:
+    """Access of the token of a forge to a repository; `hint` suggests a fix."""
+
+    forge: str
+    status: Literal["ok", "warn", "fail"]
+    text: str
+    hint: str | None = None
+
+
+async def check_access(settings: Settings, source: str) -> ForgeAccess | None:
+    """Check the token for a repository; None if it is on no forge of the configuration."""
+    from draftsman.forges.api.connection import forge_of
+    from draftsman.outbound.secret_values import MissingSecret
+
+    forge = forge_of(settings, source)
+    if forge is None:
+        return None
+    path = forge.project.path
+    try:
+        account = await forge.account()
+        misses_webhook = await _misses_webhook(settings, forge)
+    except MissingSecret as error:
+        return ForgeAccess(forge.name, "warn", error.problem, "set it for the workers")
+    except Failure as error:
+        return ForgeAccess(forge.name, "fail", f"{path}: {error}", RIGHTS)
+    if account.missing:
+        text = f"{path}: {account.name} lacks {', '.join(account.missing)}"
+        return ForgeAccess(forge.name, "warn", text, RIGHTS)
+    if misses_webhook:
+        text = f"{path}: no active webhook to {settings.forges[forge.name].webhook_url}"
+        hint = "add it on the forge, with content type JSON and webhook_secret (docs/follow-ups.md)"
+        return ForgeAccess(forge.name, "warn", text, hint)
+    return ForgeAccess(forge.name, "ok", f"{path}: {account.name}")
+
+
+async def _misses_webhook(settings: Settings, forge: Forge) -> bool:
+    """Return whether the forge says that the configured webhook is missing."""
+    table = settings.forges[forge.name]
+    if table.events != "webhook" or table.webhook_url is None:
+        return False
+    return await forge.events().has_webhook(table.webhook_url) is False

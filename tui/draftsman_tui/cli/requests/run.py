@@ -1,0 +1,151 @@
+"""The `run` command: submit a job and follow it to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.agent_runs.activity.activity_text import activity_text
+from draftsman.agent_runs.activity.stream import ActivityRow
+from draftsman.errors import UsageError
+from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
+from draftsman.queues.reservation import DEFAULT_SECONDS
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.jobs import job_wait
+from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
+from draftsman_tui.cli.requests.submit import finished_key_text
+from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
+from draftsman_tui.entities.jobs import submitted_text
+from draftsman_tui.entities.requests import options_named
+from draftsman_tui.terminal import params, times
+
+if TYPE_CHECKING:
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman.queues.reservation import QueueReservation
+    from draftsman.runtime import Runtime
+
+
+@command(
+    "run",
+    examples=(
+        "draftsman run --agent tidy --repo . 'Tidy up the tests'",
+        "draftsman run --now --agent tidy --repo . 'Fix the build'",
+        "draftsman run --now --reserve-for 30m --type report:weekly --payload @week.json",
+        "draftsman run --group release --type notify",
+    ),
+)
+@submit_options
+@click.option(
+    "--unchecked",
+    is_flag=True,
+    help="Submit even if the chat or model is unknown to the configuration.",
+)
+@click.option("--now", is_flag=True, help="Run before all other jobs of the queue.")
+@click.option(
+    "--reserve-for",
+    type=params.DURATION,
+    metavar="DURATION",
+    help="With --now: maximum time until the start, and between heartbeats. Default: 10m.",
+)
+@click.option("--timeout", type=params.DURATION, help="Stop following after this time.")
+async def run(
+    app: App,
+    text: tuple[str, ...],
+    unchecked: bool,
+    now: bool,
+    reserve_for: float | None,
+    timeout: float | None,
+    **options: Any,
+) -> None:
+    """Submit a job and follow it to its end.
+
+    TEXT is the instructions for the agent; - reads them from stdin. The log of the job goes to
+    stdout; its events and questions go to stderr. On a terminal the questions are asked here.
+    Ctrl-C stops following, and the job continues.
+
+    With --now, the job reserves its queue: workers claim no other job of the queue, and running
+    jobs continue. The reservation ends with the job, when the job waits for a person, or after
+    --reserve-for without a start or a heartbeat. It needs the role operator, and is refused while
+    the queue is reserved or paused.
+
+    Exits with 0 if the job completed, 1 if it ended in any other status or is still active after
+    --timeout, and 5 if a question was not answered in time.
+    """
+    if reserve_for is not None and not now:
+        raise UsageError("--reserve-for requires --now")
+    fields = submitted_fields(text, options)
+    with options_named():
+        require_instructions(fields)
+        request = build_request(fields, app.settings)
+    async with app.runtime() as rt:
+        with options_named():
+            request = await rt.request_checks.resolve(request, unchecked=unchecked)
+        actor, reservation = await rt.actor(), None
+        if now:
+            seconds = DEFAULT_SECONDS if reserve_for is None else reserve_for
+            job, reservation = await rt.reservations.submit(request, actor, seconds)
+        else:
+            job = await rt.submissions.submit(request, actor)
+        _print_start(app, job, reservation, now=now)
+        await _follow(app, rt, job.number, timeout)
+        more = {"reservation": reservation} if now else {}
+        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome, **more)
+
+
+def _print_start(
+    app: App, job: SubmittedJob, reservation: QueueReservation | None, *, now: bool
+) -> None:
+    """Print the job and its reservation on stderr."""
+    if job.outcome == "deduplicated" and job.status in TERMINAL:
+        app.out.info(finished_key_text(job))
+    reserved = ""
+    if reservation is not None:
+        until = times.clock(reservation.expires_at)
+        reserved = f"; the queue {reservation.queue!r} is reserved for it until {until}"
+    elif now:
+        reserved = "; its queue is not reserved, because the job existed before"
+    app.out.info(f"{submitted_text(job)}{reserved}")
+
+
+async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
+    """Print events, questions and the log until the job ends or the timeout expires."""
+    progress = LogProgress()
+    printer = LogPrinter(app.out, number, headings=False)
+    with job_wait.left_by_interrupt(app, number):
+        await job_wait.print_missing_worker(app, rt, number)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(job_wait.narrate(app, rt, number, timeout, printer, progress))
+            group.create_task(_print_log(app, rt, number, timeout, printer, progress))
+
+
+async def _print_log(
+    app: App,
+    rt: Runtime,
+    number: int,
+    timeout: float | None,
+    printer: LogPrinter,
+    progress: LogProgress,
+) -> None:
+    """Print log and activity of the job on stdout, or with --json on stderr."""
+    from draftsman.agent_runs.activity.service.log_feed import log_items
+
+    try:
+        async with asyncio.timeout(timeout):
+            async for item in log_items(
+                rt.read_model, rt.checkpoints, number, follow=True, on_complete=progress.caught_up
+            ):
+                async with progress.lock:
+                    if not app.json:
+                        printer.print(item)
+                    elif isinstance(item, ActivityRow):
+                        app.out.print_stderr(activity_text(item).removesuffix("\n"))
+                    else:
+                        app.out.print_stderr(item.text.removesuffix("\n"))
+    except TimeoutError:
+        return
+    finally:
+        progress.end()
+        printer.end()

@@ -1,0 +1,145 @@
+"""The `submit` command: create a job from a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.errors import UsageError
+from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
+from draftsman.text import humanize
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.jobs import job_wait
+from draftsman_tui.cli.requests.submit_batch import submit_batch
+from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
+from draftsman_tui.entities.jobs import submitted_text
+from draftsman_tui.entities.requests import OTHER_TEXT_IGNORED, options_named
+from draftsman_tui.terminal import params
+from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman.runtime import Runtime
+
+
+@command(
+    "submit",
+    examples=(
+        "draftsman submit --agent tidy --repo . 'Tidy up the tests'",
+        "draftsman submit --type report:weekly --payload @week.json --key week-31",
+        "draftsman submit --repo . --subject nightly-tidy --wait 'Tidy up'",
+        "draftsman submit --repo . --unique-for 12h 'Update the dependencies'",
+        "draftsman submit --repo . --subject pr-7 --debounce 30s 'Review the pull request'",
+        "draftsman submit --notify log --notify webhook:ops 'Tidy up'",
+        """draftsman submit --type http_request --payload '{"url": "https://example.org/"}'""",
+        "draftsman submit --type report:weekly --max-retries 0 --on-lost fail --run-timeout 10m",
+        "draftsman submit --batch requests.jsonl",
+        "draftsman submit --after D-1,D-2 --repo . 'Release'",
+        "draftsman submit --after D-1 --on failure --type report:broken",
+        "draftsman submit --batch steps.jsonl --group release --sequential",
+        "draftsman submit --group release --type notify",
+    ),
+)
+@submit_options
+@click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
+@click.option(
+    "--unchecked",
+    is_flag=True,
+    help="Submit even if the chat or model is unknown to the configuration.",
+)
+@click.option("--wait", is_flag=True, help="Show events until the job finishes.")
+@click.option("--timeout", type=params.DURATION, help="Stop waiting after this time.")
+async def submit(
+    app: App,
+    text: tuple[str, ...],
+    batch: str | None,
+    wait: bool,
+    timeout: float | None,
+    unchecked: bool,
+    **options: Any,
+) -> None:
+    """Submit a job.
+
+    TEXT is the instructions for the agent; - reads them from stdin. With --batch, each line of the
+    file holds the fields of a request (type, key, agent, repo, title, text, payload, …); options
+    on the command line are the defaults of every line. A line with a "name" can be named by "after"
+    of other lines: that job starts when the named jobs have ended as "on" says.
+
+    A batch is submitted a thousand lines at a time. An invalid line stops it; none of the thousand
+    lines that contain it is submitted, and the earlier thousands are. Run an
+    interrupted or corrected batch again: a line with a key creates no second job.
+
+    A group is created with --sequential or --parallel, and stays open for more jobs: --group alone
+    adds the job to an existing group; in a sequential group it runs last.
+
+    With --wait, events and questions go to stderr; on a terminal the questions are asked here, and
+    the end shows the summary, the branch and the changed files. Exits with 0 if the job completed,
+    1 if it ended in any other status, and 5 if a question was not answered within --timeout.
+    """
+    if timeout is not None and not wait:
+        raise UsageError("--timeout requires --wait")
+    fields = submitted_fields(text, options)
+    if batch is not None:
+        if text or wait or "key" in fields:
+            raise UsageError("--batch cannot be combined with TEXT, --key or --wait")
+        await submit_batch(app, batch, fields, unchecked=unchecked)
+        return
+    with options_named():
+        require_instructions(fields)
+        request = build_request(fields, app.settings)
+    async with app.runtime() as rt:
+        with options_named():
+            request = await rt.request_checks.resolve(request, unchecked=unchecked)
+        job = await rt.submissions.submit(request, await rt.actor())
+        if job.outcome == "deduplicated" and job.status in TERMINAL and not app.json:
+            app.out.info(finished_key_text(job))
+        if not wait:
+            await print_submitted(app, rt, job, unique=request.unique is not None)
+            return
+        app.out.info(submitted_text(job))
+        print_warning(app, job)
+        with job_wait.left_by_interrupt(app, job.number):
+            if job.warning is None:
+                await job_wait.print_missing_worker(app, rt, job.number)
+            await job_wait.narrate(app, rt, job.number, timeout)
+        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
+
+
+def finished_key_text(job: SubmittedJob) -> str:
+    """Return the message about a key whose job has finished."""
+    status = humanize(job.status)
+    return (
+        f"no job was created: this idempotency key belongs to {job.name}, which already finished"
+        f" ({status}); use a new --key, or --subject for recurring work"
+    )
+
+
+def print_warning(app: App, job: SubmittedJob) -> None:
+    """Print on stderr why a new job may wait for long."""
+    if job.warning is not None:
+        app.out.info(f"warning: {job.warning}")
+
+
+async def print_submitted(
+    app: App, rt: Runtime, job: SubmittedJob, *, unique: bool = False
+) -> None:
+    """Print the job of a request, and a hint; `unique`: whether it may repeat a job."""
+    if app.json:
+        app.out.document(job)
+        print_warning(app, job)
+        return
+    why = ""
+    if job.outcome == "joined":
+        equal = f"an equal job is {humanize(job.status)}"
+        why = f": {equal if unique else 'a live job has the same subject'}; {OTHER_TEXT_IGNORED}"
+    text = submitted_text(job).removeprefix(job.name)
+    app.out.print(line(styled(job.name, "bold"), f"{text}{why}"))
+    print_warning(app, job)
+    if app.out.on_screen and job.warning is None:
+        reason = await rt.read_model.why(job.number)
+        if reason.lacks_worker:
+            app.out.info(f"{reason.text}; {reason.next_step}")
+        else:
+            app.out.info(f"to follow the job: draftsman events -f {job.name}")

@@ -1,0 +1,150 @@
+"""Submission of the requests in a file, a batch of lines at a time."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.errors import IdempotencyConflict, UsageError
+from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.requests.service.request_checks import build_request
+from draftsman_tui.cli.app import App
+from draftsman_tui.cli.requests import request_lines
+from draftsman_tui.entities.jobs import submitted_text
+from draftsman_tui.entities.requests import options_named
+from draftsman_tui.terminal import params, stdio
+
+if TYPE_CHECKING:
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman.people.actor import Actor
+    from draftsman.runtime import Runtime
+
+PROGRESS_INTERVAL: Final = 0.5
+"""Seconds between two updates of the progress."""
+
+
+async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked: bool) -> None:
+    """Submit each line of a file; `fields` are the defaults of every line.
+
+    A batch of lines is validated before any of its jobs is created. Raises UsageError and
+    IdempotencyConflict that name the line.
+    """
+    name = "stdin" if file == "-" else file
+    progress = Progress(app)
+    warnings: set[str] = set()
+    names: dict[str, int] = {}
+    with app.out.array() as output:
+        async with app.runtime() as rt:
+            actor = None
+            try:
+                async for lines in request_lines.batches(file):
+                    numbers = [number for number, _ in lines]
+                    try:
+                        requests = [
+                            await _request(f"{name}:{number}", text, fields, rt, unchecked)
+                            for number, text in lines
+                        ]
+                    except UsageError as error:
+                        raise UsageError(f"{error}{progress.submitted_text()}") from None
+                    actor = actor or await rt.actor()
+                    requests = [_with_earlier(item, names) for item in requests]
+                    jobs = await _submit(rt, requests, actor, name, numbers)
+                    for item, job in zip(requests, jobs, strict=True):
+                        if item.name is not None:
+                            names[item.name] = job.number
+                    progress.add(jobs, numbers[-1])
+                    for warning in {job.warning for job in jobs if job.warning} - warnings:
+                        progress.clear()
+                        app.out.info(f"warning: {warning}")
+                        warnings.add(warning)
+                    if app.json:
+                        output(jobs)
+                    else:
+                        app.out.write("".join(f"{submitted_text(job)}\n" for job in jobs))
+            except BaseException:
+                progress.clear()
+                raise
+    if not progress.line:
+        raise UsageError(f"{file}: no requests found; write one JSON object per line")
+    progress.end()
+
+
+async def _request(
+    origin: str, text: str, fields: dict[str, Any], rt: Runtime, unchecked: bool
+) -> Invocation:
+    """Return the checked request of a line; raises UsageError that names the line."""
+    line_fields = params.json_object(text, origin)
+    if unknown := sorted(line_fields.keys() - Invocation.model_fields.keys()):
+        allowed = ", ".join(Invocation.model_fields)
+        raise UsageError(f"{origin}: unknown field {unknown[0]!r}; allowed: {allowed}")
+    try:
+        with options_named():
+            request = build_request(fields | line_fields, rt.settings)
+            return await rt.request_checks.resolve(request, unchecked=unchecked)
+    except UsageError as error:
+        raise UsageError(f"{origin}: {error}") from None
+
+
+def _with_earlier(item: Invocation, names: Mapping[str, int]) -> Invocation:
+    """Replace the names of requests of earlier batches by their jobs."""
+    after = tuple(
+        names.get(parent, parent) if isinstance(parent, str) else parent for parent in item.after
+    )
+    return item.model_copy(update={"after": after}) if after != item.after else item
+
+
+async def _submit(
+    rt: Runtime, requests: Sequence[Invocation], actor: Actor, name: str, numbers: Sequence[int]
+) -> list[SubmittedJob]:
+    try:
+        return await rt.submissions.submit_many(requests, actor)
+    except IdempotencyConflict as error:
+        line = "" if error.place is None else f"{name}:{numbers[error.place]}: "
+        raise IdempotencyConflict(f"{line}{error}", job=error.job) from None
+    except UsageError as error:
+        raise UsageError(f"{name}: lines {numbers[0]} to {numbers[-1]}: {error}") from None
+
+
+class Progress:
+    """The number of lines submitted, shown on stderr if stdout does not show the jobs."""
+
+    def __init__(self, app: App) -> None:
+        self.line = 0
+        """The last line of the last batch, whose jobs exist."""
+        self._counts = Counter[str]()
+        self._app = app
+        self._is_shown = stdio.is_terminal(sys.stderr) and not app.out.on_screen
+        self._began = self._updated = time.monotonic()
+
+    def add(self, jobs: Sequence[SubmittedJob], line: int) -> None:
+        """Count the jobs of a batch that ends with this line."""
+        self.line = line
+        self._counts.update(job.outcome for job in jobs)
+        if self._is_shown and time.monotonic() - self._updated > PROGRESS_INTERVAL:
+            self._updated = time.monotonic()
+            stdio.write_stderr(f"\r{self._text()}\x1b[K")
+
+    def clear(self) -> None:
+        """Replace the progress of a failed or interrupted command by what was submitted."""
+        if self._is_shown:
+            stdio.write_stderr("\r\x1b[K")
+            if self.line:
+                self._app.out.info(f"{self._text()}; the lines up to {self.line:,} are submitted")
+
+    def end(self) -> None:
+        """Show the totals."""
+        if self._is_shown:
+            stdio.write_stderr(f"\r\x1b[K{self._text()}\n")
+
+    def submitted_text(self) -> str:
+        """Return what an error says of the lines before it."""
+        return f"; the lines up to {self.line:,} are submitted" if self.line else ""
+
+    def _text(self) -> str:
+        total = self._counts.total()
+        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in self._counts.items())
+        rate = total / max(time.monotonic() - self._began, 0.001)
+        return f"{counts}, {rate:,.0f}/s"

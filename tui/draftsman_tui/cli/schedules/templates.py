@@ -1,0 +1,380 @@
+"""The `templates` command group: versioned definitions of jobs."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.errors import NotFound, UsageError
+from draftsman_tui.cli import prompts
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.jobs import job_wait
+from draftsman_tui.cli.requests.submit import print_submitted, print_warning
+from draftsman_tui.cli.schedules.request_options import request_fields, request_options
+from draftsman_tui.cli.schedules.template_parts import parameter_text, schema_of, template_file
+from draftsman_tui.entities.jobs import submitted_text
+from draftsman_tui.entities.requests import options_named
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import as_data, line, styled
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+    from draftsman.schedules.template import Template, TemplateDefinition
+
+
+@click.group(
+    "templates",
+    cls=ListGroup,
+    epilog=example_lines(
+        (
+            "draftsman templates add bump --agent coder --parameter package 'Update {package}'",
+            "draftsman templates run bump --param package=httpx",
+            "draftsman templates",
+        )
+    ),
+)
+def templates() -> None:
+    """Manage and run templates of jobs.
+
+    A template has the fields of a request, with parameters in braces. Each change is a new version;
+    a job keeps the version that it was made from. NAME@3 is version 3.
+    """
+
+
+def definition_options(function: Any) -> Any:
+    """Add the options of a definition to a command."""
+    for option in (
+        click.option("--file", type=params.TEXT, help="TOML file with the fields; - for stdin."),
+        click.option(
+            "--schema",
+            type=params.JsonParam("--schema"),
+            help="JSON Schema of the parameters, @FILE, or @- for stdin.",
+        ),
+        click.option(
+            "--parameter",
+            type=params.TEXT,
+            multiple=True,
+            metavar="NAME[:TYPE][=DEFAULT]",
+            help="Parameter; TYPE is string, integer, number, boolean or values as a|b.",
+        ),
+        click.option("--description", type=params.TEXT, help="Purpose of the template."),
+    ):
+        function = option(function)
+    return function
+
+
+@command(
+    "add",
+    examples=(
+        "draftsman templates add tidy --agent tidy --repo . 'Tidy up'",
+        "draftsman templates add bump --parameter package 'Update {package}'",
+        "draftsman templates add rate --parameter 'level:low|high=low' 'Rate the {level} risks'",
+        "draftsman templates add weekly --file weekly.toml",
+    ),
+)
+@click.argument("name", type=params.TEXT)
+@click.argument("text", nargs=-1, type=params.TEXT)
+@definition_options
+@request_options
+async def add(app: App, name: str, text: tuple[str, ...], **options: Any) -> None:
+    """Add a template.
+
+    TEXT is the instructions for the agent; - reads them from stdin. {package} in a text stands for
+    the value of the parameter package; {{package}} for these characters themselves.
+    """
+    definition = _definition({}, text, options)
+    async with app.runtime() as rt:
+        added = await rt.templates.add(name, definition, await rt.actor())
+    _print_stored(app, added)
+
+
+@command(
+    "edit",
+    examples=(
+        "draftsman templates edit bump",
+        "draftsman templates edit bump --priority 5",
+        "draftsman templates edit bump --file bump.toml",
+    ),
+)
+@click.argument("name", type=params.TEXT)
+@click.argument("text", nargs=-1, type=params.TEXT)
+@definition_options
+@request_options
+async def edit(app: App, name: str, text: tuple[str, ...], **options: Any) -> None:
+    """Store a new version of a template.
+
+    Given fields replace those of the newest version; --file replaces all. Without any, the
+    definition is opened in $EDITOR.
+    """
+    is_given = bool(text) or any(value not in (None, (), "") for value in options.values())
+    if not is_given and not app.out.interactive:
+        raise UsageError("templates edit needs a terminal, --file, or fields; see --help")
+    async with app.runtime() as rt:
+        base = await rt.templates.get(name)
+        if base.version != (await rt.templates.versions(base.name))[0].version:
+            raise UsageError(f"{name}: only the newest version can be edited; leave out the @")
+        data = base.definition.as_data() if base.definition else {}
+        definition = _definition(data, text, options) if is_given else _edited(data)
+        stored = await rt.templates.edit(base, definition, await rt.actor())
+    if stored.version == base.version and not app.json:
+        app.out.info(f"{base.name}: unchanged, version {base.version}")
+        return
+    _print_stored(app, stored)
+
+
+@command("list", examples=("draftsman templates list", "draftsman templates list --json"))
+async def list_templates(app: App) -> None:
+    """List the templates."""
+    async with app.runtime(read_only=True) as rt:
+        listed = await rt.templates.all()
+    if app.json:
+        app.out.document([_data(template) for template in listed])
+        return
+    if not listed:
+        app.out.info("no templates; to add a template: draftsman templates add --help")
+        return
+    rows = [
+        (
+            styled(template.name, "bold"),
+            str(template.version),
+            definition.type or "run_agent",
+            ", ".join(definition.properties),
+            definition.description or definition.title or definition.text or "",
+            times.ago(template.created_at),
+        )
+        for template in listed
+        if (definition := template.definition) is not None
+    ]
+    heads = ("TEMPLATE", "VERSION", "TYPE", "PARAMETERS", "DESCRIPTION", "CHANGED")
+    app.out.table(heads, rows, flexible=(3, 4), right=(1,))
+
+
+@command("show", examples=("draftsman templates show bump", "draftsman templates show bump@2"))
+@click.argument("name", type=params.TEXT)
+async def show(app: App, name: str) -> None:
+    """Show a template, its parameters and its versions."""
+    async with app.runtime(read_only=True) as rt:
+        template = await rt.templates.get(name)
+        versions = await rt.templates.versions(template.name)
+    if app.json:
+        numbers = [_data(version) for version in versions]
+        app.out.document(_data(template) | {"versions": numbers})
+        return
+    definition = template.definition
+    assert definition is not None  # noqa: S101 - get() returns no removed version
+    app.out.print(
+        line(
+            styled(f"{template.name}@{template.version}", "bold"),
+            f"  {definition.description}",
+        ),
+        f"by {template.created_by}, {times.ago(template.created_at)}",
+    )
+    if definition.properties:
+        app.out.print("", styled("Parameters", "bold underline"))
+        app.out.print(*(f"  {text}" for text in parameter_text(definition)))
+    app.out.print("", styled("Request", "bold underline"))
+    for field, value in definition.request_fields.items():
+        shown = value if isinstance(value, str) else json.dumps(as_data(value), ensure_ascii=False)
+        first, *rest = shown.splitlines() or [""]
+        app.out.print(line(styled(f"  {field}  ", "dim"), first), *(f"    {text}" for text in rest))
+    if len(versions) > 1:
+        app.out.print("", styled("Versions", "bold underline"))
+        app.out.print(
+            *(
+                f"  {version.version}  {times.ago(version.created_at)} by {version.created_by}"
+                + ("" if version.definition else " (removed)")
+                for version in versions
+            )
+        )
+
+
+@command(
+    "diff",
+    examples=("draftsman templates diff bump", "draftsman templates diff bump 1 3"),
+)
+@click.argument("name", type=params.TEXT)
+@click.argument("old", type=click.IntRange(1), required=False)
+@click.argument("new", type=click.IntRange(1), required=False)
+async def diff(app: App, name: str, old: int | None, new: int | None) -> None:
+    """Show the changes between two versions of a template.
+
+    Default: the changes of the newest version. Exits with 0 whether or not there are changes.
+    """
+    async with app.runtime(read_only=True) as rt:
+        versions = {version.version: version for version in await rt.templates.versions(name)}
+    latest = new or max(versions)
+    before, after = old or max(latest - 1, 1), latest
+    for number in (before, after):
+        if number not in versions:
+            raise NotFound(f"template {name} has no version {number}; newest: {max(versions)}")
+    old_lines, new_lines = _json_lines(versions[before]), _json_lines(versions[after])
+    titles = f"{name}@{before}", f"{name}@{after}"
+    changes = list(difflib.unified_diff(old_lines, new_lines, *titles, lineterm=""))
+    if app.json:
+        app.out.document({"name": name, "old": before, "new": after, "diff": changes})
+    elif not changes:
+        app.out.info(f"no changes between version {before} and {after}")
+    else:
+        styles = {"+": "green", "-": "red", "@": "cyan"}
+        app.out.print(*(styled(text, styles.get(text[:1], "")) for text in changes))
+
+
+@command("remove", examples=("draftsman templates remove bump",))
+@click.argument("name", type=params.TEXT)
+@params.yes_option
+async def remove(app: App, name: str, yes: bool) -> None:
+    """Remove a template.
+
+    Its versions are kept for the jobs that were made from them; a template of the same name
+    continues with the next version.
+    """
+    async with app.runtime() as rt:
+        await rt.templates.get(name)
+        if not yes and app.out.interactive:
+            prompts.confirm(f"Remove template {name}?")
+        await rt.templates.remove(name, await rt.actor())
+    if app.json:
+        app.out.document({"name": name, "removed": True})
+    else:
+        app.out.print(f"removed template {name}")
+
+
+@command(
+    "run",
+    examples=(
+        "draftsman templates run bump --param package=httpx",
+        "draftsman templates run bump@2 --params @bump.json --wait",
+    ),
+)
+@click.argument("name", type=params.TEXT)
+@click.option(
+    "--param", type=params.TEXT_PAIR, multiple=True, help="Parameter as key=value; repeatable."
+)
+@click.option("--params", type=params.JsonParam("--params"), help="Parameters: JSON or @FILE.")
+@click.option("--key", type=params.TEXT, help="Idempotency key; the same key creates no new job.")
+@click.option("--queue", type=params.TEXT, help="Default: that of the template.")
+@click.option("--priority", type=int, help="Default: that of the template.")
+@click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00.")
+@click.option("--in", "delay", type=params.DURATION, help="Delay before the start, e.g. 10m.")
+@click.option("--unchecked", is_flag=True, help="Skip the checks of chats and models.")
+@click.option("--wait", is_flag=True, help="Show events until the job finishes.")
+@click.option("--timeout", type=params.DURATION, help="Stop waiting after this time.")
+async def run(
+    app: App,
+    name: str,
+    param: tuple[tuple[str, str], ...],
+    unchecked: bool,
+    wait: bool,
+    timeout: float | None,
+    **options: Any,
+) -> None:
+    """Submit a job from a template.
+
+    On a terminal, required parameters that are missing are asked for. Exit codes are those of
+    draftsman submit.
+    """
+    if timeout is not None and not wait:
+        raise UsageError("--timeout requires --wait")
+    if options["at"] is not None and options["delay"] is not None:
+        raise UsageError("--at and --in cannot be combined")
+    given: dict[str, Any] = dict(options.pop("params") or {}) | dict(param)
+    fields = {"run_at": options.pop("at"), **options}
+    async with app.runtime() as rt:
+        if app.out.interactive:
+            given |= await _ask_missing(rt, name, given)
+        with options_named():
+            request = await rt.templates.request(
+                name,
+                given,
+                fields={key: value for key, value in fields.items() if value is not None},
+                typed=True,
+                unchecked=unchecked,
+            )
+        job = await rt.submissions.submit(request, await rt.actor())
+        if not wait:
+            await print_submitted(app, rt, job)
+            return
+        app.out.info(submitted_text(job))
+        print_warning(app, job)
+        await job_wait.narrate(app, rt, job.number, timeout)
+        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
+
+
+for _each in (add, edit, list_templates, show, diff, remove, run):
+    templates.add_command(_each)
+
+
+async def _ask_missing(rt: Runtime, name: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """Ask for the required parameters that were not given."""
+    definition = (await rt.templates.get(name)).definition
+    answers = {}
+    for parameter in definition.required if definition else ():
+        if parameter not in given:
+            schema = definition.properties.get(parameter, {}) if definition else {}
+            choices = schema.get("enum", ())
+            texts = choices if all(isinstance(choice, str) for choice in choices) else ()
+            question = f"{parameter} ({schema['description']})" if "description" in schema else ""
+            answers[parameter] = prompts.prompt(question or parameter, choices=texts)
+    return answers
+
+
+def _definition(
+    base: Mapping[str, Any], text: tuple[str, ...], options: dict[str, Any]
+) -> TemplateDefinition:
+    """Return the definition: the file or the base, with the given fields."""
+    from draftsman.schedules.template import define
+
+    file, schema = options.pop("file"), options.pop("schema")
+    parameters = options.pop("parameter")
+    fields = dict(template_file(file) if file else base) | request_fields(text, options)
+    if schema is not None and parameters:
+        raise UsageError("--schema and --parameter cannot be combined")
+    if schema is not None or parameters:
+        fields["parameters"] = schema if schema is not None else schema_of(parameters)
+    return define(fields)
+
+
+def _edited(data: dict[str, Any]) -> TemplateDefinition:
+    """Return the definition that the person wrote in an editor."""
+    from draftsman.schedules.template import define
+
+    text = click.edit(json.dumps(data, indent=2, ensure_ascii=False) + "\n", extension=".json")
+    if text is None:
+        return define(data)
+    return define(params.json_object(text, "the edited template"))
+
+
+def _print_stored(app: App, template: Template) -> None:
+    if app.json:
+        app.out.document(_data(template))
+        return
+    app.out.print(line(styled(template.name, "bold"), f" version {template.version}"))
+    if app.out.on_screen:
+        app.out.info(f"to submit a job: draftsman templates run {template.name}")
+
+
+def _data(template: Template) -> dict[str, Any]:
+    data: dict[str, Any] = as_data(template)
+    return data | {"definition": template.definition and template.definition.as_data()}
+
+
+def _json_lines(template: Template) -> list[str]:
+    data = template.definition.as_data() if template.definition else {}
+    return [*_lines(data, "")] if data else []
+
+
+def _lines(value: Any, indent: str) -> Iterator[str]:
+    """Yield indented JSON; a text of several lines has a line for each."""
+    for key, item in sorted(value.items()):
+        if isinstance(item, dict) and item:
+            yield f"{indent}{key}:"
+            yield from _lines(item, indent + "  ")
+        elif isinstance(item, str) and "\n" in item:
+            yield f"{indent}{key}:"
+            yield from (f"{indent}  {text}" for text in item.splitlines())
+        else:
+            yield f"{indent}{key}: {json.dumps(item, ensure_ascii=False)}"

@@ -1,0 +1,181 @@
+"""The `groups` command group: list, show and cancel groups of jobs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from draftsman.errors import Refused
+from draftsman.ids import actor_name, job_name
+from draftsman.text import first_line
+from draftsman.workflows.groups import GroupState
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.prompts import confirm
+from draftsman_tui.entities.jobs import status_text
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import line, one_line, styled
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.workflows.groups import GroupMember, JobGroup
+
+STYLES: Final = {
+    GroupState.RUNNING: "cyan",
+    GroupState.SUCCEEDED: "green",
+    GroupState.FAILED: "red",
+    GroupState.CANCELED: "dim",
+}
+"""Color of each state."""
+
+
+@click.group(
+    "groups",
+    cls=ListGroup,
+    epilog=example_lines(
+        (
+            "draftsman groups",
+            "draftsman groups show release",
+            "draftsman groups cancel release --reason 'wrong version'",
+        )
+    ),
+)
+def groups() -> None:
+    """List, show and cancel groups of jobs.
+
+    The jobs of a parallel group run independently; those of a sequential group one by one. A group
+    is created by draftsman submit --group NAME with --parallel or --sequential.
+    """
+
+
+@command("list", examples=("draftsman groups list", "draftsman groups list --json"))
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    default=50,
+    show_default=True,
+    help="Maximum number of groups to list.",
+)
+async def list_groups(app: App, limit: int) -> None:
+    """List groups, newest first."""
+    async with app.runtime(read_only=True) as rt:
+        listed = await rt.workflows.groups.all(limit)
+    if app.json:
+        app.out.document([_data(group) for group in listed])
+    elif not listed:
+        app.out.info(
+            "no groups yet; to create a group:"
+            " draftsman submit --batch FILE --group NAME --sequential"
+        )
+    else:
+        rows = [
+            (
+                styled(group.name, "bold"),
+                state_text(group),
+                group.kind,
+                group.on_failure,
+                group.progress,
+                actor_name(group.created_by),
+                times.ago(group.created_at),
+            )
+            for group in listed
+        ]
+        heads = ("GROUP", "STATE", "KIND", "ON FAILURE", "JOBS", "BY", "CREATED")
+        app.out.table(heads, rows, flexible=4, right=(6,))
+
+
+@command("show", examples=("draftsman groups show release", "draftsman groups show release --json"))
+@click.argument("name", type=params.TEXT)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="Maximum number of jobs to list.",
+)
+async def show(app: App, name: str, limit: int) -> None:
+    """Show the progress of a group, and its jobs in order.
+
+    Of a job that was retried, the newest retry is shown.
+    """
+    async with app.runtime(read_only=True) as rt:
+        group = await rt.workflows.groups.get(name)
+        members = await rt.workflows.groups.members(name, limit)
+    if app.json:
+        app.out.document(_data(group) | {"jobs": [asdict(member) for member in members]})
+        return
+    app.out.print(line(styled(group.name, "bold"), "  ", state_text(group), f"  {group.progress}"))
+    by = f"created by {actor_name(group.created_by)} {times.ago(group.created_at)}"
+    app.out.print(f"{group.kind}, on failure: {group.on_failure}; {by}")
+    if group.canceled_by is not None:
+        reason = f": {one_line(group.cancel_reason)}" if group.cancel_reason else ""
+        app.out.print(f"canceled by {actor_name(group.canceled_by)}{reason}")
+    rows = [
+        (
+            styled(member.name, "bold"),
+            status_text(member.status),
+            first_line(member.title or member.type, 60),
+            _reason(member),
+        )
+        for member in members
+    ]
+    app.out.table(("JOB", "STATUS", "TITLE", "REASON"), rows, flexible=3)
+    if len(members) < group.total:
+        app.out.info(f"{group.total - len(members):,} more jobs; to list them, use --limit")
+
+
+@command(
+    "cancel",
+    examples=(
+        "draftsman groups cancel release",
+        "draftsman groups cancel release --reason 'wrong version' --yes",
+    ),
+)
+@click.argument("name", type=params.TEXT)
+@click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
+@params.yes_option
+async def cancel(app: App, name: str, reason: str | None, yes: bool) -> None:
+    """Cancel the unfinished jobs of a group.
+
+    Running jobs are asked to stop first. Jobs that are added later are canceled at once.
+    """
+    async with app.runtime() as rt:
+        group = await rt.workflows.groups.get(name)
+        unfinished = group.running + group.waiting
+        if unfinished and not yes:
+            jobs = f"{unfinished:,} unfinished job{'' if unfinished == 1 else 's'}"
+            if not app.out.interactive:
+                raise Refused(f"this would cancel {jobs}; to confirm, use --yes")
+            confirm(f"Cancel {jobs} of the group {name!r}? Work so far is kept.")
+        results = await rt.job_control.cancel_group(name, await rt.actor(), reason)
+    if app.json:
+        app.out.document(results)
+        return
+    for result in results:
+        job = job_name(result.number)
+        if result.requested:
+            app.out.print(f"{job}: cancellation requested; to wait: draftsman wait {job}")
+        else:
+            app.out.print(line(styled(job, "bold"), " canceled"))
+
+
+for _each in (list_groups, show, cancel):
+    groups.add_command(_each)
+
+
+def state_text(group: JobGroup) -> Text:
+    """Render the state of a group."""
+    return styled(str(group.state), STYLES[group.state])
+
+
+def _reason(member: GroupMember) -> str:
+    """Return why a job was canceled or failed."""
+    return one_line(first_line(member.reason or member.error or "", 120))
+
+
+def _data(group: JobGroup) -> dict[str, Any]:
+    return asdict(group) | {"state": group.state, "progress": group.progress}

@@ -1,1 +1,0 @@
-"""The changes of a job in the repository of a person."""

@@ -1,0 +1,206 @@
+"""Administrative commands: repositories, boards, people, rules, sweeps and archives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from draftsman.errors import Refused, UsageError
+from draftsman.jobs.job import Source
+from draftsman.questions.permission_rules.permission_rule import RuleStatus
+from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
+from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
+from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.entities.permission_rules import backtest_lines
+from draftsman_tui.entities.trello_access import remove_webhook
+from draftsman_tui.terminal import times
+
+if TYPE_CHECKING:
+    from draftsman.questions.permission_rules.permission_rule import PermissionRule
+    from draftsman.repos.repo_catalog import Repo
+    from draftsman.trello.board import BoardConfig
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+    from draftsman_tui.dashboard.tables.screen import MainScreen
+
+
+async def set_default_repo(screen: MainScreen, text: str) -> None:
+    """Make the repository the default; clear the default if it already is."""
+    repo = _repo(screen)
+    await screen.rt.repos.set_default(None if repo.is_default else repo, screen.actor)
+    name = "none" if repo.is_default else repo.full_name
+    screen.show_message(f"Default repository: {name}")
+
+
+async def map_label(screen: MainScreen, text: str) -> None:
+    """Map a Trello label to the repository, or to a folder in it: `payments //services/api`."""
+    repo = _repo(screen)
+    mapping = text or await screen.ask(
+        PromptDialog(f"Label to map to {repo.full_name}?", "payments")
+    )
+    if not mapping:
+        return
+    label, _, folder = mapping.partition("//")
+    place = await screen.rt.repos.place(
+        f"{repo.full_name}//{folder}" if folder else repo.remote_url
+    )
+    await screen.rt.repos.map(place, screen.actor, label=label.strip())
+    screen.show_message(f"Mapped label {label.strip()} to {place.name}")
+
+
+async def unmap_label(screen: MainScreen, text: str) -> None:
+    """Remove a label mapping of the repository."""
+    repo = _repo(screen)
+    labels = [
+        mapping.trello_label_name or mapping.trello_label_id or ""
+        for mapping in (await screen.rt.repos.catalog()).mappings
+        if mapping.repo == repo.id
+    ]
+    if not labels:
+        raise Refused(f"no label is mapped to {repo.full_name}")
+    label = text or await screen.ask(
+        ChoiceDialog("Which label?", [(name, name) for name in labels])
+    )
+    if label:
+        await screen.rt.repos.unmap(label, screen.actor, repo)
+        screen.show_message(f"Unmapped label {label} from {repo.full_name}")
+
+
+async def remove_repo(screen: MainScreen, text: str) -> None:
+    """Remove the repository from the catalog."""
+    repo = _repo(screen)
+    note = "Deletes its label mappings and profiles. Its jobs and their work are kept."
+    if await screen.ask(ConfirmDialog(f"Remove repository {repo.full_name}?", note)):
+        await screen.rt.repos.remove(repo, screen.actor)
+        screen.show_message(f"Removed repository {repo.full_name}")
+
+
+async def remove_board(screen: MainScreen, text: str) -> None:
+    """Stop watching the board, and delete its webhook."""
+    board = cast("BoardConfig | None", screen.table.row)
+    if board is None:
+        raise Refused("choose a board first")
+    note = "Its jobs and the comments on its cards are kept."
+    if await screen.ask(ConfirmDialog(f"Stop watching board {board.name}?", note)):
+        await screen.rt.boards.remove(board.board_id, screen.actor)
+        problem = await remove_webhook(screen.rt, board)
+        screen.show_message(
+            f"Stopped watching board {board.name}" + (f"; {problem}" if problem else "")
+        )
+
+
+async def people(screen: BaseScreen, text: str) -> None:
+    """Show people, their roles and their linked chat accounts."""
+    lines = [
+        f"{name}  {', '.join(sorted(person.roles)) or 'no role'}  "
+        + ", ".join(f"{channel}:{id}" for channel, id in person.ids.items())
+        for name, person in sorted(screen.rt.policy.people.items())
+    ]
+    lines += [
+        f"{link.person}  {link.channel}:{link.external_id} ({link.display_name})"
+        f" linked {times.ago(link.linked_at)} by {link.linked_by}"
+        for link in await screen.rt.people.links()
+    ]
+    empty = (
+        "No people configured. Add [people.NAME] to the settings, or send /draftsman link in Slack"
+    )
+    await screen.app.push_screen(TextDialog("People", "\n".join(lines) or empty))
+
+
+async def link(screen: BaseScreen, text: str) -> None:
+    """Link a chat account to the current user, by the code that was sent to it."""
+    code = text or await screen.ask(PromptDialog("Link code from the chat?", "K7PQ2MXWAB"))
+    if code:
+        linked = await screen.rt.people.link(code, screen.actor)
+        screen.show_message(f"Linked {linked.channel}:{linked.external_id} to {linked.person}")
+
+
+async def unlink(screen: BaseScreen, text: str) -> None:
+    """Unlink a chat account."""
+    if not text:
+        accounts = [f"{link.channel}:{link.external_id}" for link in await screen.rt.people.links()]
+        if not accounts:
+            raise Refused("no chat account is linked")
+        text = (
+            await screen.ask(
+                ChoiceDialog("Unlink which account?", [(account, account) for account in accounts])
+            )
+            or ""
+        )
+    name, _, id = text.partition(":")
+    if text and (name not in (Source.SLACK, Source.TRELLO) or not id):
+        raise UsageError(f"{text[:60]!r}: expected slack:ID or trello:ID, as :people shows it")
+    sure = bool(text) and await screen.ask(ConfirmDialog(f"Unlink {text}?", ""))
+    if sure:
+        person = await screen.rt.people.unlink(Source(name), id, screen.actor)
+        screen.show_message(f"Unlinked {text} from {person}")
+
+
+async def sweep(screen: BaseScreen, text: str) -> None:
+    """Run a maintenance sweep now."""
+    choices = [(name, name) for name in screen.rt.sweeps.names]
+    name = text or await screen.ask(ChoiceDialog("Run which sweep?", choices))
+    if name:
+        count = await screen.rt.sweeps.run_now(name, screen.actor)
+        screen.show_message(f"{name}: changed {count:,} row{'' if count == 1 else 's'}")
+
+
+async def restore(screen: BaseScreen, text: str) -> None:
+    """Restore an archived month of events from a local file."""
+    if not text:
+        text = await screen.ask(ChoiceDialog("Restore which month?", await _archives(screen))) or ""
+    if not text:
+        return
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise UsageError(
+            f"{text[:200]}: file not found; use the machine of the leader that archived it"
+        )
+    content = await screen.rt.archives.check(path)
+    summary = f"{content.events:,} events of {content.month:%Y-%m}"
+    note = "The next prune removes them again unless the retention is longer."
+    if await screen.ask(ConfirmDialog(f"Restore {summary}?", note)):
+        await screen.rt.archives.restore(path, screen.actor)
+        screen.show_message(f"Restored {summary}")
+
+
+async def _archives(screen: BaseScreen) -> list[tuple[str, str]]:
+    """Return a label and the path of each archived month."""
+    archives = await screen.rt.archives.all()
+    if not archives:
+        raise Refused("no events have been archived")
+    return [(f"{archive.month:%Y-%m}  {archive.path}", str(archive.path)) for archive in archives]
+
+
+def _repo(screen: MainScreen) -> Repo:
+    repo = cast("Repo | None", screen.table.row)
+    if repo is None:
+        raise Refused("choose a repository first")
+    return repo
+
+
+async def ratify_rule(screen: MainScreen, text: str) -> None:
+    """Make the proposed rule active, after a look at its backtest."""
+    rule = _chosen_rule(screen)
+    if rule.status is not RuleStatus.PROPOSED:
+        raise Refused(f"rule {rule.id} is {rule.status}")
+    seconds = times.parse_duration(text) if text else None
+    test = await screen.rt.rules.test(rule.repo, rule.pattern)
+    note = "\n".join(backtest_lines(test))
+    if await screen.ask(ConfirmDialog(f"Allow {rule.text} in {rule.repo}?", note)):
+        active = await screen.rt.rules.ratify(rule.id, screen.actor, seconds)
+        screen.show_message(f"rule {active.id} allows {active.text}")
+
+
+async def revoke_rule(screen: MainScreen, text: str) -> None:
+    """End the rule at once."""
+    rule = _chosen_rule(screen)
+    await screen.rt.rules.revoke(rule.id, screen.actor, text)
+    screen.show_message(f"rule {rule.id} has ended")
+
+
+def _chosen_rule(screen: MainScreen) -> PermissionRule:
+    rule = cast("PermissionRule | None", screen.table.row)
+    if rule is None:
+        raise Refused("choose a rule first")
+    return rule

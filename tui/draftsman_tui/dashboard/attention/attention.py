@@ -1,0 +1,109 @@
+"""Questions that wait for the user: their number, and those that are new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from draftsman.jobs.job import WAITING
+from draftsman.questions.question import QuestionKind
+from draftsman_tui.dashboard.tables.filter import ANYBODY
+
+if TYPE_CHECKING:
+    from draftsman.events.event import Event
+    from draftsman.people.actor import Actor
+    from draftsman.people.policy import Policy
+    from draftsman.questions.question import OpenQuestion
+    from draftsman.runtime import Runtime
+
+MAX_COUNTED: Final = 1000
+"""Open questions that are read to count them."""
+MIN_INTERVAL: Final = 1.0
+"""Seconds between two counts."""
+HELD_INTERVAL: Final = 30.0
+"""Seconds between two counts while people hold questions: the end of a hold has no event."""
+OTHER_KINDS: Final = frozenset(
+    {
+        "question_escalated",
+        "answer_received",
+        "question_acknowledged",
+        "question_unacknowledged",
+        "question_delegated",
+    }
+)
+"""Events that change the questions of a user without a transition of the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionCount:
+    """Open questions: all, and those that wait for the user."""
+
+    open: int
+    mine: int
+    capped: bool = False
+    """Whether there are more than were counted."""
+    new: Sequence[OpenQuestion] = ()
+    """Questions for the user that the count before did not have; none in the first."""
+
+
+def responder_names(actor: Actor, policy: Policy) -> tuple[str, ...] | None:
+    """Return the names under which a user may answer: person and groups; None: every question."""
+    if actor.owner:
+        return None
+    groups = [name for name, members in policy.groups.items() if actor.voter in members]
+    return (actor.voter, *groups, ANYBODY)
+
+
+def responders_of(question: OpenQuestion) -> tuple[str, ...]:
+    """Return the people and groups that an open question waits for.
+
+    While a person works on the answer or was asked for it, these are its holders.
+    """
+    if question.holders:
+        return question.holders
+    if question.approvers:
+        return tuple(question.approvers)
+    return () if question.kind is QuestionKind.APPROVAL else (ANYBODY,)
+
+
+def waits_for(question: OpenQuestion, actor: Actor, policy: Policy) -> bool:
+    """Return whether an open question waits for a user: not if another person holds it."""
+    names = responder_names(actor, policy)
+    if names is None:
+        return not question.is_held_by_others(policy.resolve(actor).voter)
+    return not set(names).isdisjoint(responders_of(question))
+
+
+class AttentionPoller:
+    """Counts the questions of a user after events that may change them."""
+
+    def __init__(self, runtime: Callable[[], Runtime], actor: Callable[[], Actor]) -> None:
+        self._runtime = runtime
+        self._actor = actor
+        self._known: frozenset[str] | None = None
+        self._is_due = True
+        self._is_held = False
+        self._read_at = -MIN_INTERVAL
+
+    async def poll(self, events: Sequence[Event]) -> AttentionCount | None:
+        """Return the count if the events may have changed it, at most once a second."""
+        self._is_due = self._is_due or any(map(_may_change_questions, events))
+        interval = MIN_INTERVAL if self._is_due else HELD_INTERVAL
+        due = self._is_due or self._is_held
+        if not due or time.monotonic() - self._read_at < interval:
+            return None
+        actor = self._actor()
+        questions = await self._runtime().questions.open(limit=MAX_COUNTED, fold_for=actor)
+        self._is_due, self._read_at = False, time.monotonic()
+        self._is_held = any(question.holders for question in questions)
+        policy = self._runtime().policy
+        mine = [question for question in questions if waits_for(question, actor, policy)]
+        known, self._known = self._known, frozenset(question.name for question in mine)
+        new = tuple(item for item in mine if known is not None and item.name not in known)
+        return AttentionCount(len(questions), len(mine), len(questions) == MAX_COUNTED, new)
+
+
+def _may_change_questions(event: Event) -> bool:
+    return event.to_status in WAITING or event.from_status in WAITING or event.kind in OTHER_KINDS

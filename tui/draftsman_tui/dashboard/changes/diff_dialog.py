@@ -1,0 +1,41 @@
+"""Dialog with the diff of a job or of a question."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from draftsman_tui.dashboard.changes.diff_pane import DiffPane
+from draftsman_tui.dashboard.dialogs.base import Dialog, Heading, safe
+
+
+class DiffDialog(Dialog[str]):
+    """A diff; with `reviews` it returns the comments on it as a text."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "leave", "Back", show=False)]
+
+    def __init__(self, title: str, text: str, *, reviews: bool = False) -> None:
+        super().__init__()
+        self._title = title
+        self._reviews = reviews
+        self._pane = DiffPane(text, reviews=reviews, searches=True, classes="grow")
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box tall wide"):
+            yield Heading(self._title)
+            yield self._pane
+            keys = "enter - : fold   [ ] : file   n N : hunk   /: search   tab: files"
+            more = "   m: comment   v: accept the file" if self._reviews else ""
+            yield Static(safe(f"{keys}{more}   esc: back"), classes="hint")
+
+    def on_mount(self) -> None:
+        self._pane.focus()
+
+    def action_leave(self) -> None:
+        """Close the line of a comment, or return the comments."""
+        if not self._pane.close_line():
+            self.dismiss(self._pane.view.review_text() or None)

@@ -1,0 +1,295 @@
+"""Diff viewer with a cursor, line numbers, syntax colors, folded files and comments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from draftsman_tui.dashboard.changes import patch as patches
+from draftsman_tui.dashboard.changes.patch import MAX_LINE, Patch, PatchRow, PatchRows
+from draftsman_tui.dashboard.changes.syntax import ROLES, colored
+from draftsman_tui.dashboard.widgets.cursor_list import CursorList
+from draftsman_tui.terminal.output import plain
+
+_KINDS: Final = {"+": "plus", "-": "minus", "@": "hunk", "\\": "hunk"}
+
+
+class DiffView(CursorList):
+    """A patch. In a gate, whose dialog has `n` for a denial, hunks have the keys { and } only."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"patch--{part}" for part in ("head", "plus", "minus", "hunk", "gutter", "note")),
+        *(f"patch--{part}" for part in ("cursor", *ROLES)),
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup,b,ctrl+b", "page(-1)", "Page up", show=False, id="page-up"),
+        Binding("pagedown,space,ctrl+f", "page(1)", "Page down", show=False, id="page-down"),
+        Binding("right_square_bracket", "file(1)", "Next file", show=False, id="next-file"),
+        Binding("left_square_bracket", "file(-1)", "Previous file", show=False, id="previous-file"),
+        Binding("right_curly_bracket", "hunk(1)", "Next hunk", show=False, id="next-hunk"),
+        Binding("left_curly_bracket", "hunk(-1)", "Previous hunk", show=False, id="previous-hunk"),
+        Binding("n", "short_hunk(1)", "Next hunk", show=False),
+        Binding("N", "short_hunk(-1)", "Previous hunk", show=False),
+        Binding("enter", "fold", "Fold", show=False, id="fold-file"),
+        Binding("minus", "fold_all", "Fold all", show=False, id="fold-files"),
+        Binding("v", "accept", "Accept the file", show=False, id="accept-file"),
+        Binding("m", "comment", "Comment", show=False, id="comment-line"),
+        Binding("shift+right", "shift(8)", "Right", show=False),
+        Binding("shift+left", "shift(-8)", "Left", show=False),
+    ]
+
+    class Noted(Message):
+        """A comment is asked for: of a line, or -1 minus the index of a file."""
+
+        def __init__(self, line: int) -> None:
+            super().__init__()
+            self.line = line
+
+    class Changed(Message):
+        """The accepted files or the folded files changed."""
+
+    def __init__(self, text: str = "", *, gate: bool = False, reviews: bool = False) -> None:
+        """`reviews` allows comments and accepted files."""
+        super().__init__()
+        self._is_gate, self._reviews = gate, reviews
+        self.searches = False
+        """Whether n and N belong to a search of the screen."""
+        self.replace(Patch(text))
+
+    def replace(self, patch: Patch) -> None:
+        """Show another patch from its beginning; comments and accepted files are dropped."""
+        self.patch = patch
+        self.comments: dict[int, str] = {}
+        """Comments by line, or by -1 minus the index of a file."""
+        self.accepted: set[int] = set()
+        """Indexes of the accepted files."""
+        self._folded: set[int] = set()
+        self._digits = patch.digits
+        self._shift = 0
+        self.cursor = 0
+        self._layout_rows()
+        if self.is_mounted:
+            self.scroll_home(animate=False)
+
+    @property
+    def length(self) -> int:
+        return len(self.rows)
+
+    @property
+    def selected(self) -> PatchRow:
+        """The row under the cursor."""
+        return self.rows.at(self.cursor)
+
+    @property
+    def current_file(self) -> int:
+        """Index of the file under the cursor."""
+        return self.selected.file if len(self.rows) else 0
+
+    @property
+    def text(self) -> str:
+        """Text of all rows."""
+        return "\n".join(self._text(self.rows.at(nth)) for nth in range(len(self.rows)))
+
+    def go_to_file(self, index: int) -> None:
+        """Move to the head of a file, and scroll it to the top."""
+        if 0 <= index < len(self.patch.files):
+            row = self.rows.head_of(index)
+            self.move_to(row, scroll=False)
+            self.go_to_row(row)
+
+    def find(self, text: str, by: int) -> bool:
+        """Move to the next line with a text (-1: the previous; 0: from the cursor)."""
+        row = self.selected if len(self.rows) else PatchRow(0)
+        start = self.patch.files[row.file].body if row.line is None else row.line + by
+        line = patches.find_line(self.patch, text, start, by or 1) if len(self.rows) else None
+        if line is None:
+            return False
+        self._unfold(self.patch.file_of(line))
+        self._center(self.rows.row_of(line))
+        return True
+
+    def set_comment(self, line: int, text: str) -> None:
+        """Set the comment of a line or a file; "" removes it."""
+        self.comments.pop(line, None)
+        if text:
+            self.comments[line] = text
+        self._layout_rows()
+        self.post_message(self.Changed())
+
+    def review_text(self, reason: str = "") -> str:
+        """Return a reason with the comments and the accepted files."""
+        return patches.review_text(self.patch, self.comments, sorted(self.accepted), reason)
+
+    def action_move(self, by: int) -> None:
+        self.move_to(self.cursor + by)
+
+    def action_page(self, pages: float) -> None:
+        rows = round(pages * (self.visible_rows - 1))
+        self.go_to_row(self.top + rows)
+        self.move_to(self.cursor + rows)
+
+    def action_end(self, last: bool) -> None:
+        self.move_to(len(self.rows) - 1 if last else 0)
+
+    def action_file(self, by: int) -> None:
+        """Go to the next file, or the previous for -1."""
+        on_head = self.selected.line is None if len(self.rows) else True
+        step = by if by > 0 or on_head else 0
+        self.go_to_file(max(0, min(self.current_file + step, len(self.patch.files) - 1)))
+
+    def action_hunk(self, by: int) -> None:
+        """Go to the next hunk, or the previous for -1."""
+        if not len(self.rows):
+            return
+        line = patches.next_hunk(self.patch, self.selected, by)
+        if line is not None:
+            self._unfold(self.patch.file_of(line))
+            self._center(self.rows.row_of(line))
+
+    def action_short_hunk(self, by: int) -> None:
+        """Go to the next hunk, by the keys n and N."""
+        self.action_hunk(by)
+
+    def action_shift(self, by: int) -> None:
+        """Scroll long lines to the right, or to the left."""
+        self._shift = max(0, min(self._shift + by, self.patch.width - 8))
+        self.refresh()
+
+    def action_fold(self) -> None:
+        """Fold the file under the cursor, or unfold it."""
+        file = self.current_file
+        self._folded ^= {file}
+        self._layout_rows()
+        self.move_to(self.rows.head_of(file))
+        self.post_message(self.Changed())
+
+    def action_fold_all(self) -> None:
+        """Fold all files, or unfold them if all are folded."""
+        file, every = self.current_file, set(range(len(self.patch.files)))
+        self._folded = set() if self._folded == every else every
+        self._layout_rows()
+        self.move_to(self.rows.head_of(file))
+        self.post_message(self.Changed())
+
+    def action_accept(self) -> None:
+        """Accept the file under the cursor and fold it, or take that back."""
+        file = self.current_file
+        self.accepted ^= {file}
+        self._folded = self._folded | {file} if file in self.accepted else self._folded - {file}
+        self._layout_rows()
+        following = file + 1 if file in self.accepted else file
+        self.move_to(self.rows.head_of(min(following, len(self.patch.files) - 1)))
+        self.post_message(self.Changed())
+
+    def action_comment(self) -> None:
+        """Ask for a comment on the line or the file under the cursor."""
+        row = self.selected
+        self.post_message(self.Noted(-1 - row.file if row.line is None else row.line))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave keys to the dialog or the screen that has them."""
+        if action == "short_hunk":
+            return not (self._is_gate or self.searches)
+        if action in ("accept", "comment"):
+            return self._reviews and bool(len(self.rows))
+        if action == "page" and parameters[0] in (0.5, -0.5):
+            return not self._is_gate
+        if action in ("fold", "fold_all"):
+            return bool(len(self.rows))
+        return True
+
+    def on_click(self, event: events.Click) -> None:
+        row = self.top + event.y
+        if row < len(self.rows):
+            self.move_to(row)
+            if self.selected.line is None:
+                self.action_fold()
+
+    def render_line(self, y: int) -> Strip:
+        index = self.top + y
+        width, base = self.size.width, self.rich_style
+        if index >= len(self.rows):
+            return Strip.blank(width, base)
+        row = self.rows.at(index)
+        line_style = self._line_style(row)
+        if index == self.cursor:
+            line_style += self.get_component_rich_style("patch--cursor", partial=True)
+        fixed, parts = self._parts(row)
+        segments = [Segment(text, line_style + self._part(role)) for text, role in fixed]
+        edge = sum(cell_len(text) for text, _ in fixed)
+        body = Strip([Segment(text, line_style + self._part(role)) for text, role in parts])
+        x = 0 if row.line is None else self._shift
+        shown = body.crop_extend(x, x + max(0, width - edge), line_style)
+        return Strip.join([Strip(segments), shown]).crop(0, width)
+
+    def _parts(self, row: PatchRow) -> tuple[Sequence[tuple[str, str]], Sequence[tuple[str, str]]]:
+        """Return the fixed and the scrolled parts of a row, with their roles."""
+        if row.line is None:
+            return (), ((self._text(row), "head"),)
+        blank = " " * (2 * self._digits + 2)
+        if row.note:
+            return ((blank, ""),), ((f"┃ {plain(self.comments[row.line])}", "note"),)
+        line = plain(self.patch.lines[row.line][:MAX_LINE]).expandtabs(4)
+        old, new = self.patch.old[row.line], self.patch.new[row.line]
+        if not (old or new):
+            return ((blank, ""),), ((line, "hunk"),)
+        numbers = f"{old or '':>{self._digits}} {new or '':>{self._digits}} "
+        sign = line[:1] or " "
+        code = colored(self.patch.files[row.file].name, line[1:])
+        return ((numbers, "gutter"), (sign, _KINDS.get(sign, "")), (" ", "")), code
+
+    def _text(self, row: PatchRow) -> str:
+        """Return a row as text."""
+        if row.line is not None:
+            fixed, parts = self._parts(row)
+            return "".join(text for text, _ in (*fixed, *parts))
+        file = self.patch.files[row.file]
+        sign = "▸" if row.file in self._folded else "▾"
+        words = [f"{sign} {plain(file.name)}", f"+{file.added} -{file.removed}", file.state]
+        if row.file in self.accepted:
+            words.append("✓ accepted")
+        if comment := self.comments.get(-1 - row.file):
+            words.append(f"┃ {plain(comment)}")
+        return "  ".join(filter(None, words))
+
+    def _line_style(self, row: PatchRow) -> Style:
+        if row.line is None or row.note:
+            return self.rich_style
+        is_numbered = self.patch.old[row.line] or self.patch.new[row.line]
+        kind = _KINDS.get(self.patch.lines[row.line][:1], "") if is_numbered else ""
+        if kind not in ("plus", "minus"):
+            return self.rich_style
+        ground = self.get_component_styles(f"patch--{kind}").background
+        return self.rich_style + Style(bgcolor=(self.background_colors[1] + ground).rich_color)
+
+    def _part(self, role: str) -> Style:
+        if not role:
+            return Style.null()
+        style = self.get_component_rich_style(f"patch--{role}", partial=True)
+        return Style(color=style.color, bold=style.bold, italic=style.italic)
+
+    def _unfold(self, file: int) -> None:
+        if file in self._folded:
+            self._folded.discard(file)
+            self._layout_rows()
+            self.post_message(self.Changed())
+
+    def _center(self, row: int) -> None:
+        """Move to a row, with some rows above it in view."""
+        self.move_to(row, scroll=False)
+        self.go_to_row(row - self.visible_rows // 4)
+
+    def _layout_rows(self) -> None:
+        comments = [line for line in self.comments if line >= 0]
+        self.rows = PatchRows(self.patch, frozenset(self._folded), comments)
+        self.virtual_size = Size(0, len(self.rows))
+        self.refresh()

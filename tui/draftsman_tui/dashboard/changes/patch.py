@@ -1,0 +1,217 @@
+"""Patches as files, hunks and numbered lines, and their rows with folded files. Pure.
+
+A patch is parsed once, 20 MB in about a second; its rows are computed on demand.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final
+
+from draftsman.agent_runs.changes.diff import file_name, numbered_lines
+
+MAX_LINE: Final = 2000
+"""Maximum characters of a line to show."""
+_STATES: Final = (
+    ("new file mode ", "new"),
+    ("deleted file mode ", "deleted"),
+    ("rename from ", "renamed"),
+    ("copy from ", "copied"),
+    ("Binary files ", "binary"),
+    ("GIT binary patch", "binary"),
+    ("new mode ", "mode changed"),
+)
+
+
+@dataclass(slots=True)
+class FileSection:
+    """The lines of a file in a patch: its lines are those from `body` to before `end`."""
+
+    name: str
+    first: int
+    body: int = 0
+    end: int = 0
+    added: int = 0
+    removed: int = 0
+    state: str = ""
+    """`new`, `deleted`, `renamed`, …; "" for a file that was only edited."""
+    hunks: list[int] = field(default_factory=list)
+    """Index of the first line of each hunk, in order."""
+
+
+class Patch:
+    """A parsed patch. `old` and `new` have the line numbers of each line; 0: it has none."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.split("\n")
+        while self.lines and not self.lines[-1]:
+            self.lines.pop()
+        count = len(self.lines)
+        self.old, self.new = array("I", bytes(4 * count)), array("I", bytes(4 * count))
+        self.files: list[FileSection] = []
+        self._parse()
+        highest = max(max(column, default=0) for column in (self.old, self.new))
+        self.digits = max(2, len(str(highest)))
+        """Width of a line number."""
+        self.width = max((_width(line) for line in self.lines), default=0)
+        """Width of the widest line in cells, at most."""
+        ends = [*(file.first for file in self.files[1:]), count]
+        for file, end in zip(self.files, ends, strict=False):
+            file.body, file.end = file.hunks[0] if file.hunks else end, end
+
+    def _parse(self) -> None:
+        file: FileSection | None = None
+        for index, (kind, old, new) in enumerate(numbered_lines(self.lines)):
+            if not kind:
+                file = self._read_header(self.lines[index], index, file)
+            elif kind == "@":
+                if file is None:
+                    file = self._start("changes", index)
+                file.hunks.append(index)
+            else:
+                self.old[index], self.new[index] = old, new
+                file.added += kind == "+"  # type: ignore[union-attr]
+                file.removed += kind == "-"  # type: ignore[union-attr]
+
+    def _read_header(self, line: str, index: int, file: FileSection | None) -> FileSection | None:
+        """Read a line between hunks; return the file that it belongs to."""
+        if line.startswith("diff --git ") or (
+            line.startswith("--- ") and (file is None or file.hunks)
+        ):
+            return self._start(file_name(line) or "changes", index)
+        if file is None or file.hunks:
+            return file
+        if line.startswith("+++ "):
+            file.name = file_name(line) or file.name
+        states = (state for prefix, state in _STATES if line.startswith(prefix))
+        file.state = next(states, file.state)
+        return file
+
+    def _start(self, name: str, index: int) -> FileSection:
+        file = FileSection(name, index)
+        self.files.append(file)
+        return file
+
+    def place(self, index: int) -> str:
+        """Return the place of a line: `src/main.py:12`; of a removed line, by its old number."""
+        file = self.files[self.file_of(index)]
+        number = self.new[index] or self.old[index]
+        return f"{file.name}:{number}" if number else file.name
+
+    def file_of(self, index: int) -> int:
+        """Return the index of the file that a line belongs to."""
+        return max(0, bisect_right(self.files, index, key=lambda file: file.body) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PatchRow:
+    """A row: the head of a file, a line, or with `note` a comment below its line."""
+
+    file: int
+    line: int | None = None
+    note: bool = False
+
+
+class PatchRows:
+    """Rows of a patch: the head of each file, and the lines and comments of those unfolded."""
+
+    def __init__(
+        self, patch: Patch, folded: frozenset[int] = frozenset(), comments: Sequence[int] = ()
+    ) -> None:
+        """`comments` has the indexes of lines with a comment, in order."""
+        self._patch = patch
+        self._folded = folded
+        self._comments = sorted(comments)
+        sizes = (
+            1 if nth in folded else 1 + file.end - file.body + len(self._within(file))
+            for nth, file in enumerate(patch.files)
+        )
+        self._starts = [0, *accumulate(sizes)]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def at(self, row: int) -> PatchRow:
+        """Return a row."""
+        nth = bisect_right(self._starts, row) - 1
+        offset = row - self._starts[nth] - 1
+        if offset < 0:
+            return PatchRow(nth)
+        file = self._patch.files[nth]
+        for shift, line in enumerate(self._within(file)):
+            below = line - file.body + shift + 1
+            if offset < below:
+                return PatchRow(nth, file.body + offset - shift)
+            if offset == below:
+                return PatchRow(nth, line, note=True)
+        return PatchRow(nth, file.body + offset - len(self._within(file)))
+
+    def head_of(self, file: int) -> int:
+        """Return the row of the head of a file."""
+        return self._starts[file]
+
+    def row_of(self, line: int) -> int:
+        """Return the row of a line, or of the head of its folded file."""
+        nth = self._patch.file_of(line)
+        if nth in self._folded:
+            return self._starts[nth]
+        file = self._patch.files[nth]
+        above = bisect_left(self._within(file), line)
+        return self._starts[nth] + 1 + line - file.body + above
+
+    def _within(self, file: FileSection) -> Sequence[int]:
+        first, last = (bisect_left(self._comments, line) for line in (file.body, file.end))
+        return self._comments[first:last]
+
+
+def next_hunk(patch: Patch, at: PatchRow, by: int) -> int | None:
+    """Return the first line of the next hunk (-1: the previous) of any file; None at the end."""
+    hunks = [hunk for file in patch.files for hunk in file.hunks]
+    if at.line is None:
+        line = patch.files[at.file].body
+        nth = bisect_left(hunks, line) if by > 0 else bisect_left(hunks, line) - 1
+    elif by > 0:
+        nth = bisect_right(hunks, at.line)
+    else:
+        nth = bisect_left(hunks, at.line) - 1
+    return hunks[nth] if 0 <= nth < len(hunks) else None
+
+
+def find_line(patch: Patch, text: str, start: int, by: int) -> int | None:
+    """Return the next line (-1: the previous) that contains a text in any case, around the end."""
+    wanted, count = text.casefold(), len(patch.lines)
+    for step in range(count):
+        index = (start + by * step) % count
+        if wanted in patch.lines[index].casefold() and (patch.new[index] or patch.old[index]):
+            return index
+    return None
+
+
+def review_text(
+    patch: Patch, comments: Mapping[int, str], accepted: Sequence[int], reason: str = ""
+) -> str:
+    """Return a reason with the comments by place, and the accepted files.
+
+    `comments` are by line, or -1 minus the index of a file.
+    """
+    lines = [reason] if reason else []
+    for line, text in sorted(comments.items(), key=lambda item: _position(patch, item[0])):
+        place = patch.place(line) if line >= 0 else patch.files[-1 - line].name
+        lines.append(f"{place}: {text}")
+    if accepted and lines:
+        lines.append(f"accepted: {', '.join(patch.files[nth].name for nth in sorted(accepted))}")
+    return "\n".join(lines)
+
+
+def _width(line: str) -> int:
+    """Return the width of a line in cells, at most."""
+    short = line[:MAX_LINE]
+    return 3 * short.count("\t") + (len(short) if short.isascii() else 2 * len(short))
+
+
+def _position(patch: Patch, line: int) -> int:
+    return line if line >= 0 else patch.files[-1 - line].body - 1

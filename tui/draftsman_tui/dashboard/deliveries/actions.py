@@ -1,0 +1,52 @@
+"""Redelivery of dead-letter deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from draftsman.deliveries.service.outbox import MAX_DEAD
+from draftsman.errors import Refused
+from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.frame.bulk import job_names
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+
+
+async def redeliver(screen: BaseScreen, text: str) -> None:
+    """Resend the selected deliveries."""
+    if not screen.deliveries:
+        raise Refused("select a delivery first")
+    await _send(screen, screen.deliveries)
+
+
+async def redeliver_job(screen: BaseScreen, text: str) -> None:
+    """Resend all dead-letter deliveries of the selected jobs."""
+    numbers = screen.jobs()
+    seqs = [seq for number in numbers for seq in await screen.rt.outbox.dead_letters(number)]
+    if not seqs:
+        raise Refused(f"{job_names(numbers)}: no dead-letter deliveries")
+    await _send(screen, seqs)
+
+
+async def redeliver_dead(screen: BaseScreen, text: str) -> None:
+    """Resend all dead-letter deliveries."""
+    seqs = await screen.rt.outbox.dead_letters()
+    if not seqs:
+        raise Refused("no dead-letter deliveries")
+    await _send(
+        screen,
+        seqs,
+        "The oldest first; run the command again for the rest." if len(seqs) == MAX_DEAD else "",
+    )
+
+
+async def _send(screen: BaseScreen, seqs: Sequence[int], note: str = "") -> None:
+    question = f"Resend {len(seqs):,} deliveries?"
+    if len(seqs) > 1 and not await screen.ask(ConfirmDialog(question, note)):
+        return
+    revived = await screen.rt.outbox.redeliver(seqs, screen.actor)
+    screen.show_message(
+        f"Queued {len(revived):,} {'delivery' if len(revived) == 1 else 'deliveries'} to resend"
+    )

@@ -1,0 +1,1 @@
+"""Frame of the dashboard: base screen, session and refresh."""

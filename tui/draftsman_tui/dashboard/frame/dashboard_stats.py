@@ -1,0 +1,118 @@
+"""Statistics of the overview: workers, throughput and answer times.
+
+Pure functions of counted values and a time of the database's clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from statistics import median
+from typing import Any, Final
+
+from draftsman.ids import worker_name
+from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
+from draftsman.jobs.read_models import RecentActivity
+
+WINDOW: Final = 30
+"""Minutes shown by a sparkline."""
+_BUCKETS_PER_MINUTE: Final = 60 // BUCKET_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStats:
+    """Workers by health, slots and leader."""
+
+    health: Mapping[str, int] = field(default_factory=dict)
+    busy: int = 0
+    slots: int = 0
+    """Slots of alive workers."""
+    leader: str | None = None
+    """Name of the leader."""
+    leader_silent: float = 0
+    """Seconds since its last heartbeat."""
+    leader_late: bool = False
+    """Whether its heartbeat is overdue."""
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardStats:
+    """Jobs by status, workers, clock skew and recent activity."""
+
+    jobs: Mapping[str, int]
+    capped: Sequence[str]
+    workers: WorkerStats
+    skew: float = 0
+    activity: RecentActivity | None = None
+    """None: not loaded yet."""
+    unhandled: Sequence[str] = ()
+    """The types of waiting jobs that no live worker handles."""
+
+
+def worker_stats(workers: Sequence[tuple[Any, str]]) -> WorkerStats:
+    """Aggregate workers, given with their health."""
+    alive = [worker for worker, health in workers if health == "alive"]
+    leader, health = next(
+        ((worker, health) for worker, health in workers if worker.leader and health != "lost"),
+        (None, ""),
+    )
+    return WorkerStats(
+        Counter(health for _, health in workers),
+        sum(worker.busy for worker in alive),
+        sum(worker.slots for worker in alive),
+        None if leader is None else worker_name(leader.id),
+        0 if leader is None else leader.heartbeat_age,
+        health == "silent",
+    )
+
+
+def merge_activity(activity: RecentActivity, newer: RecentActivity) -> RecentActivity:
+    """Append newer activity, and drop what is older than the window."""
+    spans = {at: span for at, span in activity.spans.items() if at >= newer.since}
+    spans |= {at: span + spans.get(at) for at, span in newer.spans.items() if at >= newer.since}
+    return RecentActivity(spans, newer.end, max(activity.since, newer.since))
+
+
+def last_minute(activity: RecentActivity, now: datetime) -> int:
+    """Return the jobs finished in the last minute."""
+    end = _end(now)
+    return sum(_finished_in(activity, at) for at in range(end - _BUCKETS_PER_MINUTE, end))
+
+
+def throughput(activity: RecentActivity, now: datetime, bars: int) -> list[int | None]:
+    """Return the jobs finished in each interval of the window; None: unknown."""
+    return [
+        sum(_finished_in(activity, at) for at in part) if part[0] >= activity.since else None
+        for part in _parts(now, bars)
+    ]
+
+
+def answer_times(activity: RecentActivity, now: datetime, bars: int) -> list[float | None]:
+    """Return the median seconds to an answer in each interval; None: no answers."""
+    return [_median(activity, part) for part in _parts(now, bars)]
+
+
+def answer_time(activity: RecentActivity, now: datetime) -> float | None:
+    """Return the median seconds to an answer in the window."""
+    return answer_times(activity, now, 1)[0]
+
+
+def _median(activity: RecentActivity, part: range) -> float | None:
+    seconds = [value for at in part if at in activity.spans for value in activity.spans[at].answers]
+    return median(seconds) if seconds else None
+
+
+def _finished_in(activity: RecentActivity, at: int) -> int:
+    return activity.spans[at].finished if at in activity.spans else 0
+
+
+def _end(now: datetime) -> int:
+    return int(now.timestamp()) // BUCKET_SECONDS + 1
+
+
+def _parts(now: datetime, bars: int) -> list[range]:
+    """Return the buckets of each bar, newest last."""
+    size, end = WINDOW * _BUCKETS_PER_MINUTE // bars, _end(now)
+    return [range(end - nth * size, end - (nth - 1) * size) for nth in range(bars, 0, -1)]

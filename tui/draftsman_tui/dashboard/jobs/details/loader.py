@@ -1,0 +1,278 @@
+"""Incremental loader of a job.
+
+Two small queries detect changes: the job's status and version, and its events since the last
+load. Log, diff and other large data are read only while their tab is shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.agent_runs.activity.agent_progress import AgentProgress
+from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.jobs.job import LEASED, TERMINAL
+from draftsman.jobs.runs.service.checkpoints import MAX_RUN
+from draftsman.questions.question import QuestionStatus, asking_text
+from draftsman.workflows.groups import GroupState
+from draftsman_tui.dashboard.jobs.details.log_buffer import LINES, LogBuffer
+from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded, JobPatch, JobSnapshot
+from draftsman_tui.entities.jobs import MAX_STEPS
+from draftsman_tui.entities.questions import answerers
+from draftsman_tui.terminal.output import one_line
+
+if TYPE_CHECKING:
+    from draftsman.events.event import Event
+    from draftsman.jobs.read_models import JobVersion
+    from draftsman.runtime import Runtime
+
+EVENTS: Final = 500
+"""Newest events to keep."""
+DELIVERIES: Final = 200
+"""Newest deliveries to show."""
+TREE_JOBS: Final = 500
+"""Jobs of a tree to show."""
+LOG_CHARACTERS: Final = 1_000_000
+"""Approximate characters of a log that a load reads; if more are unread, the oldest are skipped."""
+ACTIVITY_ROWS: Final = 50
+"""Newest rows of activity that a load reads for the header."""
+LOG_CHUNKS: Final = 20
+"""Log chunks that the first query of a load reads."""
+PATCH_MEBIBYTES: Final = 20
+"""Maximum size of a patch to show."""
+LOG_INTERVAL: Final = 1.0
+LIVE_INTERVAL: Final = 2.0
+FINISHED_INTERVAL: Final = 30.0
+"""Seconds between loads: the log of a running job, a live job, a finished job."""
+FULL_RELOAD_INTERVAL: Final = 20.0
+"""Seconds after which a live job is reloaded completely, even without changes."""
+_FINAL: Final = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD_LETTER}
+
+
+class JobLoader:
+    """Loader of the job screen, with the state of previous loads."""
+
+    def __init__(self, number: int, tab: str = "timeline", run: int | None = None) -> None:
+        self.number = number
+        self.tab = tab
+        self._log_buffer = LogBuffer(run)
+        self._version: JobVersion | None = None
+        self._snapshot: JobSnapshot | None = None
+        self._patch: tuple[int, str] | None = None
+        self._loaded_at: float | None = None
+        self._invalidations = 0
+        self._why_at = 0.0
+        self._activity_cursor = (0, 0)
+        self._progress = AgentProgress()
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds between loads: short while a log grows, long for a finished job."""
+        if self._snapshot is None:
+            return LIVE_INTERVAL
+        if self._snapshot.over:
+            return LIVE_INTERVAL if self._is_live(self._snapshot) else FINISHED_INTERVAL
+        following = self.tab == "log" and self._snapshot.job.status in LEASED
+        return LOG_INTERVAL if following else LIVE_INTERVAL
+
+    def _is_live(self, snapshot: JobSnapshot) -> bool:
+        """Return whether the tab of a finished job can still change."""
+        match self.tab:
+            case "deliveries":
+                return any(delivery.status not in _FINAL for delivery in snapshot.deliveries)
+            case "related":
+                jobs = snapshot.tree.jobs if snapshot.tree else ()
+                group = snapshot.group is not None and snapshot.group.state == GroupState.RUNNING
+                return group or any(job.status not in TERMINAL for job in jobs)
+            case _:
+                return False
+
+    def is_affected_by(self, events: Sequence[Event]) -> bool:
+        """Return whether the events concern this job; an empty list may."""
+        if not events:
+            return self._snapshot is None or not self._snapshot.over
+        return any(event.job == self.number for event in events)
+
+    @property
+    def run(self) -> int | None:
+        """Run whose log is read; None: all runs."""
+        return self._log_buffer.run
+
+    def invalidate(self) -> None:
+        """Reload everything the next time."""
+        self._loaded_at = None
+        self._invalidations += 1
+
+    def show_run(self, run: int | None) -> None:
+        """Read the log of one run, or of all."""
+        if run != self._log_buffer.run:
+            self._log_buffer = LogBuffer(run)
+
+    async def read(self, rt: Runtime, now: datetime) -> JobLoaded:
+        """Return a current snapshot; raises NotFound."""
+        version = await rt.read_model.version(self.number)
+        last = self._snapshot.events[-1].id if self._snapshot and self._snapshot.events else 0
+        new_events = await rt.read_model.latest_job_events(self.number, last, EVENTS + 1)
+        changed = version != self._version or any(_is_significant(event) for event in new_events)
+        loaded_at, began, invalidations = self._loaded_at, time.monotonic(), self._invalidations
+        if loaded_at is None or began - loaded_at > FULL_RELOAD_INTERVAL:
+            loaded_at = began
+            snapshot = await self._read_all(rt, now)
+        else:
+            assert self._snapshot is not None  # noqa: S101 (set by the first load)
+            snapshot = replace(self._snapshot, at=now)
+            if changed:
+                job = await rt.read_model.job(self.number)
+                snapshot = await self._read_related(rt, replace(snapshot, job=job))
+        snapshot = await self._read_wait_reason(
+            rt, _add_events(snapshot, new_events), changed=changed
+        )
+        snapshot = await self._read_activity(rt, snapshot)
+        self._snapshot = await self._read_tab(rt, snapshot, changed=changed)
+        # only now: a lost database cancels a read anywhere
+        self._version = version
+        self._loaded_at = loaded_at if invalidations == self._invalidations else None
+        return JobLoaded(self._snapshot)
+
+    async def _read_all(self, rt: Runtime, now: datetime) -> JobSnapshot:
+        job = await rt.read_model.job(self.number)
+        previous = self._snapshot or JobSnapshot(job, now, logs_kept=rt.settings.retention.logs)
+        archived = await rt.archives.of_job(self.number)
+        return await self._read_related(rt, replace(previous, job=job, at=now, archived=archived))
+
+    async def _read_related(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
+        """Read the small data related to a job."""
+        questions, answers = await rt.questions.of_job(self.number)
+        open_questions = [
+            question for question in questions if question.status is QuestionStatus.OPEN
+        ]
+        asked = await rt.questions.open_of([self.number]) if open_questions else []
+        return replace(
+            await self._read_deliveries(rt, snapshot),
+            runs=await rt.read_model.runs(self.number),
+            questions=questions,
+            answers=answers,
+            responders={
+                question.ordinal: await answerers(rt, question) for question in open_questions
+            },
+            asking={item.ordinal: asking_text(self.number, item.others) for item in asked},
+            targets=await rt.outbox.targets(self.number),
+            files=await rt.checkpoints.artifacts(self.number),
+            chain=await rt.read_model.chain(self.number),
+            group=await rt.workflows.groups.of_job(self.number),
+        )
+
+    async def _read_deliveries(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
+        return replace(snapshot, deliveries=await rt.outbox.all(self.number, limit=DELIVERIES))
+
+    async def _read_wait_reason(
+        self, rt: Runtime, snapshot: JobSnapshot, *, changed: bool
+    ) -> JobSnapshot:
+        if snapshot.job.status in TERMINAL:
+            return replace(snapshot, why=None)
+        if (
+            snapshot.why is not None
+            and not changed
+            and time.monotonic() - self._why_at < LIVE_INTERVAL
+        ):
+            return snapshot
+        self._why_at = time.monotonic()
+        return replace(snapshot, why=await rt.read_model.why(self.number))
+
+    async def _read_activity(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
+        """Read the new activity of a running job, for the header."""
+        if snapshot.job.status not in LEASED:
+            self._progress = AgentProgress()
+            return snapshot
+        rows = await rt.checkpoints.activity.newest(
+            self.number, self._activity_cursor, ACTIVITY_ROWS
+        )
+        for row in rows:
+            self._activity_cursor = row.run, row.seq
+            if row.run == snapshot.job.run_count:
+                self._progress.add(row)
+        return replace(snapshot, doing=one_line(self._progress.text))
+
+    async def _read_tab(self, rt: Runtime, snapshot: JobSnapshot, *, changed: bool) -> JobSnapshot:
+        match self.tab:
+            case "log":
+                await self._read_log(rt)
+                return replace(snapshot, log=self._log_buffer.view())
+            case "diff":
+                return await self._read_patch(rt, snapshot)
+            case "related":
+                group = snapshot.group and await rt.workflows.groups.of_job(self.number)
+                tree = await rt.workflows.tree(self.number, TREE_JOBS)
+                return replace(snapshot, group=group, tree=tree)
+            case "deliveries" if not changed:
+                return await self._read_deliveries(rt, snapshot)
+            case "runs":
+                return await self._read_runs(rt, snapshot, changed=changed)
+            case "usage" if not changed and not snapshot.over:
+                return replace(snapshot, runs=await rt.read_model.runs(self.number))
+            case "artifacts" if not changed and not snapshot.over:
+                return replace(snapshot, files=await rt.checkpoints.artifacts(self.number))
+            case _:
+                return snapshot
+
+    async def _read_runs(self, rt: Runtime, snapshot: JobSnapshot, *, changed: bool) -> JobSnapshot:
+        """Read the steps and checkpoints, and the runs unless they were just read."""
+        steps, checkpoints = await rt.checkpoints.progress(self.number, limit=MAX_STEPS + 1)
+        snapshot = replace(snapshot, steps=steps, checkpoints=checkpoints)
+        if changed or snapshot.over:
+            return snapshot
+        return replace(snapshot, runs=await rt.read_model.runs(self.number))
+
+    async def _read_log(self, rt: Runtime) -> None:
+        """Read new chunks backwards from the end, up to the last known chunk or the limits."""
+        buffer, limit = self._log_buffer, LOG_CHUNKS
+        before = (MAX_RUN, 0) if buffer.run is None else (buffer.run + 1, -1)
+        chunks: list[Any] = []
+        size = lines = 0
+        while True:
+            chunk_page = await rt.checkpoints.log_end(self.number, buffer.cursor, before, limit)
+            chunks[:0] = chunk_page
+            size += sum(len(chunk.text) for chunk in chunk_page)
+            lines += sum(chunk.text.count("\n") for chunk in chunk_page)
+            gap = len(chunk_page) == limit
+            if not gap or size >= LOG_CHARACTERS or lines >= LINES:
+                break
+            before = chunk_page[0].run, chunk_page[0].seq
+            limit = max(
+                LOG_CHUNKS, min(1000, int((LOG_CHARACTERS - size) * len(chunks) / max(1, size)))
+            )
+        rows = await rt.checkpoints.activity.newest(self.number, buffer.activity_cursor, LINES)
+        items = [*chunks, *(row for row in rows if buffer.run in (None, row.run))]
+        items.sort(key=lambda item: (item.run, item.created_at))
+        first = items.index(chunks[0]) if gap else 0
+        buffer.add(items[first:], gap=gap)
+
+    async def _read_patch(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
+        if not snapshot.over:
+            snapshot = replace(snapshot, files=await rt.checkpoints.artifacts(self.number))
+        newest = next((file for file in reversed(snapshot.files) if file.kind == "patch"), None)
+        if newest is None:
+            self._patch = None
+            return replace(snapshot, patch=None)
+        if self._patch == (newest.id, newest.sha256):
+            return snapshot
+        data = await rt.checkpoints.content(newest, most=PATCH_MEBIBYTES)
+        self._patch = newest.id, newest.sha256
+        text = data.decode("utf-8", "replace")
+        return replace(snapshot, patch=JobPatch(text, newest.size, cut=len(data) < newest.size))
+
+
+def _is_significant(event: Event) -> bool:
+    """Return whether an event may have changed more than the event list."""
+    return event.to_status is not None or not event.actor.startswith("worker:")
+
+
+def _add_events(snapshot: JobSnapshot, new_events: Sequence[Event]) -> JobSnapshot:
+    """Append events, and keep the newest."""
+    events = (*snapshot.events, *new_events)
+    return replace(
+        snapshot, events=events[-EVENTS:], earlier=snapshot.earlier or len(events) > EVENTS
+    )

@@ -1,0 +1,141 @@
+"""Bounded buffer of the newest lines of a job: output of its runs, and activity of its agent."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from draftsman.agent_runs.activity.activity_text import activity_text
+from draftsman.agent_runs.activity.stream import ActivityKind, ActivityRow
+
+LINES: Final = 5000
+"""Maximum lines to keep."""
+MAX_LINE_LENGTH: Final = 4000
+"""Maximum characters of a line to keep."""
+ROLES: Final = {
+    "running": "busy",
+    "completed": "good",
+    "failed": "bad",
+    "pending": "asks",
+    "plan": "head",
+    "thought": "dim",
+    "usage": "dim",
+    "note": "dim",
+}
+"""Roles of activity, by state or else by kind."""
+
+
+class Chunk(Protocol):
+    """A chunk of a log."""
+
+    @property
+    def run(self) -> int:
+        """Run ordinal."""
+
+    @property
+    def seq(self) -> int:
+        """Position in the run's log."""
+
+    @property
+    def text(self) -> str:
+        """Lines; the last may continue in the next chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a run; `more` is the number of omitted characters."""
+
+    nth: int
+    """Position among all lines read, independent of dropped lines."""
+    run: int
+    text: str
+    more: int = 0
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """Contents of the buffer. `earlier`: lines were dropped. `run`: only this run's lines."""
+
+    lines: Sequence[LogLine] = ()
+    earlier: bool = False
+    run: int | None = None
+
+
+class LogBuffer:
+    """Splits chunks into lines, and keeps the newest."""
+
+    def __init__(self, run: int | None = None) -> None:
+        self.run = run
+        self.cursor = (run or 0, -1 if run else 0)
+        """(run, seq) of the last chunk."""
+        self.activity_cursor = self.cursor
+        """(run, seq) of the last row of activity."""
+        self._lines: deque[LogLine] = deque(maxlen=LINES)
+        self._count = 0
+        self._earlier = False
+        self._open = False
+        self._in_message = False
+
+    def add(self, items: Sequence[Chunk | ActivityRow], *, gap: bool = False) -> None:
+        """Append chunks and activity; with `gap`, drop previous lines and the first partial line.
+
+        The first item after a gap is a chunk.
+        """
+        for nth, chunk in enumerate(items):
+            if isinstance(chunk, ActivityRow):
+                self._add_activity(chunk)
+                continue
+            if self._in_message:
+                self._open = self._in_message = False
+            text = chunk.text
+            if gap and nth == 0:
+                self._lines.clear()
+                self._earlier, self._open = True, False
+                text = text.partition("\n")[2] or text
+            self._add_text(chunk.run, text)
+            self.cursor = chunk.run, chunk.seq
+
+    def view(self) -> LogView:
+        """Return an immutable view."""
+        return LogView(tuple(self._lines), self._earlier, self.run)
+
+    def _add_activity(self, row: ActivityRow) -> None:
+        text = activity_text(row)
+        message = row.kind == ActivityKind.MESSAGE
+        if not (message and row.continues and self._in_message):
+            self._open = False
+        self._in_message = message
+        if message:
+            self._add_text(row.run, text)
+        else:
+            role = ROLES.get(str(row.state)) or ROLES.get(row.kind, "")
+            for line in text.splitlines() if row.kind == ActivityKind.THOUGHT else [text]:
+                self._append(row.run, line if role == "dim" else " ".join(line.split()), role)
+        self.activity_cursor = row.run, row.seq
+
+    def _add_text(self, run: int, text: str) -> None:
+        if not text:
+            return
+        first, *rest = text.removesuffix("\n").split("\n")
+        last = self._lines[-1] if self._lines and self._open else None
+        if last is not None and last.run == run:
+            self._lines[-1] = _line(last.nth, run, last.text + first, last.more)
+        else:
+            self._append(run, first)
+        for line in rest:
+            self._append(run, line)
+        self._open = not text.endswith("\n")
+
+    def _append(self, run: int, text: str, role: str = "") -> None:
+        self._earlier = self._earlier or len(self._lines) == LINES
+        self._lines.append(_line(self._count, run, text, role=role))
+        self._count += 1
+
+
+def _line(nth: int, run: int, text: str, more: int = 0, role: str = "") -> LogLine:
+    text = text.removesuffix("\r")
+    more += max(0, len(text) - MAX_LINE_LENGTH)
+    return LogLine(nth, run, text[:MAX_LINE_LENGTH], more, role)

@@ -1,0 +1,155 @@
+"""Row layout of the job screen: rows of cells wrapped to a width, grouped into items.
+
+Also makes control characters of untrusted text visible, and truncates long text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len
+
+from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.terminal.output import plain
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+Row = tuple[Cell, ...]
+MAX_ROWS: Final = 12
+"""Maximum rows of a wrapped line."""
+MAX_CHARACTERS_PER_CELL: Final = 4
+"""Limit for zero-width characters, which could pile up in a row."""
+TAB: Final = 4
+_ROLES: Final = {
+    "dim": "dim",
+    "bold": "head",
+    "bold underline": "head",
+    "green": "good",
+    "red": "bad",
+    "bold red": "bad",
+    "yellow": "asks",
+    "bold yellow": "asks",
+    "cyan": "busy",
+    "bold cyan": "busy",
+    "blue": "calm",
+    "magenta": "warns",
+    "bright_magenta": "denied",
+}
+"""Roles by command-line style."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Rows of one entry in a tab; `key` is its stable id, which is also copied."""
+
+    key: str
+    rows: tuple[Row, ...]
+    title_rows: int = 0
+    """Number of its first rows that are the title of the items from here on."""
+
+
+def text_row(text: str, role: str = "") -> Row:
+    """Return a row of untrusted text."""
+    return (Cell(visible(text), role),)
+
+
+def visible(text: str) -> str:
+    """Return a line with its control characters neutralized."""
+    return plain(text).expandtabs(TAB)
+
+
+def row_of(text: Text) -> Row:
+    """Convert a styled line of the command line, mapping styles to roles."""
+    boundaries = {
+        0,
+        len(text),
+        *(position for span in text.spans for position in (span.start, span.end)),
+    }
+    cuts = sorted(position for position in boundaries if position <= len(text))
+    cells = []
+    for start, end in pairwise(cuts):
+        styles = [str(span.style) for span in text.spans if span.start <= start < span.end]
+        style = next((name for name in reversed(styles) if name), str(text.style))
+        cells.append(Cell(visible(text.plain[start:end]), _ROLES.get(style, "")))
+    return tuple(cells)
+
+
+def wrap_row(row: Row, width: int, hang: int = 0, most: int = MAX_ROWS) -> list[Row]:
+    """Wrap a row to `width` cells, indenting continuation rows by `hang`.
+
+    More than `most` rows are truncated, with the number of omitted characters.
+    """
+    text = "".join(cell.text for cell in row)
+    if len(text) <= width and text.isascii():
+        return [row]
+    rows: list[Row] = []
+    for start, end in _breaks(text, width, hang):
+        if len(rows) == most:
+            rows[-1] = (*rows[-1][:-1], Cell(f"… {len(text) - start:,} more characters", "dim"))
+            break
+        lead = (Cell(" " * hang),) if start and hang else ()
+        rows.append((*lead, *_slice(row, start, end)))
+    return rows or [row]
+
+
+def lines(text: str, width: int, lead: str = "", role: str = "") -> Iterator[Row]:
+    """Yield the wrapped lines of a text, each prefixed with `lead`."""
+    for line in text.strip("\n").split("\n"):
+        yield from wrap_row((Cell(lead + visible(line), role),), width, len(lead))
+
+
+def section(key: str, title: str, rows: Sequence[Row]) -> list[Item]:
+    """Return rows under a title, or nothing if there are none."""
+    return [Item(key, ((), (Cell(title, "head"),), *rows))] if rows else []
+
+
+def note(text: str, width: int) -> Item:
+    """Return a message as an item without a key."""
+    return Item("", tuple(wrap_row((Cell(text, "dim"),), width)))
+
+
+def contains_text(item: Item, words: str) -> bool:
+    """Return whether an item contains a text, ignoring case."""
+    needle = words.casefold()
+    return any(needle in "".join(cell.text for cell in row).casefold() for row in item.rows)
+
+
+def _breaks(text: str, width: int, hang: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each row, breaking between words if possible."""
+    start, room = 0, max(1, width)
+    while start < len(text):
+        end = _fitting_end(text, start, room)
+        if end < len(text) and text[end] != " ":
+            space = text.rfind(" ", start, end)
+            if space - start > room // 2:
+                end = space
+        yield start, end
+        start = end + (text[end : end + 1] == " ")
+        room = max(1, width - hang)
+
+
+def _fitting_end(text: str, start: int, room: int) -> int:
+    """Return the end of the longest piece that fits, with at least one character."""
+    piece = text[start : start + room]
+    if piece.isascii():
+        return start + len(piece)
+    used, end = 0, start
+    for char in text[start : start + MAX_CHARACTERS_PER_CELL * room]:
+        used += cell_len(char)
+        if used > room and end > start:
+            break
+        end += 1
+    return end
+
+
+def _slice(row: Row, start: int, end: int) -> Iterator[Cell]:
+    at = 0
+    for cell in row:
+        piece = cell.text[max(0, start - at) : max(0, end - at)]
+        if piece:
+            yield Cell(piece, cell.role)
+        at += len(cell.text)

@@ -1,0 +1,156 @@
+"""Commands of the job screen: tabs, items and neighboring jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.deliveries.plain_text import resolution_text
+from draftsman.errors import Refused, UsageError
+from draftsman.ids import actor_name, job_name
+from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.dashboard.jobs.details.related import GROUP_KEY
+from draftsman_tui.dashboard.jobs.details.screen import JobScreen
+from draftsman_tui.dashboard.questions import actions as question_actions
+from draftsman_tui.dashboard.tables.filter import Filter
+from draftsman_tui.terminal.output import as_data
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+
+MAX_TEXT: Final = 100_000
+"""Maximum characters of a text to show."""
+
+
+async def log(screen: BaseScreen, text: str) -> None:
+    """Follow the log of the job: all runs, or one."""
+    run = text.rpartition(".")[2]
+    if text not in ("", "all") and not run.isdecimal():
+        raise UsageError(f"invalid run {text!r}; expected a number or all")
+    if isinstance(screen, JobScreen):
+        screen.show_run(int(run) if run.isdecimal() else None)
+    else:
+        screen.open_job(screen.jobs()[0], "log")
+
+
+async def previous_tab(screen: JobScreen, text: str) -> None:
+    """Show the previous tab."""
+    screen.switch_tab(-1)
+
+
+async def next_tab(screen: JobScreen, text: str) -> None:
+    """Show the next tab."""
+    screen.switch_tab(1)
+
+
+async def follow(screen: JobScreen, text: str) -> None:
+    """Keep the end of the log or the timeline in view; opens the log from other tabs."""
+    if screen.tab not in ("log", "timeline"):
+        screen.show_tab("log")
+    screen.item_list.follow()
+
+
+async def find(screen: JobScreen, text: str) -> None:
+    """Search the tab for `text`, or open the search line."""
+    if text:
+        screen.search(text)
+    else:
+        screen.type("/", screen.search_text, lambda _: ())
+
+
+async def next_match(screen: JobScreen, text: str) -> None:
+    """Go to the next match in the log."""
+    screen.show_match(1)
+
+
+async def previous_match(screen: JobScreen, text: str) -> None:
+    """Go to the previous match in the log."""
+    screen.show_match(-1)
+
+
+async def back(screen: JobScreen, text: str) -> None:
+    """Clear the search; without a search, go back to the table."""
+    if screen.search_text:
+        screen.search("")
+    else:
+        screen.app.pop_screen()
+
+
+async def next_job(screen: JobScreen, text: str) -> None:
+    """Open the job of the next table row."""
+    _step(screen, 1)
+
+
+async def previous_job(screen: JobScreen, text: str) -> None:
+    """Open the job of the previous table row."""
+    _step(screen, -1)
+
+
+async def open_item(screen: JobScreen) -> None:
+    """Open the item under the cursor."""
+    snapshot, key = screen.snapshot, screen.selected_key
+    if snapshot is None or key is None:
+        raise Refused("nothing to open here")
+    match screen.tab:
+        case "questions" if screen.question is not None:
+            await question_actions.answer(screen, "")
+        case "questions":
+            question = next(question for question in snapshot.questions if question.name == key)
+            context = question.context_snippet or "No further context."
+            _show_text(
+                screen, f"{key} {resolution_text(question)}", f"{question.text}\n\n{context}"
+            )
+        case "timeline":
+            event = next(event for event in snapshot.events if key.endswith(f"#{event.id}"))
+            _show_text(
+                screen, f"{event.kind}, by {actor_name(event.actor)}", format_fields(event.payload)
+            )
+        case "deliveries":
+            delivery = next(item for item in snapshot.deliveries if str(item.seq) == key)
+            _show_text(screen, f"Delivery {key}", format_fields(as_data(delivery)))
+        case "runs" | "usage":
+            screen.show_run(int(key.rpartition(".")[2]))
+        case "related" if key.startswith(GROUP_KEY):
+            screen.show_table("jobs", Filter(group=key.removeprefix(GROUP_KEY)))
+        case "related":
+            screen.open_job(int(key.rpartition("D-")[2]), "related")
+        case "artifacts" if "/" in key:
+            run, _, name = key.partition("/")
+            kinds = [
+                file.kind for file in snapshot.files if (str(file.run), file.name) == (run, name)
+            ]
+            if kinds == ["patch"]:
+                screen.show_tab("diff")
+            else:
+                await _show_file(screen, name)
+
+
+async def _show_file(screen: JobScreen, name: str) -> None:
+    _, data = await screen.rt.checkpoints.read_artifact(screen.number, name, most=1)
+    command = f"draftsman artifacts get {job_name(screen.number)} {name}"
+    if b"\0" in data:
+        raise Refused(f"{name} is not a text file; to download it: {command}")
+    text = data.decode("utf-8", "replace")
+    more = f"\n… truncated; full file: {command}" if len(text) > MAX_TEXT else ""
+    await screen.app.push_screen(TextDialog(name, text[:MAX_TEXT] + more))
+
+
+def format_fields(fields: Mapping[str, Any]) -> str:
+    """Format fields as one per line; a multi-line text starts below its name."""
+    lines = []
+    for key, value in fields.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        lines.append(f"{key}:\n{text}\n" if "\n" in text else f"{key}: {text}")
+    return "\n".join(lines) or "No details."
+
+
+def _show_text(screen: JobScreen, title: str, text: str) -> None:
+    screen.app.push_screen(TextDialog(title, text[:MAX_TEXT]))
+
+
+def _step(screen: JobScreen, by: int) -> None:
+    number = screen.main.next_job(by, screen.number)
+    if number is None:
+        raise Refused(f"this is the {'last' if by > 0 else 'first'} job in the table")
+    screen.open_job(number, screen.tab)

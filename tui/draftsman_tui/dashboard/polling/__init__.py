@@ -1,1 +1,0 @@
-"""Polling of the database: refresh of the current view, statistics and their messages."""

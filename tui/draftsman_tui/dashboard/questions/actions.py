@@ -1,0 +1,293 @@
+"""Question commands: answer, approve, deny and extend."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from draftsman.agent_runs.changes.review import Review
+from draftsman.deliveries.plain_text import holder_text
+from draftsman.errors import DraftsmanError, Refused
+from draftsman.ids import job_name
+from draftsman.jobs.job import Status
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman.questions.answer import parse_answer
+from draftsman.questions.question import Question, QuestionKind, QuestionStatus, asking_text
+from draftsman.questions.response import Response
+from draftsman.text import first_line
+from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
+from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
+from draftsman_tui.dashboard.jobs.details.ticket import request_text
+from draftsman_tui.dashboard.questions import bulk_answers
+from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
+from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
+from draftsman_tui.dashboard.questions.question_watch import ask_watched, votes
+from draftsman_tui.entities.answers import build_response, hold_response, outcome_text
+from draftsman_tui.entities.artifacts import read_patch
+from draftsman_tui.entities.questions import REVIEW_MEBIBYTES, answerers
+from draftsman_tui.terminal.output import one_line
+from draftsman_tui.terminal.times import clock, left, parse_duration
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+    from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
+
+SETTLE: Final = 0.7
+"""Seconds in which a dialog takes no decision after it replaced that of a closed question."""
+Submit = Callable[[Any], Awaitable[str]]
+"""Submits the input of a dialog; returns a message with the outcome."""
+
+
+async def answer(screen: BaseScreen, text: str) -> None:
+    """Answer the question with `text` or in a dialog; an approval opens its own dialog."""
+    if await bulk_answers.apply(screen, None, text):
+        return
+    question = await question_of(screen)
+    if question.kind is QuestionKind.APPROVAL:
+        await open_dialog(screen, question, text)
+        return
+    submit = _submitter(screen, question, lambda answer_text: {"text": answer_text})
+    error = ""
+    if text:
+        try:
+            screen.show_message(await submit(text))
+        except Refused:
+            raise
+        except DraftsmanError as rejected:  # the dialog opens with the rejected text to correct it
+            error = str(rejected)
+        else:
+            return
+    await open_dialog(screen, question, text, error=error)
+
+
+async def approve(screen: BaseScreen, text: str) -> None:
+    """Open the approval dialog to approve; several rows are approved after a confirmation."""
+    if not await bulk_answers.apply(screen, True, text):
+        await open_dialog(screen, await _approval(screen), text, decision=True)
+
+
+async def deny(screen: BaseScreen, text: str) -> None:
+    """Open the approval dialog to deny; `text` is the reason, also that of several rows."""
+    if not await bulk_answers.apply(screen, False, text):
+        await open_dialog(screen, await _approval(screen), text, decision=False)
+
+
+async def extend(screen: BaseScreen, text: str) -> None:
+    """Extend the deadline of the question."""
+    question = await question_of(screen)
+
+    async def extend_by(duration: str) -> str:
+        seconds = None if duration.strip() == "never" else parse_duration(duration)
+        expires_at = await screen.rt.questions.extend(
+            question.job, question.ordinal, seconds, screen.actor
+        )
+        if expires_at is None:
+            return f"{question.name} never expires"
+        return f"{question.name} expires {left(expires_at)}, at {clock(expires_at)}"
+
+    if text:
+        screen.show_message(await extend_by(text))
+        return
+    prompt = f"Extend {question.name} by how long?"
+    if message := await screen.ask(PromptDialog(prompt, "30m, 2h, 1d or never", extend_by)):
+        screen.show_message(message)
+
+
+async def undo(screen: BaseScreen, text: str) -> None:
+    """Undo the newest answer, decision or cancel."""
+    if not screen.session.undo.batches:
+        raise Refused("nothing to undo")
+    if (batch := await screen.session.undo.undo()) is not None:
+        screen.show_message(f"Undone: {batch.text}")
+
+
+async def open_dialog(
+    screen: BaseScreen,
+    question: Question,
+    text: str = "",
+    *,
+    decision: bool | None = None,
+    error: str = "",
+    position: str = "",
+    replaces: bool = False,
+) -> QuestionDialog[Any]:
+    """Open the dialog of a question until it is answered, closed or left; returns the dialog.
+
+    `text` is a draft of the answer or the reason; `position` is that in a review. `replaces`: the
+    dialog opens in the place of a question that has just closed, for which a key may be meant.
+    """
+    dialog: QuestionDialog[Any]
+    names = await answerers(screen.rt, question)
+    about = await _about(screen, question)
+    review = await _review(screen, question)
+    read_only = screen.session.read_only
+    holds = None if read_only else QuestionHolds(screen.rt, screen.actor, question)
+    read_ticket = partial(_ticket, screen, question.job)
+    if question.kind is QuestionKind.APPROVAL:
+        dialog = ApprovalDialog(
+            question,
+            names,
+            _submitter(
+                screen, question, lambda typed: {"decision": typed[0], "reason": typed[1] or None}
+            ),
+            clock=lambda: screen.refresher.now,
+            votes=await votes(screen.rt, question),
+            diff=await read_patch(screen.rt, question.job, question.run),
+            review=review,
+            decision=decision,
+            reason=text,
+            position=position,
+            about=about,
+            session=screen.session,
+            holds=holds,
+            read_ticket=read_ticket,
+        )
+    else:
+        dialog = AnswerDialog(
+            question,
+            names,
+            _submitter(screen, question, lambda answer_text: {"text": answer_text}),
+            clock=lambda: screen.refresher.now,
+            error=error,
+            text=text,
+            changes=review.summary,
+            read_diff=partial(read_patch, screen.rt, question.job, question.run),
+            position=position,
+            about=about,
+            session=screen.session,
+            holds=holds,
+            read_ticket=read_ticket,
+        )
+    if replaces and (question.choices or question.kind is QuestionKind.APPROVAL):
+        dialog.ready_at = monotonic() + SETTLE
+    message = await ask_watched(screen, dialog)
+    if message is not None:
+        dialog.answered = True
+    if message:
+        screen.show_message(message)
+    return dialog
+
+
+async def _about(screen: BaseScreen, question: Question) -> str:
+    """Return the title and repository of the job, the holder, and the jobs of an answer.
+
+    "" if it has no open question any more.
+
+    Records that the person of the dashboard has seen the question.
+    """
+    jobs = await screen.rt.questions.open_of([question.job])
+    if not screen.session.read_only:
+        await screen.rt.figures.record_views(jobs, screen.actor)
+    parts = [
+        part for job in jobs for part in (one_line(job.title), job.repo, holder_text(job)) if part
+    ]
+    asking = "".join(
+        asking_text(job.job, job.others) for job in jobs if job.ordinal == question.ordinal
+    )
+    return "\n".join(filter(None, (" · ".join(parts), asking)))
+
+
+async def _ticket(screen: BaseScreen, number: int) -> str:
+    return request_text(await screen.rt.read_model.job(number))
+
+
+async def _review(screen: BaseScreen, question: Question) -> Review:
+    return await screen.rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
+
+
+def _submitter(
+    screen: BaseScreen, question: Question, fields: Callable[[Any], dict[str, Any]]
+) -> Submit:
+    """Return a function that submits an answer; one event id deduplicates its retries.
+
+    It returns "" for an answer that can be undone, which the undo line describes.
+    """
+    event = f"tui:{uuid4()}"
+
+    async def submit(typed: Any) -> str:
+        response = build_response(event=event, **fields(typed))
+        try:
+            window = screen.session.undo.seconds
+            verdict = await hold_response(
+                screen.rt, question.job, question.ordinal, response, screen.actor, window
+            )
+        except Refused:
+            retried = await _retry_with_answer(screen, question, response)
+            if retried is None:
+                raise
+            return retried
+        if isinstance(verdict, PendingDecision):
+            screen.session.undo.hold(_held_text(question, response), [verdict])
+            return ""
+        return f"{verdict.name} {await outcome_text(screen.rt, verdict)}"
+
+    return submit
+
+
+def _held_text(question: Question, response: Response) -> str:
+    """Describe an answer that can be undone: `D-1/2 answered: red`."""
+    if response.decision is None:
+        text = parse_answer(question, response)
+        label = text.text if text.value is None else question.label_of(text.value)
+        return f"{question.name} answered: {first_line(label or '', 60)}"
+    outcome = "approved" if response.decision else "denied"
+    reason = f": {first_line(response.reason, 60)}" if response.reason else ""
+    return f"{question.name} {outcome}{reason}"
+
+
+async def _retry_with_answer(
+    screen: BaseScreen, question: Question, response: Response
+) -> str | None:
+    """Offer to retry an expired job with an answer that arrived late; None if not possible."""
+    if question.kind is not QuestionKind.INPUT:
+        return None
+    current = await screen.rt.questions.get(question.job, question.ordinal)
+    _, answers = await screen.rt.questions.of_job(question.job)
+    is_late = any(
+        answer.payload.get("late")
+        for answer in answers
+        if answer.source_event_id == response.source_event_id
+    )
+    job = await screen.rt.read_model.job(question.job)
+    if (
+        current.status is not QuestionStatus.EXPIRED
+        or not is_late
+        or job.status is not Status.EXPIRED
+    ):
+        return None
+    prompt = f"{question.name} has expired. Retry {job.name} with your answer?"
+    note = "A new job continues from the last checkpoint."
+    if not await screen.ask(ConfirmDialog(prompt, note)):
+        return None
+    retried = await screen.rt.job_control.retry(question.job, screen.actor, with_answer=True)
+    return f"{job.name} retried as {retried.name}, with your answer"
+
+
+async def _approval(screen: BaseScreen) -> Question:
+    question = await question_of(screen)
+    if question.kind is not QuestionKind.APPROVAL:
+        raise Refused(f"{question.name} is a question, not an approval; press a to answer it")
+    return question
+
+
+async def question_of(screen: BaseScreen) -> Question:
+    """Return the question of the row, or the only open question of its job."""
+    if len(screen.ids) > 1:
+        raise Refused(f"changes one question at a time; Esc clears {len(screen.ids)} marks")
+    if screen.question is not None:
+        return await screen.rt.questions.get(*screen.question)
+    number = screen.jobs()[0]
+    questions = await screen.rt.questions.open(number)
+    if not questions:
+        raise Refused(f"{job_name(number)} has no open question; press w to see its state")
+    if len(questions) > 1:
+        names = ", ".join(question.name for question in questions)
+        raise Refused(
+            f"{job_name(number)} has {len(questions)} open questions, {names};"
+            " select one in the inbox, or in the tab questions of the job"
+        )
+    return questions[0]

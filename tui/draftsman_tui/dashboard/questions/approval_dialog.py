@@ -1,0 +1,144 @@
+"""Dialog to approve or deny an action, with its text and diff."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.widgets import Input, Static
+
+from draftsman.agent_runs.changes.review import Review
+from draftsman.deliveries.action_text import action_text
+from draftsman_tui.dashboard.changes.diff_pane import DiffPane
+from draftsman_tui.dashboard.dialogs.base import Heading, safe
+from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
+from draftsman_tui.dashboard.widgets.banner import UndoLine
+
+LOW: Final = 32
+"""Rows of the screen below which an approval has no blank lines beside its diff."""
+
+
+class ApprovalDialog(QuestionDialog[Any]):
+    """Submits (approved, reason). Enter does not decide, and the two keys are far apart."""
+
+    VERB = "needs approval from"
+    SHORT = " needs approval"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+a,y", "decide(True)", "Approve", id="approve-it"),
+        Binding("ctrl+x,n", "decide(False)", "Deny", id="deny-it"),
+        Binding("r", "reason", "Reason", id="reason"),
+        Binding("c", "since", "Since the last approval", id="since-approval"),
+    ]
+
+    def __init__(
+        self,
+        *args: Any,
+        diff: str | None = None,
+        review: Review | None = None,
+        decision: bool | None = None,
+        reason: str = "",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._patch = (
+            DiffPane(diff, gate=True, reviews=True, searches=True, classes="grow") if diff else None
+        )
+        self._diff, self._review = diff, review
+        self._since = False
+        """Whether only the changes since the last approval are shown."""
+        self._no_diff_text = "diff not available" if diff is None else "no changes so far"
+        self._decision = decision
+        self._reason = reason
+
+    @property
+    def typed(self) -> str:
+        reason = self.query_one(".reason", Input).value.strip()
+        return reason if self._patch is None else self._patch.view.review_text(reason)
+
+    def compose(self) -> ComposeResult:
+        question = self.question
+        with Vertical(classes=f"box tall wide {self._low}" if self._patch else "box"):
+            yield Heading()
+            with VerticalScroll(classes="body", can_focus=not self._patch):
+                yield Static(safe(question.text))
+                if question.context_snippet:
+                    yield Static(safe(question.context_snippet), classes="quiet apart")
+                if question.action:
+                    text = f"If approved: {action_text(question.action)}"
+                    yield Static(safe(text), classes="apart")
+            if self._patch is None:
+                yield Static(safe(self._no_diff_text), classes="hint")
+            else:
+                yield self._patch
+            if changes := self._changes_text():
+                yield Static(safe(changes), classes="hint changes")
+            placeholder = "Reason (optional, recorded)"
+            classes = "reason used" if self._reason else "reason"
+            yield Input(self._reason, placeholder=placeholder, classes=classes)
+            yield Static(classes="error")
+            yield UndoLine()
+            yield Static(classes="hint keys")
+
+    def on_mount(self) -> None:
+        self._focus_body()
+
+    @property
+    def _low(self) -> str:
+        """The class of a screen whose rows all go to the diff."""
+        return "low" if self.app.size.height < LOW else ""
+
+    def on_resize(self) -> None:
+        """Give the rows of a low screen to the diff."""
+        self.query_one(".box").set_class(bool(self._patch and self._low), "low")
+
+    def action_decide(self, approved: bool) -> None:
+        if self._decision is None or approved is self._decision:
+            self.attempt((approved, self.typed))
+
+    def action_reason(self) -> None:
+        line = self.query_one(".reason", Input)
+        line.add_class("used")
+        line.focus()
+
+    def action_leave(self) -> None:
+        """Close the line of a comment, or the dialog."""
+        if self._patch is None or not self._patch.close_line():
+            self.dismiss(None)
+
+    def action_since(self) -> None:
+        """Switch between all changes and those since the last approval."""
+        if self._patch is None or self._review is None or not self._review.since_patch:
+            return
+        self._since = not self._since
+        self._patch.load(self._review.since_patch if self._since else self._diff or "")
+        self.query_one(".changes", Static).update(safe(self._changes_text()))
+
+    def _changes_text(self) -> str:
+        """Return the counts of the changes, and the key that switches them."""
+        review = self._review
+        if review is None or not review.summary:
+            return ""
+        if not review.since_patch or self._patch is None:
+            return review.summary
+        if self._since:
+            return f"showing the changes since {review.since}; c: all changes"
+        return f"{review.summary}; c: only since {review.since}"
+
+    def on_input_submitted(self) -> None:
+        self._focus_body()
+
+    def _focus_body(self) -> None:
+        (self._patch or self.query_one(".body")).focus()
+
+    def key_hints(self) -> str:
+        if self.is_typing:
+            return self.hints("enter: done, then y or n")
+        hints = {True: "y: approve", False: "n: deny"}
+        parts = list(hints.values()) if self._decision is None else [hints[self._decision]]
+        if self._patch is not None:
+            parts.append(
+                "[ ]: file   { }: hunk   /: search   enter: fold   m: comment   v: accept the file"
+            )
+        return self.hints(*parts, "r: reason")

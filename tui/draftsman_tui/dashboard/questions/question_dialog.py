@@ -1,0 +1,335 @@
+"""Base class of the answer and approval dialogs: heading with deadline and votes, closing."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
+
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.widgets import Input, Static, TextArea
+
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, Refused
+from draftsman.questions.question import Question
+from draftsman_tui.dashboard.dialogs.base import (
+    Clock,
+    Do,
+    Heading,
+    SubmitDialog,
+    local_now,
+    return_value,
+    safe,
+)
+from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.dashboard.questions.key_guard import RELEASED
+from draftsman_tui.dashboard.widgets.banner import UndoLine
+from draftsman_tui.entities.questions import deadline_text
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
+    from draftsman_tui.dashboard.questions.key_guard import KeyGuard
+    from draftsman_tui.dashboard.questions.undo_window import UndoWindow
+
+T = TypeVar("T")
+HOLDS: Final = ("acknowledge", "snooze", "delegate")
+
+MIN_WIDTH: Final = 40
+"""Cells in which the keys are wrapped before the dialog has its size."""
+
+
+def wrap_hints(hints: str, width: int) -> str:
+    """Wrap lines of hints, which three spaces separate, without breaking a hint."""
+    lines: list[str] = []
+    for line in hints.splitlines():
+        items = line.split("   ")
+        lines.append(items[0])
+        for item in items[1:]:
+            joined = f"{lines[-1]}   {item}"
+            if len(joined) <= width:
+                lines[-1] = joined
+            else:
+                lines.append(item)
+    return "\n".join(lines)
+
+
+class Decisions(Protocol):
+    """The part of a session that takes decisions."""
+
+    undo: UndoWindow
+    key_guard: KeyGuard
+
+
+class QuestionDialog(SubmitDialog[T]):
+    """Shows the deadline; keeps typed text for copying if the question closes meanwhile."""
+
+    VERB: ClassVar[str] = "for"
+    SHORT: ClassVar[str] = ""
+    """What follows the name where the people do not fit."""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+y", "copy", "Copy", show=False, priority=True, id="copy-typed"),
+        Binding("s,ctrl+n", "skip", "Skip", show=False, id="skip"),
+        Binding("u", "undo", "Undo", show=False, id="undo-last"),
+        Binding("alt+u", "undo", "Undo", show=False, priority=True, id="undo-anywhere"),
+        Binding("i", "acknowledge", "Acknowledge", show=False, id="acknowledge-it"),
+        Binding("alt+i", "acknowledge", "Acknowledge", show=False, priority=True),
+        Binding("I", "snooze", "Snooze", show=False, id="snooze-it"),
+        Binding("alt+s", "snooze", "Snooze", show=False, priority=True),
+        Binding("D", "delegate", "Delegate", show=False, id="delegate-it"),
+        Binding("alt+g", "delegate", "Delegate", show=False, priority=True),
+        Binding("t", "ticket", "Ticket", show=False, id="question-ticket"),
+        Binding("alt+t", "ticket", "Ticket", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        question: Question,
+        responders: str,
+        do: Do[Any] = return_value,
+        *,
+        clock: Clock = local_now,
+        votes: Sequence[str] = (),
+        position: str = "",
+        about: str = "",
+        subject: str = "",
+        session: Decisions | None = None,
+        holds: QuestionHolds | None = None,
+        read_ticket: Callable[[], Awaitable[str]] | None = None,
+    ) -> None:
+        """Create the dialog; `position` is that in a review: `7 of 20`.
+
+        `about` has the title and the repository of the job; `subject` replaces the name of the
+        question and its responders in the heading. With a `session`, decisions can be undone here,
+        and a key that was held before the dialog opened decides nothing. With `holds`, the question
+        can be acknowledged, snoozed and delegated here. `read_ticket` returns the job's request.
+        """
+        super().__init__(do)
+        self.skipped = False
+        """Whether the question was left for later in a review."""
+        self.answered = False
+        """Whether an answer was accepted."""
+        self.undone: tuple[str, ...] = ()
+        """Questions whose answers were undone here."""
+        self._session = session
+        self._holds = holds
+        self._read_ticket = read_ticket
+        self._shown_at = 0.0
+        self.ready_at = 0.0
+        """Time of the monotonic clock from which on decisions are taken."""
+        self._position = position
+        self._about = about
+        self._subject = subject
+        self.question = question
+        self.closed = False
+        self._late = False
+        self._responders = responders
+        self._clock = clock
+        self._votes = tuple(votes)
+
+    @property
+    def typed(self) -> str:
+        """Text that was not submitted."""
+        return ""
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether letters go to a text field."""
+        return isinstance(self.focused, (Input, TextArea))
+
+    @abstractmethod
+    def key_hints(self) -> str:
+        """Return the lines of keys."""
+
+    def on_descendant_focus(self) -> None:
+        """Show the keys that work at the focus: beside a text field they are others."""
+        self._show_keys()
+        self._show_undo()
+
+    def on_resize(self) -> None:
+        """Wrap the keys between hints."""
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        width = max(MIN_WIDTH, self.query_one(".box").content_size.width)
+        self.query_one(".keys", Static).update(safe(wrap_hints(self.key_hints(), width)))
+
+    def on_mount(self) -> None:
+        if self._session is not None:
+            pause = RELEASED if self._position else 0
+            self._shown_at = self._session.key_guard.clock() + pause
+        self.set_interval(1.0, self.tick)
+        self.tick()
+
+    def tick(self) -> None:
+        """Redraw the deadline."""
+        if not self.closed:
+            short = "" if self._subject else self._heading(people=False).partition("\n")[0]
+            self.query_one(Heading).show(self._heading(), short)
+        self._show_undo()
+
+    def _show_undo(self) -> None:
+        if self._session is not None:
+            line = self.query_one(UndoLine)
+            width = self.query_one(".box").content_size.width - 2  # its padding
+            line.show(self._session.undo.text(self._key("u", "alt+u"), max(MIN_WIDTH, width)))
+
+    def update_question(self, question: Question, votes: Sequence[str]) -> None:
+        """Apply a changed deadline, escalation or votes."""
+        self.question, self._votes = question, tuple(votes)
+        self.tick()
+
+    def close(self, text: str, *, late: bool = False) -> None:
+        """Show how the question closed; dismiss the dialog if nothing was typed.
+
+        With `late`, an answer can still be submitted, to retry the job with it. Has no effect
+        during a submission, which may be the cause.
+        """
+        if self.closed or self.busy:
+            return
+        self.closed = True
+        if not self.typed:
+            if self.app.screen is self:  # else `on_screen_resume` dismisses it
+                self.dismiss(None)
+            return
+        self.query_one(Heading).show(text)
+        self._late = late
+        hint = "enter: submit late" if late else "no more answers are accepted"
+        self.show_notice(f"{hint}; ctrl+y: copy your text, esc: back")
+
+    def on_screen_resume(self) -> None:
+        """Dismiss the dialog if its question closed below another dialog."""
+        if self.closed and not self.typed:
+            self.dismiss(None)
+
+    def attempt(self, value: object) -> None:
+        """Submit, unless the question is closed."""
+        if self.closed and not self._late:
+            self.failed(Refused(f"{self.question.name} is closed; ctrl+y: copy your text"))
+        elif monotonic() < self.ready_at or not self._is_meant():
+            self.show_notice(f"{self.question.name} has just opened; press the key again")
+        else:
+            super().attempt(value)
+
+    def failed(self, error: DraftsmanError) -> None:
+        """Show why the submission failed; without a database, that it can be repeated."""
+        lost = isinstance(error, DatabaseUnreachable)
+        self.show_notice(f"not confirmed, answer again: {error}" if lost else str(error))
+
+    def _is_meant(self) -> bool:
+        """Return whether the last key was pressed for this question."""
+        session = self._session
+        return session is None or session.key_guard.is_pressed_since(self._shown_at)
+
+    async def action_undo(self) -> None:
+        """Undo the newest decision; in a review, its question opens again."""
+        if self._session is None or self.busy:
+            return
+        try:
+            batch = await self._session.undo.undo()
+        except DraftsmanError as error:
+            self.show_notice(str(error))
+            return
+        if batch is None:
+            self.show_notice("nothing to undo")
+            return
+        self.undone = tuple(decision.name for decision in batch.decisions)
+        if self._position:
+            self.dismiss(None)
+        else:
+            self.tick()
+            self.show_notice(f"undone: {batch.text}")
+
+    async def action_acknowledge(self) -> None:
+        """Tell others that the user works on the answer; the dialog stays open for it."""
+        if self._holds is None:
+            return
+        try:
+            self.show_notice(await self._holds.acknowledge())
+        except DraftsmanError as error:
+            self.show_notice(str(error))
+
+    def action_snooze(self) -> None:
+        """Ask for how long the user gets no reminders; in a review, the next question follows."""
+        if self._holds is not None:
+            self.app.push_screen(self._holds.snooze_prompt(), self._held)
+
+    def action_delegate(self) -> None:
+        """Ask for the person who answers instead; in a review, the next question follows."""
+        if self._holds is not None:
+            self.app.push_screen(self._holds.delegation_prompt(), self._held)
+
+    def _held(self, message: str | None) -> None:
+        if not message:
+            return
+        self.app.notify(message, markup=False)
+        if self._position and not self.typed:
+            self.action_skip()
+        else:
+            self.show_notice(message)
+
+    @work
+    async def action_ticket(self) -> None:
+        """Show the request of the job."""
+        if self._read_ticket is None:
+            return
+        try:
+            text = await self._read_ticket()
+        except DraftsmanError as error:
+            self.show_notice(str(error))
+        else:
+            self.app.push_screen(TextDialog(f"Ticket of D-{self.question.job}", text))
+
+    def action_skip(self) -> None:
+        """Leave the question for later; in a review, the next follows."""
+        if self._position and not self.busy:
+            self.skipped = True
+            self.dismiss(None)
+
+    def hints(self, *keys: str) -> str:
+        """Return the lines of keys, with those of a review."""
+        first = [*keys]
+        if self._read_ticket is not None:
+            first.append(f"{self._key('t', 'alt+t')}: ticket")
+        if not self._position:
+            return "   ".join([*first, "esc: back"])
+        skip = f"{self._key('s', 'ctrl+n')}: skip"
+        second = [*self._hold_hint(), skip, "esc: end review"]
+        return "\n".join("   ".join(row) for row in (first, second))
+
+    def _key(self, key: str, key_of_text: str) -> str:
+        """Return a key, or that beside a text field."""
+        return key_of_text if self.is_typing else key
+
+    def _hold_hint(self) -> list[str]:
+        """Return the keys that have the question wait."""
+        if self._holds is None:
+            return []
+        keys = ("alt+i", "alt+s", "alt+g") if self.is_typing else ("i", "I", "D")
+        return [f"{key}: {verb}" for key, verb in zip(keys, HOLDS, strict=True)]
+
+    def action_copy(self) -> None:
+        """Copy the typed text."""
+        if self.typed:
+            self.app.copy_to_clipboard(self.typed)
+            self.show_notice("Copied your text")
+
+    def _heading(self, *, people: bool = True) -> str:
+        """Return the heading, also without the people who may answer, for a narrow screen."""
+        question = self.question
+        parts = [self._position] if self._position else []
+        parts += [
+            self._subject
+            or (
+                f"{question.name} {self.VERB} {self._responders}"
+                if people
+                else f"{question.name}{self.SHORT}"
+            ),
+            deadline_text(question, self._clock()),
+        ]
+        if question.quorum > 1:
+            by = f": {', '.join(self._votes)}" if self._votes else ""
+            parts.append(f"{len(self._votes)} of {question.quorum} approved so far{by}")
+        if question.escalated_at is not None:
+            parts.append(f"escalated to {question.escalate_to}")
+        return "\n".join(filter(None, (" · ".join(parts), self._about)))

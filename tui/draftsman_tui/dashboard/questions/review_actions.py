@@ -1,0 +1,75 @@
+"""Review: open questions one after another, until none is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from draftsman.questions.question import OpenQuestion, QuestionStatus
+from draftsman_tui.dashboard.attention.attention import waits_for
+from draftsman_tui.dashboard.questions.actions import open_dialog
+from draftsman_tui.dashboard.tables.screen import MainScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+
+MAX_READ: Final = 1000
+"""Open questions that are read at a time."""
+
+
+async def review(screen: BaseScreen, text: str) -> None:
+    """Open the marked questions, or all that the user may answer, until Escape.
+
+    Questions that are asked meanwhile follow, unless rows are marked.
+    """
+    screen.session.is_reviewing = True
+    try:
+        await _review(screen)
+    finally:
+        screen.session.is_reviewing = False
+
+
+async def _review(screen: BaseScreen) -> None:
+    chosen = screen.reviewed_questions if isinstance(screen, MainScreen) else None
+    seen: set[str] = set()
+    answered = skipped = 0
+    replaces = False
+    while waiting := await _waiting(screen, chosen, seen):
+        if not screen.session.is_reviewing:
+            return
+        question = waiting[0]
+        seen.add(question.name)
+        current = await screen.rt.questions.get(question.job, question.ordinal)
+        if current.status is not QuestionStatus.OPEN:
+            continue
+        position = f"{answered + skipped + 1} of {answered + skipped + len(waiting)}"
+        dialog = await open_dialog(screen, current, position=position, replaces=replaces)
+        replaces = dialog.closed
+        answered += dialog.answered
+        skipped += not dialog.answered
+        screen.reload()
+        if dialog.undone:
+            seen.difference_update(dialog.undone, [question.name])
+            answered -= len(dialog.undone)
+            skipped -= not dialog.answered
+        elif not (dialog.answered or dialog.skipped or dialog.closed):
+            return
+    left = f"; {skipped} skipped" if skipped else ""
+    screen.show_message(f"No more questions: {answered} answered{left}" if seen else "No questions")
+
+
+async def _waiting(
+    screen: BaseScreen, chosen: Sequence[OpenQuestion] | None, seen: set[str]
+) -> list[OpenQuestion]:
+    """Return the questions of the review that were not opened yet."""
+    questions = chosen
+    if questions is None:
+        actor, policy = screen.actor, screen.rt.policy
+        voter = policy.resolve(actor).voter
+        questions = [
+            question
+            for question in await screen.rt.questions.open(limit=MAX_READ, fold_for=actor)
+            if waits_for(question, actor, policy) and question.decided_by != voter
+        ]
+    return [question for question in questions if question.name not in seen]

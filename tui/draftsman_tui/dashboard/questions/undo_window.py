@@ -1,0 +1,177 @@
+"""Decisions of this dashboard that can still be undone, and their application when they are due."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len, set_cell_size
+
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.questions.answer import Verdict
+from draftsman_tui.entities.answers import outcome_text, rejection_error
+from draftsman_tui.terminal.output import one_line
+
+if TYPE_CHECKING:
+    from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+    from draftsman.jobs.pending_decisions.service import Effect
+    from draftsman.runtime import Runtime
+
+RETRY: Final = 0.5
+"""Seconds between attempts to apply a decision, as when the database is unreachable."""
+EARLY_ATTEMPTS: Final = 4
+"""Attempts at a decision that is not due yet by the clock of the database."""
+MIN_TEXT: Final = 12
+"""Cells of the text of a batch that are always shown."""
+QUIT_TIMEOUT: Final = 3.0
+"""Maximum seconds to apply the decisions when the dashboard quits; the leader applies the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBatch:
+    """Decisions that were made with one key; `text` describes them."""
+
+    text: str
+    decisions: tuple[PendingDecision, ...]
+
+    @property
+    def applies_at(self) -> datetime:
+        """When the last takes effect."""
+        return max(decision.applies_at for decision in self.decisions)
+
+
+def undo_text(
+    batches: Sequence[HeldBatch], now: datetime, key: str = "u", width: int | None = None
+) -> str:
+    """Return the line about the newest batch, with the time until it takes effect.
+
+    In a `width` that is too small, the answer is truncated, and not the key.
+    """
+    if not batches:
+        return ""
+    newest = batches[-1]
+    seconds = max(0, math.ceil((newest.applies_at - now).total_seconds()))
+    parts = [one_line(newest.text), f"takes effect in {seconds} s", f"{key}: undo"]
+    if width is not None and (over := cell_len(" · ".join(parts)) - width) > 0:
+        parts[0] = set_cell_size(parts[0], max(MIN_TEXT, cell_len(parts[0]) - over - 1)) + "…"
+    if batches[1:]:
+        parts.append(f"{len(batches) - 1} more pending")
+    return " · ".join(parts)
+
+
+class UndoWindow:
+    """The pending decisions of a dashboard.
+
+    `report` shows a result, or an error; `changed` is called when the batches change.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        runtime: Callable[[], Runtime],
+        now: Callable[[], datetime],
+        report: Callable[[str, bool], object],
+        changed: Callable[[], object],
+    ) -> None:
+        self.seconds = seconds
+        """Length of the window; 0: decisions take effect at once."""
+        self.batches: list[HeldBatch] = []
+        self._runtime = runtime
+        self._now = now
+        self._report = report
+        self._changed = changed
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def hold(self, text: str, decisions: Sequence[PendingDecision]) -> None:
+        """Show decisions, and apply them at the end of their window."""
+        self._hold(HeldBatch(text, tuple(decisions)))
+
+    def _hold(self, batch: HeldBatch) -> None:
+        self.batches.append(batch)
+        task = asyncio.create_task(self._apply_when_due(batch))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self._changed()
+
+    def text(self, key: str = "u", width: int | None = None) -> str:
+        """Return the line about the newest batch, in a width; "" without one."""
+        return undo_text(self.batches, self._now(), key, width)
+
+    async def undo(self) -> HeldBatch | None:
+        """Undo the newest batch; None if there is none, or if it has taken effect.
+
+        After an error the batch is held again.
+        """
+        if not self.batches:
+            return None
+        batch = self.batches.pop()
+        self._changed()
+        service = self._runtime().pending_decisions
+        try:
+            undone = [decision for decision in batch.decisions if await service.undo(decision)]
+        except DraftsmanError:
+            self._hold(batch)
+            raise
+        late = [decision for decision in batch.decisions if decision not in undone]
+        for decision in late:
+            await self._apply(decision)
+        return HeldBatch(batch.text, tuple(undone)) if undone else None
+
+    async def finish(self) -> None:
+        """Apply all now: the dashboard quits. The leader applies the rest."""
+        for task in list(self._tasks):
+            task.cancel()
+        service = self._runtime().pending_decisions if self.batches else None
+        with contextlib.suppress(DraftsmanError, TimeoutError):
+            async with asyncio.timeout(QUIT_TIMEOUT):
+                for batch in self.batches:
+                    for decision in batch.decisions:
+                        assert service is not None  # noqa: S101
+                        with contextlib.suppress(DraftsmanError):
+                            await service.apply(decision, early=True)
+        self.batches.clear()
+
+    async def _apply_when_due(self, batch: HeldBatch) -> None:
+        while (rest := (batch.applies_at - self._now()).total_seconds()) > 0:
+            await asyncio.sleep(min(rest, RETRY))
+            if batch not in self.batches:
+                return
+        for decision in batch.decisions:
+            for _ in range(EARLY_ATTEMPTS):
+                if batch not in self.batches or await self._apply(decision):
+                    break
+                await asyncio.sleep(RETRY)
+        if batch in self.batches:
+            self.batches.remove(batch)
+            self._changed()
+
+    async def _apply(self, decision: PendingDecision) -> bool:
+        """Apply a decision and report its effect; False if it has none yet."""
+        while True:
+            try:
+                effect = await self._runtime().pending_decisions.apply(decision)
+                if effect is None:
+                    return False
+                self._report(await self._effect_text(decision, effect), False)
+            except DatabaseUnreachable:
+                await asyncio.sleep(RETRY)
+                continue
+            except DraftsmanError as error:
+                self._report(str(error), True)
+            return True
+
+    async def _effect_text(self, decision: PendingDecision, effect: Effect) -> str:
+        """Describe the effect of a decision; raises the reason of its rejection."""
+        rt = self._runtime()
+        if not isinstance(effect, Verdict):
+            if effect.requested:
+                return f"Requested cancellation of {decision.name}"
+            return f"{decision.name} canceled"
+        if not effect.accepted:
+            raise await rejection_error(rt, effect, decision.source_event_id)
+        return f"{effect.name} {await outcome_text(rt, effect)}"

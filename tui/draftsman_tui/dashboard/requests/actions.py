@@ -1,0 +1,148 @@
+"""Job submission: form, command line and copy of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from draftsman.configured import configured_targets
+from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, UsageError
+from draftsman.ids import job_name
+from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman_tui.dashboard.requests import form as job_form
+from draftsman_tui.dashboard.requests.dialog import NewJobDialog
+from draftsman_tui.entities.jobs import submitted_message
+from draftsman_tui.entities.requests import OTHER_TEXT_IGNORED, field_text
+
+if TYPE_CHECKING:
+    from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman.repos.repo_catalog import Catalog
+    from draftsman.runtime import Runtime
+    from draftsman.settings import Settings
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+
+
+async def new(screen: BaseScreen, text: str) -> None:
+    """Open the form, filled from the arguments of the command."""
+    catalog = await screen.rt.repos.catalog()
+    await _form(screen, "New job", job_form.from_line(text, catalog), catalog)
+
+
+async def copy_job(screen: BaseScreen, text: str) -> None:
+    """Open the form, filled from a job."""
+    job = await screen.rt.read_model.job(screen.jobs()[0])
+    await _form(
+        screen, f"New job like {job.name}", job_form.from_job(job), await screen.rt.repos.catalog()
+    )
+
+
+def form_completions(catalog: Catalog, settings: Settings) -> dict[str, Sequence[str]]:
+    """Return completion values by field."""
+    notify_targets = ["log", "none", *(f"webhook:{name}" for name in sorted(settings.webhooks))]
+    return {
+        "repo": [location.name for location in catalog.locations()],
+        "agent": settings.agent_names,
+        "notify": notify_targets,
+        "type": ["run_agent", *sorted(settings.handlers)],
+    }
+
+
+class JobSubmission:
+    """Submission under one idempotency key: submitting twice creates one job."""
+
+    def __init__(self, screen: BaseScreen) -> None:
+        self._screen = screen
+        self._key = _key()
+
+    async def __call__(self, typed: job_form.Typed) -> SubmittedJob:
+        """Submit the job; raises job_form.FormErrors and the errors of the service."""
+        rt = self._screen.rt
+        request = await validate_request(typed, rt)
+        update: dict[str, Any] = {"key": self._key}
+        if request.unique is not None:  # a new key is no reason to join a job
+            update["unique"] = request.unique.model_copy(update={"by": request.unique_by})
+        try:
+            return await rt.submissions.submit(
+                request.model_copy(update=update), self._screen.actor
+            )
+        except IdempotencyConflict as error:  # an earlier attempt succeeded; its reply was lost
+            if error.job is None:
+                raise
+            self._key = _key()
+            raise UsageError(
+                f"already submitted as {job_name(error.job)}; enter submits this as another job"
+            ) from None
+
+
+async def validate_request(typed: job_form.Typed, rt: Runtime) -> Invocation:
+    """Return the validated request; raises job_form.FormErrors with every invalid field."""
+    fields, problems = job_form.partition(typed)
+    request = None
+    if not problems.keys() & {"text", "title", "type"}:
+        try:
+            require_instructions(fields)
+        except RejectedField as error:
+            problems[error.field] = field_text(error)
+    if "type" not in problems:
+        request = await _resolve(fields, problems, rt)
+    try:
+        notify = fields.get("notify", ())
+        configured_targets(rt.settings)[0].of(request or invocation(notify=notify))
+    except UsageError as error:
+        problems.setdefault("notify", str(error))
+    if problems or request is None:
+        raise job_form.FormErrors(problems)
+    return request
+
+
+async def _resolve(
+    fields: Mapping[str, Any], problems: dict[str, str], rt: Runtime
+) -> Invocation | None:
+    """Resolve the request; add each problem, and drop its field to find the next."""
+    fields = dict(fields)
+    while True:
+        try:
+            return await rt.request_checks.resolve(build_request(fields, rt.settings))
+        except RejectedField as error:
+            name, problem = error.field, field_text(error)
+        except (UsageError, NotFound) as error:
+            name, problem = "", str(error)
+        if name in problems or _is_consequence(name, fields, problems):
+            return None
+        problems[name] = problem
+        if name == "type" or fields.pop(name, None) is None:
+            return None
+
+
+def _is_consequence(name: str, fields: Mapping[str, Any], problems: Mapping[str, str]) -> bool:
+    """Return whether the problem only follows from another invalid field."""
+    if name == "agent" and name not in fields:
+        return "repo" in problems
+    return not name and "payload" in problems
+
+
+async def _form(screen: BaseScreen, title: str, typed: job_form.Typed, catalog: Catalog) -> None:
+    help = job_form.hints(catalog)
+    if (agent := screen.rt.settings.default_agent) is not None:
+        help["agent"] = f"(repository's default, or {agent})"
+    dialog = NewJobDialog(
+        title, typed, form_completions(catalog, screen.rt.settings), JobSubmission(screen), help
+    )
+    submitted = await screen.ask(dialog)
+    if submitted is None:
+        return
+    outcomes = {
+        "joined": f"joined: an equal job exists; {OTHER_TEXT_IGNORED}",
+        "deduplicated": "already exists",
+    }
+    outcome = outcomes.get(submitted.outcome)
+    text = submitted_message(submitted) if outcome is None else f"{submitted.name} {outcome}"
+    screen.show_message(text)
+    screen.show_job_row(submitted.number)
+
+
+def _key() -> str:
+    return f"tui:{uuid4()}"

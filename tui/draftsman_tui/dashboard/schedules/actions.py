@@ -1,0 +1,71 @@
+"""Actions on schedules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from draftsman.errors import Refused
+from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
+from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.entities.jobs import submitted_message
+from draftsman_tui.terminal import times
+
+if TYPE_CHECKING:
+    from draftsman.schedules.schedule import Schedule
+    from draftsman_tui.dashboard.tables.screen import MainScreen
+
+HISTORY = 100
+"""Occurrences that the dialog lists."""
+
+
+async def toggle_schedule(screen: MainScreen, text: str) -> None:
+    """Pause the schedule, with a reason, or resume it."""
+    schedule = _schedule(screen)
+    if schedule.paused_at is not None:
+        await screen.rt.schedules.resume(schedule.name, screen.actor)
+        screen.show_message(f"Resumed {schedule.name}")
+        return
+    reason = text or await screen.ask(PromptDialog(f"Pause {schedule.name}: reason?", "freeze"))
+    if reason is not None:
+        await screen.rt.schedules.pause(schedule.name, screen.actor, reason)
+        screen.show_message(f"Paused {schedule.name}")
+
+
+async def run_schedule(screen: MainScreen, text: str) -> None:
+    """Submit the job of the schedule now."""
+    schedule = _schedule(screen)
+    note = "Submits a job in your name, beside its occurrences."
+    if await screen.ask(ConfirmDialog(f"Run {schedule.name} now?", note)):
+        job = await screen.rt.schedules.run(schedule.name, screen.actor)
+        screen.show_message(submitted_message(job))
+
+
+async def remove_schedule(screen: MainScreen, text: str) -> None:
+    """Remove the schedule."""
+    schedule = _schedule(screen)
+    note = "Deletes its history. Its jobs are kept."
+    if await screen.ask(ConfirmDialog(f"Remove schedule {schedule.name}?", note)):
+        await screen.rt.schedules.remove(schedule.name, screen.actor)
+        screen.show_message(f"Removed schedule {schedule.name}")
+
+
+async def show_history(screen: MainScreen, text: str) -> None:
+    """Show the newest occurrences of the schedule, and the next."""
+    schedule = _schedule(screen)
+    upcoming = await screen.rt.schedules.upcoming(schedule.name, 5)
+    lines = [f"{times.in_zone(at, schedule.timezone)}  next" for at in reversed(upcoming)]
+    for fire in await screen.rt.schedules.history(schedule.name, HISTORY):
+        job = f" D-{fire.job}" if fire.job else ""
+        reason = f": {fire.reason}" if fire.reason else ""
+        at = times.in_zone(fire.due_at, fire.timezone)
+        lines.append(f"{at}  {fire.status}{job}{reason}")
+    title = f"{schedule.name} ({schedule.timezone})"
+    await screen.app.push_screen(TextDialog(title, "\n".join(lines) or "no occurrences"))
+
+
+def _schedule(screen: MainScreen) -> Schedule:
+    schedule = cast("Schedule | None", screen.table.row)
+    if schedule is None:
+        raise Refused("choose a schedule first")
+    return schedule

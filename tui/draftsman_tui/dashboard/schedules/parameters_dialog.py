@@ -1,0 +1,66 @@
+"""Form of the parameters of a template."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.widgets import Static
+
+from draftsman.schedules.template import TemplateDefinition
+from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog
+from draftsman_tui.dashboard.requests.form import Field
+from draftsman_tui.dashboard.widgets.field import FieldRow
+
+
+class ParametersDialog(SubmitDialog[Any]):
+    """Asks for a value of each parameter; a field that is left empty has its default."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "submit", "Submit", show=False, id="run-it"),
+    ]
+
+    def __init__(self, title: str, definition: TemplateDefinition, do: Do[Any]) -> None:
+        super().__init__(do)
+        self._title = title
+        self._definition = definition
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box form"):
+            yield Heading(self._title)
+            with VerticalScroll(can_focus=False, classes="grow"):
+                for name, schema in self._definition.properties.items():
+                    yield FieldRow(self._field(name, schema), _initial(schema))
+            yield Static("", classes="error")
+            yield Static("enter: create   tab: next   esc: back", classes="hint")
+
+    def on_mount(self) -> None:
+        self.query(FieldRow).first().focus_input()
+
+    def on_input_submitted(self) -> None:
+        self.action_submit()
+
+    def on_segmented_choice_submitted(self) -> None:
+        self.action_submit()
+
+    def action_submit(self) -> None:
+        """Submit the values that are not empty."""
+        typed = {row.field.name: row.text for row in self.query(FieldRow)}
+        self.attempt({name: text for name, text in typed.items() if text})
+
+    def _field(self, name: str, schema: dict[str, Any]) -> Field:
+        kind = str(schema.get("type", "any"))
+        hint = str(schema.get("description", kind))
+        if name in self._definition.required:
+            hint += ", required"
+        choices = schema.get("enum", ())
+        texts = tuple(choices) if all(isinstance(choice, str) for choice in choices) else ()
+        return Field(name, name, hint, lambda text: {name: text}, more=False, choices=texts)
+
+
+def _initial(schema: dict[str, Any]) -> str:
+    default = schema.get("default", "")
+    return default if isinstance(default, str) else json.dumps(default)

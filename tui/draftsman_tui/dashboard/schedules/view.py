@@ -1,0 +1,73 @@
+"""Schedules, and the outcomes of their newest occurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from draftsman.schedules.schedule import Schedule
+from draftsman_tui.dashboard.tables import cells
+from draftsman_tui.dashboard.tables.filter import FilterFields
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.terminal import times
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+ROLES: Final = {"fired": "good", "waiting": "asks", "skipped": "asks", "refused": "bad"}
+
+
+class SchedulesResource(Resource[Schedule]):
+    """Schedules by name."""
+
+    name = "schedules"
+    help = "Schedules, which submit jobs at their times."
+    fields = ("by", "age")
+    empty = "No schedules. To add a schedule: draftsman schedules add NAME"
+    columns = (
+        Column[Schedule]("SCHEDULE", 16, most=32, order=lambda row: row.name.casefold()),
+        Column[Schedule]("RULE", 16, most=28),
+        Column[Schedule]("ZONE", 13, most=24, from_width=110, order=lambda row: row.timezone),
+        Column[Schedule]("SUBMITS", 14, most=24, from_width=90, order=lambda row: row.target),
+        Column[Schedule]("NEXT", 9, order=lambda row: (row.fire_at is None, row.fire_at)),
+        Column[Schedule]("LAST", 0),
+        Column[Schedule]("BY", 10, most=20, from_width=130, order=lambda row: row.created_by),
+    )
+
+    async def read(self, rt: Runtime, query: Query) -> Rows[Schedule]:
+        return Rows(await rt.schedules.all())
+
+    def key(self, row: Schedule) -> str:
+        return row.name
+
+    def job(self, row: Schedule) -> int | None:
+        return row.newest_job
+
+    def cells(self, row: Schedule, now: datetime) -> Sequence[Cell]:
+        last = Cell("")
+        if row.last_status is not None:
+            at = f" {times.in_zone(row.last_due_at, row.timezone)}" if row.last_due_at else ""
+            reason = f": {row.last_reason}" if row.last_reason else ""
+            last = cells.text(f"{row.last_status}{at}{reason}", ROLES[row.last_status])
+        return (
+            cells.text(row.name, "key"),
+            cells.text(row.rule),
+            cells.text(row.timezone),
+            cells.text(row.target),
+            _next(row, now),
+            last,
+            cells.text(row.created_by),
+        )
+
+    def filter_fields(self, row: Schedule) -> FilterFields:
+        text = f"{row.name} {row.rule} {row.timezone} {row.target} {row.last_reason or ''}"
+        return FilterFields(text, by=row.created_by, at=row.created_at)
+
+
+def _next(row: Schedule, now: datetime) -> Cell:
+    if row.paused_at is not None:
+        return Cell("paused", "asks")
+    if row.fire_at is None:
+        return Cell("never", "dim")
+    return Cell(times.due((row.fire_at - now).total_seconds()))

@@ -1,1 +1,0 @@
-"""Screens: tables and a single job."""

@@ -1,0 +1,1 @@
+"""Tables: rows, filters, columns and saved views."""

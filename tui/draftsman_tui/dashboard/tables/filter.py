@@ -1,0 +1,336 @@
+"""Table filters: `tidy status:failed,dead_letter repo:pay by:anna age<2h /time ?out/`.
+
+All terms must match. Words are matched, ignoring case, against the text and the columns of a row;
+a word that starts with `-` must not occur. A word with a colon is a field unless it is quoted.
+
+Regular expressions use RE2, so that matching time is linear in the length of the row.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, Final
+
+from draftsman.errors import UsageError
+from draftsman_tui.dashboard.tables.column_filter import COMPARISON, HEADS, ColumnTerm
+from draftsman_tui.terminal import times
+
+FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for", "job")
+"""`channel:` is an alias of `source:`; `me` in `by:me` and `for:me` is the current user."""
+_PLAIN: Final = ("repo", "by", "agent", "tag", "source", "group", "job")
+ANYBODY: Final = "anybody"
+"""Responder of a question without designated responders."""
+_NO_TEXT: Final = dict.fromkeys((0, *range(0xD800, 0xE000)))
+"""Characters that PostgreSQL does not store: NUL, and halves of surrogate pairs."""
+MAX_LENGTH: Final = 500
+"""Maximum characters of a filter."""
+REGEX_INPUT: Final = 1000
+"""Maximum characters of a row that a regular expression is matched against."""
+_COMPARED_TEXT = re.compile(r"([A-Za-z]+)([<>])\D*")
+_AGE = re.compile(r"age([<>])(.+)")
+_REGEX = re.compile(r"(?:^|(?<=\s))/((?:[^/\\]|\\.)+)/(?=\s|$)")
+_FIELD_ALIASES: Final = {
+    "channel": "source",
+    "repository": "repo",
+    "state": "status",
+    "kind": "status",
+    "person": "by",
+    "requester": "by",
+}
+_FIELD = re.compile(r"(-?)([A-Za-z][A-Za-z_]+):(?!//)(.*)", re.DOTALL)
+"""A field; `https://a.example`, `D-7:` and `12:30` are words."""
+_SPACE: Final = " \t\r\n"
+"""Token separators, as in `shlex`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterFields:
+    """Values of a row that a filter matches."""
+
+    text: str
+    status: str = ""
+    repo: str = ""
+    by: str = ""
+    agent: str = ""
+    tags: tuple[str, ...] = ()
+    at: datetime | None = None
+    source: str = ""
+    responders: tuple[str, ...] = ()
+    """People and groups that it waits for."""
+    second_status: str = ""
+    """Another status that matches: `paused`, or the kind of an event."""
+    repo_host: str = ""
+    shown: str = ""
+    """Text of its columns and aliases of its status; empty unless the filter searches text."""
+    also_by: tuple[str, ...] = ()
+    """Further people of a row that counts for several jobs."""
+
+    @property
+    def repo_names(self) -> tuple[str, ...]:
+        """Names of the repository: `github.com/acme/pay`, `acme/pay` and `pay`."""
+        parts = f"{self.repo_host}/{self.repo}".strip("/").split("/")
+        return tuple("/".join(parts[start:]) for start in range(len(parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A parsed filter. `older` and `newer` are ages in seconds."""
+
+    words: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    repo: str | None = None
+    by: str | None = None
+    agent: str | None = None
+    tag: str | None = None
+    source: str | None = None
+    group: str | None = None
+    """Matched by the query of the table."""
+    job: str | None = None
+    """A job, whose tree the query of the table selects."""
+    columns: tuple[ColumnTerm, ...] = ()
+    """Matched by the table."""
+    responders: tuple[str, ...] = ()
+    """A row must have at least one."""
+    older: float | None = None
+    newer: float | None = None
+    regex: str | None = None
+
+    def __bool__(self) -> bool:
+        return self != NOTHING
+
+    def __str__(self) -> str:
+        parts = [_quoted(word) for word in self.words]
+        parts += [_quoted(f"-{word}") for word in self.without]
+        if self.statuses:
+            parts.append(shlex.quote(f"status:{','.join(self.statuses)}"))
+        if self.responders:
+            parts.append(shlex.quote(f"for:{','.join(self.responders)}"))
+        for name in _PLAIN:
+            if (value := getattr(self, name)) is not None:
+                parts.append(shlex.quote(f"{name}:{value}"))
+        parts += map(str, self.columns)
+        for sign, age in ((">", self.older), ("<", self.newer)):
+            if age is not None:
+                parts.append(f"age{sign}{times.format_duration(age)}")
+        if self.regex is not None:
+            parts.append(f"/{self.regex}/")
+        return " ".join(parts)
+
+    @property
+    def fields(self) -> list[str]:
+        """Names of its fields; `age` covers `older` and `newer`."""
+        has = {name: getattr(self, name) is not None for name in _PLAIN}
+        has |= {"status": bool(self.statuses), "for": bool(self.responders)}
+        has["age"] = self.older is not None or self.newer is not None
+        return [name for name in (*FIELDS, "age") if has[name]]
+
+    @property
+    def searches(self) -> bool:
+        """Whether it searches text."""
+        return bool(self.words or self.without or self.regex)
+
+    def matches(self, row: FilterFields, now: datetime) -> bool:
+        """Return whether a row matches."""
+        text = f"{row.text}\n{row.shown}".casefold()
+        return (
+            all(word.casefold() in text for word in self.words)
+            and not any(word.casefold() in text for word in self.without)
+            and (not self.statuses or not {row.status, row.second_status}.isdisjoint(self.statuses))
+            and _is_in(self.repo, row.repo_names)
+            and any(
+                _is_in(self.by, (name, name.rpartition(":")[2])) for name in (row.by, *row.also_by)
+            )
+            and _is_in(self.agent, (row.agent,))
+            and _is_in(self.tag, row.tags)
+            and _is_in(self.source, (row.source,))
+            and (
+                not self.responders or any(_is_in(name, row.responders) for name in self.responders)
+            )
+            and self._has_age(row.at, now)
+            and self._has_regex(row)
+        )
+
+    def resolve_me(self, me: str, responders: Iterable[str] | None) -> Filter:
+        """Replace `me` in `by:` with the user, and in `for:` with the user's names and groups.
+
+        With None, the user may answer every question.
+        """
+        resolved = replace(self, by=me) if self.by == "me" else self
+        if "me" not in self.responders:
+            return resolved
+        others = tuple(name for name in self.responders if name != "me")
+        return replace(resolved, responders=() if responders is None else (*others, *responders))
+
+    def _has_regex(self, row: FilterFields) -> bool:
+        if self.regex is None or _is_found(self.regex, row.text):
+            return True
+        return bool(row.shown) and _is_found(self.regex, row.shown)
+
+    def _has_age(self, at: datetime | None, now: datetime) -> bool:
+        if self.older is None and self.newer is None:
+            return True
+        if at is None:
+            return False
+        age = (now - at).total_seconds()
+        return (self.older is None or age > self.older) and (self.newer is None or age < self.newer)
+
+
+NOTHING: Final = Filter()
+"""Matches every row."""
+
+
+def parse(text: str) -> Filter:
+    """Parse a filter; raises UsageError."""
+    if len(text) > MAX_LENGTH:
+        raise UsageError(f"filter is longer than {MAX_LENGTH} characters")
+    if text.translate(_NO_TEXT) != text:
+        raise UsageError("filter has a character that no text has; remove it")
+    result = NOTHING
+    for pattern in _REGEX.findall(text):
+        if result.regex is not None:
+            raise UsageError("only one regular expression is allowed; combine alternatives with |")
+        result = replace(result, regex=_validated(pattern))
+    try:
+        tokens = list(_tokens(_REGEX.sub(" ", text)))
+    except ValueError:
+        raise UsageError("missing closing quote; close or remove it") from None
+    for token, is_quoted in tokens:
+        if token:
+            result = _add_token(result, token, is_quoted=is_quoted)
+    return result
+
+
+def _tokens(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each token and whether it starts with a quote; raises ValueError."""
+    stream = io.StringIO(text)
+    lexer = shlex.shlex(stream, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    start = 0
+    while (token := lexer.get_token()) is not None:
+        end = stream.tell()
+        yield token, text[start:end].lstrip(_SPACE).startswith(("'", '"'))
+        start = end
+
+
+def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
+    if age := _AGE.fullmatch(token):
+        seconds = times.parse_duration(age[2])
+        return replace(result, older=seconds) if age[1] == ">" else replace(result, newer=seconds)
+    if not is_quoted and (compared := COMPARISON.fullmatch(token)):
+        return _add_column(result, ColumnTerm(compared[1].casefold(), compared[2], compared[3]))
+    if not is_quoted and (words := _COMPARED_TEXT.fullmatch(token)) and words[1].lower() in HEADS:
+        raise UsageError(
+            f"{words[1].lower()}{words[2]} needs a number or a duration, as in cost>1 or waits>1h;"
+            f" to search for the text: '{token}'"
+        )
+    name, colon, value = token.partition(":")
+    name = _FIELD_ALIASES.get(name.casefold(), name.casefold())
+    if not is_quoted and value and name in HEADS:
+        return _add_column(result, ColumnTerm(name, ":", value))
+    if not is_quoted and (typed := _FIELD.fullmatch(token)) and (typed[1] or name not in FIELDS):
+        raise UsageError(_unknown(typed[2], name, token))
+    if colon and name in FIELDS:
+        if not value:
+            raise UsageError(f"{name}: needs a value, as in {name}:VALUE")
+        if name == "status":
+            return replace(result, statuses=(*result.statuses, *_statuses(value)))
+        if name == "for":
+            return replace(result, responders=(*result.responders, *filter(None, value.split(","))))
+        fields: dict[str, Any] = {name: value}
+        return replace(result, **fields)
+    if token.startswith("-") and len(token) > 1:
+        return replace(result, without=(*result.without, token[1:]))
+    return replace(result, words=(*result.words, token))
+
+
+def _add_column(result: Filter, term: ColumnTerm) -> Filter:
+    """Add a condition on a column; raises UsageError if no table has the column."""
+    if term.head not in HEADS:
+        hint = "".join(
+            f"; did you mean {match}?" for match in get_close_matches(term.head, HEADS, 1)
+        )
+        raise UsageError(
+            f"unknown column {term.head!r}{hint}; compare a column of the table, as in cost>1 or"
+            f" age<2h; to search for this text, quote it: '{term.head}{term.sign}{term.value}'"
+        )
+    return replace(result, columns=(*result.columns, term))
+
+
+def _statuses(value: str) -> list[str]:
+    names = [
+        name.strip().casefold().replace("-", "_").replace(" ", "_")
+        for name in value.split(",")
+        if name.strip()
+    ]
+    if not names:
+        raise UsageError("status: needs a value, as in status:failed or status:failed,dead_letter")
+    return names
+
+
+def _unknown(typed: str, name: str, token: str) -> str:
+    """Return an error message with the allowed fields and the quoted text."""
+    known = [*FIELDS, *_FIELD_ALIASES]
+    if token.startswith("-") and name.lstrip("-") in known:
+        return f"{token!r}: - excludes words only, as in -attic; use {typed}: without it"
+    if name == "age":
+        return "age needs < or >, as in age<2h or age>1d"
+    hint = "".join(f"; did you mean {match}:?" for match in get_close_matches(name, known, 1))
+    fields = " ".join(f"{field}:" for field in FIELDS)
+    return (
+        f"unknown field {typed!r}{hint}; fields: {fields} age< age>;"
+        f" to search for this text, quote it: {_quoted(token)}"
+    )
+
+
+def _validated(pattern: str) -> str:
+    _compiled(pattern)
+    return pattern
+
+
+@lru_cache(maxsize=16)
+def _compiled(pattern: str) -> Any:
+    import re2  # deferred, since importing it is slow
+
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        problem = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+        raise UsageError(f"invalid regular expression /{pattern}/: {problem}") from None
+
+
+def _is_found(pattern: str, text: str) -> bool:
+    return _compiled(pattern).search(text[:REGEX_INPUT].encode("utf-8", "replace")) is not None
+
+
+def _is_in(value: str | None, values: tuple[str, ...]) -> bool:
+    return value is None or value.casefold() in {item.casefold() for item in values}
+
+
+def repo_completions(rows: Iterable[FilterFields]) -> list[str]:
+    """Return the repositories of rows, with the host where several hosts have the name."""
+    hosts: dict[str, set[str]] = {}
+    for row in rows:
+        if row.repo:
+            hosts.setdefault(row.repo, set()).add(row.repo_host)
+    return sorted(
+        f"{host}/{repo}".strip("/") if len(known) > 1 else repo
+        for repo, known in hosts.items()
+        for host in known
+    )
+
+
+def _quoted(token: str) -> str:
+    """Quote a word; unlike `shlex`, also if it has a colon, which would make it a field."""
+    quoted = shlex.quote(token)
+    return f"'{token}'" if ":" in token and quoted == token else quoted

@@ -1,0 +1,254 @@
+"""Table resources: how rows are read, identified, filtered and formatted.
+
+Does not import Textual: a resource converts service values to plain cells, so that it can be
+tested without a screen.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
+from draftsman.errors import UsageError
+from draftsman_tui.dashboard.tables import status_aliases
+from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
+
+if TYPE_CHECKING:
+    from draftsman.people.actor import Actor
+    from draftsman.runtime import Runtime
+
+T = TypeVar("T")
+PAGE: Final = 200
+"""Rows of a page."""
+MAX_ROWS: Final = 1000
+"""Rows that a table holds; scrolling past them drops the first."""
+START_WORKER: Final = "To start a worker: draftsman up"
+MAX_PAGES: Final = 5
+"""Pages that a fetch scans for rows that match the filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Text with a role that the theme colors."""
+
+    text: str
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """A column. `width` in cells; 0 takes the remaining width.
+
+    `from_width` is the terminal width from which it is shown. With `most`, it grows with its
+    visible text up to that width.
+    """
+
+    head: str
+    width: int
+    right: bool = False
+    from_width: int = 0
+    most: int = 0
+    order: Callable[[T], Any] | None = None
+    """Sort key, which filters compare, too; None: not sortable."""
+    largest_first: bool = False
+    """Whether the largest values are first until the order is reversed."""
+    optional: bool = False
+    """Whether it is hidden while none of the visible rows has a text for it."""
+    below: str = ""
+    """Head of the column below which it is shown where rows have two lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Filter, page cursor and limit."""
+
+    filter: Filter
+    now: datetime
+    """By the database's clock."""
+    before: Any = None
+    limit: int = PAGE
+    group: str = ""
+    """How the rows are grouped, which a table may read them by."""
+    jobs: Sequence[int] | None = None
+    """The jobs of the filter `job:`, newest first; None: all."""
+    viewer: Actor | None = None
+    """The user, for whom identical questions are folded; None: they are not."""
+
+
+@dataclass(frozen=True)
+class Rows(Generic[T]):
+    """A page of rows. `next` is the `before` of the next page; None: last page."""
+
+    items: Sequence[T]
+    next: Any = None
+    scanned: str = ""
+    """Where a bounded scan stopped before the page was full."""
+
+
+class Resource(ABC, Generic[T]):
+    """A kind of table row."""
+
+    name: ClassVar[str]
+    """Name in commands and in the title."""
+    help: ClassVar[str]
+    empty: ClassVar[str]
+    """Message for an empty table."""
+    needs_worker: ClassVar[bool] = False
+    """Whether the table is empty because no worker is alive."""
+    statuses: ClassVar[Sequence[str]] = ()
+    """Statuses that `status:` accepts."""
+    kinds: ClassVar[Sequence[str]] = ()
+    """Kinds that `kind:` accepts; without any it is the same as `status:`."""
+    fields: ClassVar[Sequence[str]] = ()
+    """Supported filter fields: those that `filter_fields` fills, and `age` for `at`."""
+    columns: tuple[Column[T], ...]
+    two_lines_below: ClassVar[int] = 0
+    """Width of the table below which its rows have two lines."""
+    poll_interval: ClassVar[float] = 10.0
+    """Maximum seconds between reads without events."""
+    groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
+    """Ways to group the rows: the label of a row, by name."""
+    group_order: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Labels in the order of their groups, by the name of the way; others follow."""
+    default_group: ClassVar[str] = ""
+    """How the rows are grouped until the user sorts or groups them; rules separate the groups."""
+    mine_first: ClassVar[bool] = False
+    """Whether rows that wait for the user come first in the default order."""
+    follows: ClassVar[bool] = False
+    """Whether a cursor on the first row stays first when rows are added above."""
+
+    def empty_text(self, *, supervised: bool) -> str:
+        """Return the message for an empty table; `supervised`: `draftsman up` starts a worker."""
+        if not self.needs_worker:
+            return self.empty
+        return f"{self.empty} {'The worker is starting' if supervised else START_WORKER}"
+
+    @abstractmethod
+    async def read(self, rt: Runtime, query: Query) -> Rows[T]:
+        """Read a page, filtered as far as the services support."""
+
+    @abstractmethod
+    def key(self, row: T) -> str:
+        """Return the stable id of a row, which is also copied."""
+
+    @abstractmethod
+    def cells(self, row: T, now: datetime) -> Sequence[Cell]:
+        """Return a cell for each column."""
+
+    @abstractmethod
+    def filter_fields(self, row: T) -> FilterFields:
+        """Return the values that a filter matches."""
+
+    def job(self, row: T) -> int | None:
+        """Return the row's job number."""
+        return None
+
+    def invokers(self, row: T) -> Sequence[str]:
+        """Return the invokers of the jobs that the row stands for, if they are known."""
+        return ()
+
+    def question(self, row: T) -> tuple[int, int] | None:
+        """Return the row's open question as job and ordinal."""
+        return None
+
+    def item(self, row: T) -> tuple[str, str | None]:
+        """Return the job screen's tab and item that the row opens."""
+        return "timeline", None
+
+    def table(self, row: T) -> tuple[str, Filter] | None:
+        """Return the table and filter that the row opens, if it has no job."""
+        return None
+
+    def counted(self, rows: Sequence[T], more: str) -> str:
+        """Return the number of jobs of the rows for the title, if it differs from theirs.
+
+        `more` follows the number: `+` if there are more rows.
+        """
+        return ""
+
+    def page_url(self, row: T) -> str | None:
+        """Return the row's web page."""
+        return None
+
+    def resolve(self, row_filter: Filter) -> Filter:
+        """Expand status aliases of a filter.
+
+        Raises UsageError for a field or status that the table does not have.
+        """
+        if unsupported := [name for name in row_filter.fields if name not in self.fields]:
+            raise UsageError(f"{self.name} has no field {unsupported[0]!r}; {self._allowed_fields}")
+        for term in row_filter.columns:
+            term.check(self.columns)
+        statuses: list[str] = []
+        for name in row_filter.statuses:
+            if not (matches := status_aliases.matching(name, (*self.statuses, *self.kinds))):
+                raise UsageError(self._unknown_status(name))
+            statuses += matches
+        return replace(row_filter, statuses=tuple(dict.fromkeys(statuses)))
+
+    def _unknown_status(self, name: str) -> str:
+        known = ", ".join(self.status_completions)
+        if not self.kinds:
+            return f'unknown status "{name}"; available: {known}'
+        return f'unknown kind "{name}"; kinds: {", ".join(self.kinds)}; statuses: {known}'
+
+    @property
+    def _allowed_fields(self) -> str:
+        known = [f"{name}:" for name in self.fields if name != "age"]
+        known += ["age<", "age>"] * ("age" in self.fields)
+        return f"allowed fields: {' '.join(known)}" if known else "only text search is supported"
+
+    @property
+    def status_completions(self) -> Sequence[str]:
+        """Return the completions of `status:`."""
+        waiting = len(status_aliases.matching("waiting", self.statuses)) > 1
+        return ("waiting", *self.statuses) if waiting else self.statuses
+
+    async def fetch(self, rt: Runtime, query: Query) -> Rows[T]:
+        """Return a page of matching rows from a bounded scan."""
+        query = replace(query, filter=self.resolve(query.filter))
+        if query.filter.job is not None:
+            from draftsman_tui.dashboard.jobs.details.scope import scope  # it imports the tables
+
+            query = replace(query, jobs=await scope(rt, query.filter.job))
+        rows: list[T] = []
+        before, scanned = query.before, ""
+        for _ in range(MAX_PAGES):
+            page_query = replace(query, before=before, limit=query.limit - len(rows))
+            page_rows = await self.read(rt, page_query)
+            rows += [row for row in page_rows.items if self._matches(row, query)]
+            before, scanned = page_rows.next, page_rows.scanned
+            if before is None or len(rows) >= query.limit:
+                return Rows(rows, before, scanned)
+        return Rows(
+            rows, before, scanned or "searched the newest rows; scroll past the end to continue"
+        )
+
+    def _matches(self, row: T, query: Query) -> bool:
+        if not query.filter:
+            return True
+        fields = self.filter_fields(row)
+        if query.filter.searches:
+            fields = replace(fields, shown=self._column_text(row, fields.status, query.now))
+        return query.filter.matches(fields, query.now) and self._has_columns(row, query)
+
+    def _has_columns(self, row: T, query: Query) -> bool:
+        if not query.filter.columns:
+            return True
+        shown = [cell.text for cell in self.cells(row, query.now)]
+        return all(
+            term.matches(row, self.columns, shown, query.now) for term in query.filter.columns
+        )
+
+    def _column_text(self, row: T, status: str, now: datetime) -> str:
+        """Return the text of all columns, visible or not, and the aliases of the status."""
+        texts = (cell.text for cell in self.cells(row, now))
+        return " ".join(filter(None, (*texts, status_aliases.words(status))))
+
+
+def page(items: Sequence[T], limit: int, cursor: Callable[[T], Any]) -> Rows[T]:
+    """Return a page whose cursor is taken from its last row, if the page is full."""
+    return Rows(items, cursor(items[-1]) if len(items) >= limit > 0 else None)

@@ -1,0 +1,102 @@
+"""Preview of the row under the cursor: where it is, and which job it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from draftsman_tui.dashboard.jobs.details.loader import JobLoader
+from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+    from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
+    from draftsman_tui.dashboard.tables.grouping import GroupHead
+
+SIDE_WIDTH: Final = 140
+"""Width from which the preview is beside the table."""
+BELOW_HEIGHT: Final = 40
+"""Height from which the preview is below the table."""
+PREVIEWED: Final = frozenset({"jobs", "inbox", "dead", "runs", "deliveries", "events"})
+"""Tables whose rows have a preview."""
+
+STALE: Final = 0.4
+"""Seconds for which the previous job stays in the preview while another is loaded."""
+
+
+class RowPreview:
+    """State of the preview of a table screen.
+
+    `job` returns the job under the cursor, and `head` the head of a group.
+    """
+
+    def __init__(
+        self,
+        screen: BaseScreen,
+        job: Callable[[], int | None],
+        head: Callable[[], GroupHead | None],
+    ) -> None:
+        self._screen = screen
+        self._job_under_cursor = job
+        self._head_under_cursor = head
+        self._head: GroupHead | None = None
+        self._is_wanted = True
+        self._is_placed = False
+        self._job: int | None = None
+        self._snapshot: JobSnapshot | None = None
+        self._moved_at = 0.0
+
+    def toggle(self) -> None:
+        """Hide the preview, or show it again."""
+        self._is_wanted = not self._is_wanted
+        self.place()
+
+    def place(self) -> None:
+        """Place the preview beside the table or below it, or hide it on small screens."""
+        width, height = self._screen.size
+        place = "side" if width >= SIDE_WIDTH else "below" if height >= BELOW_HEIGHT else ""
+        if not self._is_wanted or self._screen.view_name not in PREVIEWED:
+            place = ""
+        self._screen.query_one("#panes").set_classes(place)
+        self._is_placed = bool(place)
+        self.follow()
+
+    def follow(self) -> None:
+        """Show the job of the row under the cursor, once it is loaded."""
+        number = self._job_under_cursor() if self._is_placed else None
+        head = self._head_under_cursor() if self._is_placed else None
+        if number != self._job or head != self._head:
+            is_other = number is None or head is not None
+            self._job, self._snapshot, self._head = number, None, head
+            self._moved_at = monotonic()
+            self.resume()
+            if is_other:
+                self.draw()
+
+    def suspend(self) -> None:
+        """Stop loading while another screen is shown."""
+        self._screen.refresher.show_preview(None)
+
+    def resume(self) -> None:
+        """Load the job."""
+        loader = None if self._job is None else JobLoader(self._job)
+        self._screen.refresher.show_preview(loader)
+
+    def show(self, snapshot: JobSnapshot) -> None:
+        """Show a loaded job, unless the cursor has moved on."""
+        if snapshot.job.number == self._job:
+            self._snapshot = snapshot
+            self.draw()
+
+    def draw(self) -> None:
+        """Redraw, with current times."""
+        pane = self._screen.query_one(PreviewPane)
+        if self._head is not None:
+            pane.show_group(self._head, VIEWS[self._screen.view_name], self._screen.refresher.now)
+            return
+        is_loading = self._job is not None and self._snapshot is None
+        if is_loading and monotonic() - self._moved_at < STALE:
+            return
+        pane.show_job(self._snapshot, self._screen.refresher.now)

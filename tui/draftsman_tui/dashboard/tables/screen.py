@@ -1,0 +1,399 @@
+"""Table screen: one table at a time, filtered, sorted and marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from textual import events, on
+from textual.containers import Container
+from textual.widget import Widget
+
+from draftsman.errors import Refused
+from draftsman.ids import job_name
+from draftsman.questions.question import OpenQuestion
+from draftsman_tui.dashboard.attention.attention import responder_names
+from draftsman_tui.dashboard.frame import messages
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+from draftsman_tui.dashboard.frame.refresher import TableLoader
+from draftsman_tui.dashboard.frame.session import Session
+from draftsman_tui.dashboard.jobs.details.screen import JobScreen
+from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
+from draftsman_tui.dashboard.tables import filter as filters
+from draftsman_tui.dashboard.tables.completion import Values
+from draftsman_tui.dashboard.tables.grouping import GroupHead
+from draftsman_tui.dashboard.tables.resource import MAX_ROWS, PAGE, Query, Resource
+from draftsman_tui.dashboard.tables.row_preview import RowPreview
+from draftsman_tui.dashboard.tables.saved_views import View
+from draftsman_tui.dashboard.tables.table_state import (
+    TableState,
+    from_view,
+    shown_lines,
+    title_parts,
+)
+from draftsman_tui.dashboard.tables.table_tabs import COUNTED, MIN_HEIGHT, table_tabs
+from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
+from draftsman_tui.dashboard.widgets.table import ResourceTable
+from draftsman_tui.dashboard.widgets.tabs import Tabs
+from draftsman_tui.dashboard.widgets.title import Title
+
+COMPLETION_ROWS: Final = 200
+"""Rows whose values are offered as completions."""
+
+
+class MainScreen(BaseScreen):
+    """All tables. `view` is the initial table, or a saved view with its name."""
+
+    def __init__(self, session: Session, view: str | tuple[str, View]) -> None:
+        super().__init__(session)
+        self._states = dict.fromkeys(VIEWS, TableState())
+        self._sought_key: str | None = None
+        self.row_preview = RowPreview(self, self._job_under_cursor, lambda: self.table.head)
+        if isinstance(view, str):
+            self._view = view
+        else:
+            name, saved = view
+            self._view = saved.table
+            self._states[saved.table] = from_view(saved, name)
+
+    @property
+    def view_name(self) -> str:
+        return self._view
+
+    @property
+    def loader(self) -> TableLoader:
+        state = self.state
+        table_filter = self.resolve_filter(state.filter)
+        query = Query(table_filter, self.refresher.now, state.before, state.limit)
+        grouping = state.grouping(self.resource)
+        return TableLoader(self.resource, replace(query, group=grouping, viewer=self.actor))
+
+    @property
+    def resource(self) -> Resource[Any]:
+        return VIEWS[self._view]
+
+    @property
+    def state(self) -> TableState:
+        return self._states[self._view]
+
+    @property
+    def table(self) -> ResourceTable:
+        return self.query_one(ResourceTable)
+
+    @property
+    def question(self) -> tuple[int, int] | None:
+        rows = self.table.selected
+        return self.resource.question(rows[0]) if len(rows) == 1 else None
+
+    @property
+    def reviewed_questions(self) -> Sequence[OpenQuestion] | None:
+        """The marked questions, or those of a filtered inbox; None: all for the user."""
+        if self._view != "inbox" or not (self.table.marked or self.state.filter):
+            return None
+        return self.table.selected if self.table.marked else self.table.rows
+
+    @property
+    def deliveries(self) -> list[int]:
+        return [int(key) for key in self.ids] if self._view == "deliveries" else []
+
+    @property
+    def ids(self) -> list[str]:
+        return [self.resource.key(row) for row in self.table.selected]
+
+    @property
+    def page_url(self) -> str | None:
+        row = self.table.row
+        return None if row is None else self.resource.page_url(row)
+
+    @property
+    def invokers(self) -> Sequence[str]:
+        row = self.table.row
+        return () if row is None else self.resource.invokers(row)
+
+    def _job_under_cursor(self) -> int | None:
+        row = self.table.row
+        return None if row is None else self.resource.job(row)
+
+    def body(self) -> Iterable[Widget]:
+        yield Tabs(wide=COUNTED, counted=COUNTED)
+        with Container(id="panes"):
+            yield ResourceTable(supervised=self.session.supervised is not None)
+            yield PreviewPane()
+
+    @property
+    def focus_target(self) -> Widget:
+        return self.table
+
+    @property
+    def cursor_line(self) -> int | None:
+        return self.table.cursor_line
+
+    def on_mount(self) -> None:
+        self.table.focus()
+        self._draw()
+
+    def tick(self) -> None:
+        super().tick()
+        self.table.tick(self.refresher.now)
+        self.row_preview.draw()
+        self._show_tabs()
+
+    def show_table(self, view: str, table_filter: filters.Filter | None = None) -> None:
+        if table_filter is not None:
+            VIEWS[view].resolve(table_filter)  # a refused filter leaves the table as it is
+        self._view = view
+        self.table.unmark()
+        if table_filter is None:
+            self._show()
+        else:
+            self.apply_filter(table_filter)
+
+    def open_job(self, number: int, tab: str = "timeline", key: str | None = None) -> None:
+        self.app.push_screen(JobScreen(self.session, self, number, tab, key))
+
+    def open_row(self) -> None:
+        """Open the job, or the table, of the row under the cursor; fold or unfold a group."""
+        if (group := self.table.head) is not None:
+            self.fold(self.state.folded ^ {group.label})
+            return
+        row = self.table.row
+        if row is not None and (table := self.resource.table(row)) is not None:
+            self.show_table(*table)
+            return
+        number = None if row is None else self.resource.job(row)
+        if number is None:
+            raise Refused("select a row with a job first")
+        self.open_job(number, *self.resource.item(row))
+
+    def next_job(self, by: int, number: int) -> int | None:
+        """Move the cursor to the next row (-1: previous) of a different job, and return that job.
+
+        Returns None at the end of the table.
+        """
+        table = self.table
+        end = len(table.lines) if by > 0 else -1
+        for index in range(table.cursor + by, end, by):
+            line = table.lines[index]
+            job = None if isinstance(line, GroupHead) else self.resource.job(line)
+            if job not in (None, number):
+                table.go_to(table.keys[index])
+                return job
+        return None
+
+    def apply_filter(self, table_filter: filters.Filter) -> None:
+        """Filter the rows; raises UsageError if the table does not support the filter."""
+        self._change(
+            filter=self.resource.resolve(table_filter), limit=PAGE, starts=(), rows=None, name=""
+        )
+
+    def limit_to_job(self, name: str | None) -> None:
+        """Show only a job and its tree in each table that has them; None: all rows."""
+        for table, state in self._states.items():
+            if "job" in VIEWS[table].fields and (name or state.filter.job):
+                fields: dict[str, Any] = {"starts": (), "rows": None, "limit": PAGE, "name": ""}
+                job_filter = replace(state.filter, job=name)
+                self._states[table] = replace(state, filter=job_filter, **fields)
+        self._show()
+
+    def sort(self, head: str | None, *, reverse: bool = False) -> None:
+        """Sort by a column, or in the default order; `reverse` flips the direction."""
+        self._reorder(sort=head, down=self.state.down ^ reverse if head or reverse else False)
+
+    def group_by(self, name: str) -> None:
+        """Group the rows; an empty name ungroups them."""
+        self._reorder(group=name, folded=frozenset())
+
+    def _reorder(self, **fields: Any) -> None:
+        """Change the order; a table that is read in another order starts again at its top."""
+        was = self.state.grouping(self.resource)
+        state = replace(self.state, **fields)
+        if self.resource.default_group in {was, state.grouping(self.resource)} - {""}:
+            fields |= {"starts": (), "limit": PAGE} if state.starts else {}
+        self._change(**fields, name="")
+
+    @property
+    def group_labels(self) -> frozenset[str]:
+        """Labels of the groups in the table."""
+        return frozenset(line.label for line in self.table.lines if isinstance(line, GroupHead))
+
+    def fold(self, labels: frozenset[str]) -> None:
+        """Fold the groups with these labels, and no others."""
+        self._states[self._view] = replace(self.state, folded=labels)
+        self._draw()
+
+    def show_columns(self, heads: Sequence[str]) -> None:
+        """Show the columns in the given order; if empty, those that fit."""
+        self._change(columns=tuple(heads), name="")
+
+    @property
+    def shown_columns(self) -> list[str]:
+        """Heads of the visible columns."""
+        return [placed.column.head for placed in self.table.column_layout.placed]
+
+    def set_view_name(self, name: str) -> None:
+        """Set the name of the saved view."""
+        self._change(name=name)
+
+    def show_view(self, view: View, name: str) -> None:
+        self._view = view.table
+        self.table.unmark()
+        self._states[view.table] = from_view(view, name)
+        self._show()
+
+    def resolve_filter(self, table_filter: filters.Filter) -> filters.Filter:
+        """Return the filter with `me` replaced by the current user."""
+        names = responder_names(self.actor, self.rt.policy)
+        return table_filter.resolve_me(self.actor.voter, names)
+
+    def jobs(self, *, optional: bool = False) -> list[int]:
+        jobs = (self.resource.job(row) for row in self.table.selected)
+        numbers = list(dict.fromkeys(number for number in jobs if number is not None))
+        if not numbers and not optional:
+            raise Refused("select a row with a job first")
+        return numbers
+
+    def keep_marked(self, numbers: Sequence[int]) -> None:
+        table, jobs = self.table, set(numbers)
+        table.keep_marked(
+            self.resource.key(row) for row in table.selected if self.resource.job(row) in jobs
+        )
+
+    def seek_job(self, number: int) -> None:
+        self._sought_key = job_name(number)
+        self._draw()
+
+    @on(messages.RowsLoaded)
+    def _rows_loaded(self, loaded: messages.RowsLoaded) -> None:
+        for name, state in self._states.items():
+            query = loaded.query
+            resource = VIEWS[name]
+            place = state.before, state.limit, state.grouping(resource)
+            expected = resource, self.resolve_filter(state.filter), *place
+            read = query.before, query.limit, query.group
+            if expected == (loaded.resource, query.filter, *read):
+                self._states[name] = replace(state, rows=loaded.rows)
+                if name == self._view:
+                    self._draw()
+
+    def on_rejected_load(self) -> None:
+        """Clear the rejected filter, and open its text for editing."""
+        text = str(self.state.filter)
+        self._change(filter=filters.NOTHING, name="")
+        if text:
+            self.type("/", text, self.complete_filter)
+
+    @property
+    def values(self) -> Values:
+        """Completion candidates, including values of the loaded rows."""
+        rows = [self.resource.filter_fields(row) for row in self.table.rows[:COMPLETION_ROWS]]
+        columns = self.resource.columns
+        return {
+            **super().values,
+            "status": self.resource.status_completions,
+            **({"kind": self.resource.kinds} if self.resource.kinds else {}),
+            "repo": filters.repo_completions(rows),
+            "by": ["me", *_distinct(row.by for row in rows)],
+            "agent": _distinct(row.agent for row in rows),
+            "tag": _distinct(tag for row in rows for tag in row.tags),
+            "source": _distinct(row.source for row in rows),
+            "for": ["me", *_distinct(name for row in rows for name in row.responders)],
+            "COLUMN": [row.head.lower() for row in columns if row.order is not None],
+            "JOB": _distinct(self._name_of(row) for row in self.table.rows[:COMPLETION_ROWS]),
+        }
+
+    def _name_of(self, row: Any) -> str:
+        job = self.resource.job(row)
+        return "" if job is None else job_name(job)
+
+    def apply_search(self, text: str) -> None:
+        self.apply_filter(filters.parse(text))
+
+    @on(ResourceTable.Moved)
+    def _moved(self) -> None:
+        self.position_toasts()
+        self.refresh_bindings()
+        self.row_preview.follow()
+
+    @on(Tabs.Chosen)
+    def _chosen(self, chosen: Tabs.Chosen) -> None:
+        self.show_table(chosen.name)
+
+    def _show_tabs(self) -> None:
+        bar, last = self.query_one(Tabs), self.refresher.last_stats
+        bar.display = self.size.height >= MIN_HEIGHT
+        stats = None if last is None else last.stats
+        bar.show(table_tabs(stats, self.refresher.attention), self._view)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._show_tabs()
+        self.row_preview.place()
+
+    @on(JobLoaded)
+    def _preview_loaded(self, loaded: JobLoaded) -> None:
+        self.row_preview.show(loaded.snapshot)
+
+    def on_screen_suspend(self) -> None:
+        super().on_screen_suspend()
+        self.row_preview.suspend()
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        self.row_preview.resume()
+
+    @on(ResourceTable.Opened)
+    def _opened(self) -> None:
+        self.run(self.commands["open"])
+
+    @on(ResourceTable.Headed)
+    def _headed(self, clicked: ResourceTable.Headed) -> None:
+        self.sort(clicked.head, reverse=clicked.head == self.state.sort)
+
+    @on(ResourceTable.AtEnd)
+    def _at_end(self, end: ResourceTable.AtEnd) -> None:
+        """Load more rows up to MAX_ROWS, then page forward; page back at the top."""
+        state = self.state
+        if end.direction < 0 and state.starts:
+            self._change(starts=state.starts[:-1], rows=None)
+        elif end.direction > 0 and state.rows is not None and state.rows.next is not None:
+            current_rows = replace(state.rows, next=None)  # a repeated key requests it only once
+            if state.limit < MAX_ROWS:
+                self._change(limit=min(MAX_ROWS, state.limit + PAGE), rows=current_rows)
+            else:
+                self.table.cursor = 0
+                self._change(starts=(*state.starts, state.rows.next), rows=current_rows)
+
+    def _change(self, **fields: Any) -> None:
+        self._states[self._view] = replace(self.state, **fields)
+        self._show()
+
+    def _show(self) -> None:
+        """Show the cached rows, and request current rows."""
+        self.load()
+        self._draw()
+        self.row_preview.place()
+        self.refresh_bindings()
+
+    def _draw(self) -> None:
+        state, resource = self.state, self.resource
+        names = None
+        if self.session.is_connected:
+            names = responder_names(self.actor, self.rt.policy)
+        lines = shown_lines(resource, state, names)
+        self.table.show(resource, lines, self.refresher.now, state.shape)
+        if self._sought_key in self.table.keys:
+            self.table.go_to(str(self._sought_key))
+            self._sought_key = None
+        self._show_title()
+        self._show_tabs()
+        self.row_preview.follow()
+
+    @on(ResourceTable.Marked)
+    def _show_title(self) -> None:
+        parts = title_parts(self._view, self.state, len(self.table.marked))
+        self.query_one(Title).show(*parts, read_only=self.read_only)
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return sorted(set(filter(None, values)))

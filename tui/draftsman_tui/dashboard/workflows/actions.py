@@ -1,0 +1,30 @@
+"""Actions on groups of jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from draftsman.errors import Refused
+from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+
+if TYPE_CHECKING:
+    from draftsman.workflows.groups import JobGroup
+    from draftsman_tui.dashboard.tables.screen import MainScreen
+
+
+async def cancel_group(screen: MainScreen, text: str) -> None:
+    """Cancel the unfinished jobs of the group."""
+    group = cast("JobGroup | None", screen.table.row)
+    if group is None:
+        raise Refused("choose a group first")
+    unfinished = group.running + group.waiting
+    if not unfinished:
+        raise Refused(f"all jobs of the group {group.name!r} have ended; nothing to cancel")
+    jobs = f"{unfinished:,} unfinished job{'' if unfinished == 1 else 's'}"
+    note = "Work so far is kept. Jobs that are added later are canceled at once."
+    if await screen.ask(ConfirmDialog(f"Cancel {jobs} of {group.name}?", note)):
+        results = await screen.rt.job_control.cancel_group(group.name, screen.actor, text or None)
+        stopping = sum(result.requested for result in results)
+        canceled = len(results) - stopping
+        ended = f"Canceled {canceled:,} job{'' if canceled == 1 else 's'} of {group.name}"
+        screen.show_message(f"{ended}; {stopping:,} stop first" if stopping else ended)

@@ -1,0 +1,1 @@
+"""Entities as both front ends show and use them."""

@@ -1,0 +1,78 @@
+"""Text rendering of artifacts and diffs."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from draftsman.jobs.job import TERMINAL
+from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.runtime import Runtime
+
+
+async def read_patch(rt: Runtime, number: int, run: int | None = None) -> str | None:
+    """Return the patch of a run, or the newest of the job."""
+    artifact = await rt.checkpoints.patch(number, run)
+    if artifact is None:
+        return None
+    return (await rt.checkpoints.content(artifact)).decode("utf-8", "replace")
+
+
+async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> str:
+    """Explain why a job or a question has no diff; `missing`: it has no patch at all.
+
+    A question without a patch is of a handler that saves none.
+    """
+    if "/" in name and missing:
+        return f"{name}: diff not available"
+    is_over = "/" not in name and (await rt.read_model.version(number)).status in TERMINAL
+    return f"{name} has no changes{'' if is_over else ' so far'}"
+
+
+def printable(patch: str) -> str:
+    """Return a patch, or a line of it, without bytes that are not UTF-8."""
+    return patch.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def format_size(count: int) -> str:
+    """Format a number of bytes, e.g. `1.5 kB`."""
+    if count < 1000:
+        return f"{count} B"
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} kB"
+    return f"{count / 1_000_000:.1f} MB"
+
+
+def patch_line(text: str) -> Text:
+    """Style a line of a patch by its prefix."""
+    if text.startswith(("diff ", "index ", "+++", "---", "new ", "deleted ", "rename ")):
+        return styled(text, "bold")
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    return styled(text, styles.get(text[:1], ""))
+
+
+def is_empty_patch(artifact: Any) -> bool:
+    """Return whether an artifact only states that its run changed nothing."""
+    return bool(artifact.kind == "patch" and artifact.size == 0)
+
+
+def file_text(artifact: Any, *, over: bool) -> Text:
+    """Render an artifact as a line; `over` tells whether its job is finished."""
+    if is_empty_patch(artifact):
+        return styled(f"  no changes{'' if over else ' so far'}  run .{artifact.run}", "dim")
+    return line(
+        styled(f"  {artifact.name}", "bold"),
+        f"  {artifact.kind}  {format_size(artifact.size)}  run .{artifact.run}",
+    )
+
+
+def content_json(data: bytes) -> dict[str, Any]:
+    """Return the content for JSON, base64-encoded unless it is UTF-8 text."""
+    try:
+        return {"content": data.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"content_base64": base64.b64encode(data).decode("ascii")}

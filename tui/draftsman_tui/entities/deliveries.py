@@ -1,0 +1,98 @@
+"""Text rendering of deliveries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from draftsman.deliveries.delivery import Delivery, DeliveryStatus, UnservedTarget
+from draftsman.ids import job_name
+from draftsman.text import humanize
+from draftsman_tui.terminal import times
+from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from rich.text import Text
+
+
+STYLES = {
+    DeliveryStatus.SENT: "green",
+    DeliveryStatus.DEAD_LETTER: "bold red",
+    DeliveryStatus.UNCONFIRMED: "yellow",
+    DeliveryStatus.SENDING: "cyan",
+    DeliveryStatus.SUPERSEDED: "dim",
+}
+
+
+def target_text(delivery: Delivery) -> str:
+    """Return the target in the format of `submit --notify`."""
+    if str(delivery.channel) == delivery.target:
+        return delivery.target
+    return f"{delivery.channel}:{delivery.target}" + (
+        f"/{delivery.thread}" if delivery.thread else ""
+    )
+
+
+def status_cell(delivery: Delivery) -> Text:
+    """Render the status in its style."""
+    return styled(_label(delivery.status), STYLES.get(delivery.status, ""))
+
+
+def _label(status: DeliveryStatus) -> str:
+    return humanize(status)
+
+
+def delivery_cells(delivery: Delivery, now: datetime | None = None) -> tuple[Text | str, ...]:
+    """Render id, job, kind, target, status, attempts, time and last error."""
+    question = f"/{delivery.question}" if delivery.question else ""
+    moment = times.ago(delivery.sent_at or delivery.created_at, now)
+    error = delivery.last_error or ""
+    if (
+        error
+        and delivery.next_attempt_at is not None
+        and delivery.status is not DeliveryStatus.SENDING
+    ):
+        error = f"retry {times.left(delivery.next_attempt_at, now)}: {error}"
+    return (
+        styled(delivery.seq, "bold"),
+        f"{job_name(delivery.job)}{question}",
+        str(delivery.kind),
+        target_text(delivery),
+        status_cell(delivery),
+        str(delivery.attempts),
+        moment,
+        error,
+    )
+
+
+def unserved_texts(deliveries: Sequence[Delivery], unserved: Sequence[UnservedTarget]) -> list[str]:
+    """Name the targets of these deliveries that no process sends to."""
+    targets = {(delivery.channel, delivery.target) for delivery in deliveries}
+    return [item.text for item in unserved if (item.channel, item.target) in targets]
+
+
+def summary_lines(deliveries: list[Delivery], unserved: Sequence[UnservedTarget]) -> list[Text]:
+    """Render a line per target: the count of each status, and the last error.
+
+    The targets that no process sends to follow.
+    """
+    lines = []
+    for target in dict.fromkeys(target_text(delivery) for delivery in deliveries):
+        selected = [delivery for delivery in deliveries if target_text(delivery) == target]
+        counts = {
+            status: sum(delivery.status is status for delivery in selected)
+            for status in DeliveryStatus
+        }
+        statuses = [
+            styled(f"{count} {_label(status)}", STYLES.get(status, ""))
+            for status, count in counts.items()
+            if count
+        ]
+        parts: list[Text | str] = [styled(f"  {target}  ", "bold")]
+        for index, part in enumerate(statuses):
+            parts += ([", "] if index else []) + [part]
+        error = next((delivery.last_error for delivery in selected if delivery.last_error), None)
+        lines.append(line(*parts, styled(f"  {error}" if error else "", "red")))
+    return lines + [styled(f"  {text}", "yellow") for text in unserved_texts(deliveries, unserved)]

@@ -1,0 +1,88 @@
+"""Text rendering of events, missing logs and archived months."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from draftsman.ids import actor_name, job_name
+from draftsman.jobs.error_classes import ErrorClass
+from draftsman_tui.entities.jobs import DENIED
+from draftsman_tui.terminal import times
+from draftsman_tui.terminal.output import line, one_line, styled
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rich.text import Text
+
+    from draftsman.events.event import Event
+
+
+MAX_VALUE_LENGTH = 100
+"""Maximum number of characters of a payload value on a line; --json has all of it."""
+STYLES = {
+    "completed": "green",
+    "failed": "red",
+    "dead_letter": "red",
+    "expired": "red",
+    "waiting_for_input": "yellow",
+    "waiting_for_approval": "yellow",
+}
+
+
+def no_log(number: int, retention: int | None) -> str:
+    """Explain that a job has no log; `retention` is the months that logs are kept."""
+    expired = f", or they were deleted after {retention} months" if retention else ""
+    return f"{job_name(number)} has no logs{expired}"
+
+
+def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
+    """Render an event as a line; `name` includes the name of its job."""
+    moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
+    denied = event.payload.get("error_class") == ErrorClass.DENIED
+    style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")
+    detail = detail_text(event)
+    return line(
+        styled(times.clock(event.created_at, now), "dim"),
+        styled(f"  {job_name(event.job)}" if name else "", "bold"),
+        f"  {event.kind}",
+        styled(f" →{moved}" if moved else "", style),
+        styled(f"  {actor_name(event.actor)}", "dim"),
+        f"  {detail}" if detail else "",
+    )
+
+
+def detail_text(event: Event) -> str:
+    """Return the details of an event: `key=name  kind=input`."""
+    # a person reads the label of a choice instead of its value
+    hidden = "value" if "label" in event.payload else ""
+    details = {key: value for key, value in event.payload.items() if key != hidden}
+    return "  ".join(f"{key}={_value(value)}" for key, value in details.items())
+
+
+def _value(value: object) -> str:
+    text = one_line(_plain(value))
+    return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
+
+
+def _plain(value: object) -> str:
+    match value:
+        case str():
+            return value
+        case list() if texts := [item["text"] for item in value if _is_question(item)]:
+            return " · ".join(texts)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _is_question(item: object) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("text"), str)
+
+
+def missing_months(parts: Sequence[Any]) -> Iterator[str]:
+    """Yield a line for each archived month: the number of events and the archive's location."""
+    for part in parts:
+        count = f"{part.events:,} event{'' if part.events == 1 else 's'}"
+        yield f"{count} of {part.month:%Y-%m} archived to {part.host}:{part.path}"

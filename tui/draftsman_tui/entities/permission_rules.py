@@ -1,0 +1,68 @@
+"""Text rendering of permission rules and their backtests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from draftsman.questions.permission_rules.permission_rule import RuleStatus
+from draftsman_tui.terminal import times
+from draftsman_tui.terminal.output import one_line
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from draftsman.questions.permission_rules.permission_rule import (
+        Backtest,
+        PermissionDecision,
+        PermissionRule,
+    )
+
+LISTED: Final = 10
+"""Decisions of each part of a backtest that are listed."""
+
+
+def expiry_text(rule: PermissionRule, now: datetime | None = None) -> str:
+    """Return when a rule expires or expired, or how long it lasts once it is ratified."""
+    if rule.status is RuleStatus.ACTIVE and rule.expires_at is not None:
+        return times.left(rule.expires_at, now)
+    if rule.status is RuleStatus.PROPOSED:
+        return f"for {times.format_duration(rule.seconds)}"
+    ended = rule.ended_at or rule.expires_at
+    return "" if ended is None else times.ago(ended, now)
+
+
+def history_lines(rule: PermissionRule) -> Iterator[str]:
+    """Yield who proposed, ratified and ended a rule, and when."""
+    decisions = f"{rule.decisions:,} equal decision{'' if rule.decisions == 1 else 's'}"
+    after = f" after {decisions}" if rule.decisions else ""
+    yield f"proposed by {rule.proposed_by}{after}, {times.ago(rule.proposed_at)}"
+    if rule.ratified_at is not None:
+        yield f"ratified by {rule.ratified_by}, {times.ago(rule.ratified_at)}"
+    if rule.status is RuleStatus.PROPOSED:
+        yield f"allows nothing until a person ratifies it, then {expiry_text(rule)}"
+    elif rule.status is RuleStatus.ACTIVE:
+        yield f"expires {expiry_text(rule)}"
+    elif rule.status is RuleStatus.EXPIRED:
+        yield f"expired {expiry_text(rule)}"
+    elif rule.ended_at is not None:
+        reason = one_line(rule.end_reason or "")
+        explained = f": {reason}" if reason not in {"", rule.status} else ""
+        yield f"ended by {rule.ended_by}{explained}, {expiry_text(rule)}"
+
+
+def backtest_lines(test: Backtest) -> Iterator[str]:
+    """Yield the recorded decisions of people that a pattern would have made."""
+    yield "on the recorded decisions:"
+    yield from _part("would have allowed, and people allowed", test.allowed)
+    yield from _part("would have allowed, although people DENIED", test.denied)
+    yield from _part("would have asked people, of the same program", test.asked)
+
+
+def _part(title: str, decisions: Sequence[PermissionDecision]) -> Iterator[str]:
+    yield f"  {len(decisions):>4,}  {title}"
+    for decision in decisions[:LISTED]:
+        verb = "allowed" if decision.allowed else "denied"
+        yield f"          {decision.name}  {one_line(decision.command)}  ({verb} by {decision.by})"
+    if len(decisions) > LISTED:
+        yield f"          … and {len(decisions) - LISTED:,} more"

@@ -1,0 +1,1 @@
+"""The terminal: arguments, output and times."""

@@ -1,0 +1,85 @@
+"""Parsing and formatting of times and durations."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from typing import Final
+
+from draftsman.durations import MAX_DURATION, OutOfRange, format_duration, parse_duration
+from draftsman.errors import UsageError
+
+__all__ = [
+    "MAX_DURATION",
+    "YEARS",
+    "OutOfRange",
+    "ago",
+    "clock",
+    "due",
+    "format_duration",
+    "in_zone",
+    "left",
+    "parse_duration",
+    "parse_instant",
+    "span",
+]
+
+YEARS: Final = range(2000, 3000)
+"""Allowed years of a time."""
+
+
+def parse_instant(text: str) -> datetime:
+    """Parse an ISO 8601 time; without an offset it is local. Raises UsageError."""
+    moment = None
+    with contextlib.suppress(ValueError):
+        moment = datetime.fromisoformat(text.strip())
+    if moment is None or moment.year not in YEARS:
+        raise UsageError(
+            f"invalid time {text!r}; example: 2030-12-31T18:00, with +02:00 or Z if not local"
+        )
+    return moment.astimezone() if moment.tzinfo is None else moment
+
+
+def span(seconds: float) -> str:
+    """Format a duration with two digits and a unit: `42 s`, `12 min`, `3.5 h`, `4 d`."""
+    seconds = abs(seconds)
+    if seconds < 1:
+        return "0 s" if seconds < 0.05 else f"{seconds:.1f} s"
+    if seconds < 89.5:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 36 * 3600:
+        hours = seconds / 3600
+        return f"{hours:.1f} h" if hours < 9.95 else f"{hours:.0f} h"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def ago(moment: datetime, now: datetime | None = None) -> str:
+    """Format the time since a moment, e.g. `12 min ago`."""
+    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    return "now" if seconds < 1 else f"{span(seconds)} ago"
+
+
+def left(moment: datetime, now: datetime | None = None) -> str:
+    """Format the time until a moment: `in 12 min`, or `due` if it passed."""
+    seconds = (moment - (now or datetime.now(UTC))).total_seconds()
+    return f"in {span(seconds)}" if seconds > 0 else "due"
+
+
+def due(seconds: float | None) -> str:
+    """Format a delay in seconds: `in 12 min`, or `now`."""
+    return f"in {span(seconds)}" if seconds is not None and seconds > 0 else "now"
+
+
+def in_zone(moment: datetime, zone: str) -> str:
+    """Format a time in an IANA time zone, with the offset: `Mon 2026-11-30 02:00 +0100`."""
+    from draftsman.schedules.timing import find_zone
+
+    return moment.astimezone(find_zone(zone)).strftime("%a %Y-%m-%d %H:%M %z")
+
+
+def clock(moment: datetime, now: datetime | None = None) -> str:
+    """Format the local time of day, with the date if it is not today."""
+    here, today = moment.astimezone(), (now or datetime.now(UTC)).astimezone().date()
+    return here.strftime("%H:%M:%S" if here.date() == today else "%Y-%m-%d %H:%M:%S")
