@@ -12,15 +12,14 @@ from zoneinfo import ZoneInfo
 from draftsman.database import migrate
 from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageError
 from draftsman.jobs.job import Source
-from draftsman.people import quiet_hours
+from draftsman.people import hours as quiet_hours
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.policy import Person, Policy
 
 if TYPE_CHECKING:
     from draftsman.attention.service.acknowledgments import Acknowledgments
     from draftsman.attention.service.digests import Digests
-    from draftsman.attention.service.ladder_choices import LadderChoices
-    from draftsman.attention.service.ladders import LadderSweep
+    from draftsman.attention.service.ladders import LadderChoices, LadderSweep
     from draftsman.attention.service.oncall import OnCall
     from draftsman.attention.service.question_figures import QuestionFigures
     from draftsman.attention.service.reminders import Reminders
@@ -31,9 +30,8 @@ if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import Submissions
     from draftsman.jobs.runs.job_limits import JobLimits
     from draftsman.jobs.runs.service.settlement import Settlement
-    from draftsman.people.quiet_hours import InterruptibleHours, QuietHours
+    from draftsman.people.hours import Holidays, InterruptibleHours, QuietHours
     from draftsman.people.service.people import People
-    from draftsman.people.working_hours import Holidays
     from draftsman.ports import Channel
     from draftsman.questions.permission_rules.service import PermissionRules
     from draftsman.questions.service.questions import Questions
@@ -88,7 +86,7 @@ def person_hours(settings: Settings, entry: DirectoryEntry) -> InterruptibleHour
     days = entry.holidays or defaults.holidays or quiet_hours.NONE
     if working == days == quiet_hours.NONE:
         return quiet
-    from draftsman.people.working_hours import PersonHours, parse_working_hours
+    from draftsman.people.hours import PersonHours, parse_working_hours
 
     shifts = () if working == quiet_hours.NONE else parse_working_hours(working)
     return PersonHours(quiet, shifts, _holidays(settings, days), ZoneInfo(timezone))
@@ -97,7 +95,7 @@ def person_hours(settings: Settings, entry: DirectoryEntry) -> InterruptibleHour
 def _holidays(settings: Settings, name: str) -> Holidays | None:
     """Return the holidays of a table; None if this process has no such table."""
     from draftsman.attention.calendars.holiday_calendar import holidays_of
-    from draftsman.people.working_hours import Holidays
+    from draftsman.people.hours import Holidays
 
     if name == quiet_hours.NONE or (table := settings.holidays.get(name)) is None:
         return None
@@ -167,7 +165,7 @@ async def refresh_people(people: People, settings: Settings, used: Policy) -> No
 
 def configured_limits(settings: Settings) -> JobLimits:
     """Return the limits of job types, agents and tools; the configuration overrides built-ins."""
-    from draftsman.jobs.retry_policy import BUILT_IN, RetryPolicy
+    from draftsman.jobs.retries import BUILT_IN, RetryPolicy
     from draftsman.jobs.runs.job_limits import JobLimits, with_limit_changes
 
     types = dict(BUILT_IN)
@@ -231,7 +229,7 @@ def reminders(settings: Settings, db: Database, policy: Policy) -> Reminders:
 
 def ladder_choices(settings: Settings) -> LadderChoices:
     """Return the configured ladders, which are read when a question is asked."""
-    from draftsman.attention.service.ladder_choices import LadderChoices
+    from draftsman.attention.service.ladders import LadderChoices
 
     return LadderChoices(lambda: settings.ladders, lambda: settings.questions.ladders)
 

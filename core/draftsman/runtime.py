@@ -24,8 +24,7 @@ from draftsman.people.policy import Policy
 from draftsman.processes.host import login
 
 if TYPE_CHECKING:
-    from draftsman.costs.service.budgets import Budgets
-    from draftsman.costs.service.model_calls import ModelCalls
+    from draftsman.costs.service.budgets import Budgets, ModelCalls
     from draftsman.database.notification_listener import NotificationListener
     from draftsman.deliveries.dispatcher import DeliveryDispatcher
     from draftsman.deliveries.process import DeliveryProcess
@@ -159,7 +158,7 @@ class Runtime(configured.AttentionServices):
     @cached_property
     def model_calls(self) -> ModelCalls:
         """Money and tokens of model calls."""
-        from draftsman.costs.service.model_calls import ModelCalls
+        from draftsman.costs.service.budgets import ModelCalls
 
         return ModelCalls(self.db)
 

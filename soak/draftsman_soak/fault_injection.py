@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ import psycopg
 
 from draftsman.database.embedded import EmbeddedServer
 from draftsman.errors import DatabaseUnreachable
+from draftsman_soak.ledger import retry_until_reachable
 
 CONNECT_TIMEOUT: Final = 5
 """Seconds to wait for a connection."""
@@ -131,3 +133,30 @@ def _ask(url: str, query: Path | str, params: dict[str, object] | None = None) -
     except psycopg.Error as error:
         raise _unreachable(error) from error
     return row[0] if row else None
+
+
+# Clock of the test database, shifted forward and back.
+
+
+@dataclass(slots=True)
+class DatabaseClock:
+    """The current and the largest offset of new sessions from the machine's clock, in seconds."""
+
+    server: EmbeddedServer
+    offset: float = 0.0
+    max_offset: float = 0.0
+
+    async def set(self, seconds: float) -> None:
+        """Set the offset for new sessions; open sessions keep theirs."""
+        await retry_until_reachable(lambda: asyncio.to_thread(shift_clock, self.server, seconds))
+        self.offset = seconds
+        self.max_offset = max(self.max_offset, seconds)
+
+    async def apply_to_all(self) -> None:
+        """End every session, so that all sessions have the same clock."""
+        await retry_until_reachable(lambda: asyncio.to_thread(cut_connections, self.server))
+
+    async def shift(self, seconds: float) -> None:
+        """Advance the clock of all sessions beyond every time in the database."""
+        await self.set(max(self.max_offset, self.offset + seconds))
+        await self.apply_to_all()

@@ -17,9 +17,9 @@ import psutil
 from draftsman.errors import DatabaseUnreachable
 from draftsman.runtime import Runtime
 from draftsman_soak.actors import actor_for
-from draftsman_soak.database_clock import DatabaseClock
 from draftsman_soak.fault_injection import (
     PING,
+    DatabaseClock,
     accept_ends,
     cut_connections,
     make_read_only,

@@ -16,8 +16,7 @@ from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.errors import DraftsmanError
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.runtime import Runtime, open_runtime
-from draftsman_soak.database_clock import DatabaseClock
-from draftsman_soak.fault_injection import prepare_refusals
+from draftsman_soak.fault_injection import DatabaseClock, prepare_refusals
 from draftsman_soak.faults import FaultInjector
 from draftsman_soak.final_state import FinalState, read_final_state
 from draftsman_soak.host_clock import HostClock, lacks_mount_namespace

@@ -15,7 +15,7 @@ import pytest
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from draftsman_tui.cli.demo.text import next_steps
+from draftsman_tui.cli.demo.demo import next_steps
 from tests.acceptance.processes import Installation
 from tests.core.worker.agent_jobs import contents, git
 from tests.core.worker.workers import event_kinds

@@ -41,7 +41,7 @@ WORKER: Final[list[Stage]] = [
     ("draftsman.database.database:Database.open", INT),
     ("draftsman.database.schema:applied", TERM),
     ("draftsman.worker.worker_process:WorkerProcess.run", HUP),
-    ("draftsman.agent_runs.clones.clone_cleanup:remove_stale_clones", INT),
+    ("draftsman.agent_runs.clones.tree_removal:remove_stale_clones", INT),
     ("draftsman.worker.leader:Leader.run", TERM),
 ]
 BOTS: Final[list[Stage]] = [
@@ -62,7 +62,7 @@ UP: Final[list[Stage]] = [
 ]
 UP_ON_TERMINAL: Final[list[Stage]] = [
     ("draftsman.database.migrate:check_compatible", HUP),
-    ("draftsman_tui.cli.processes.supervisor_handle:start_supervisor", INT),
+    ("draftsman_tui.cli.processes.foreground:start_supervisor", INT),
     ("draftsman.database.database:Database.open", TERM),
     ("draftsman_tui.cli.processes.foreground:Foreground._show_dashboard", TERM),
     ("textual.app:App.run_async", TERM),

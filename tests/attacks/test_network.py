@@ -17,7 +17,7 @@ from draftsman.outbound.egress_policy import IpAddress
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.settings import HttpSettings
-from draftsman_bots.process.http_protocol import TimedProtocol
+from draftsman_bots.process.http import TimedProtocol
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport.http_app import application
 from tests.acceptance.processes import Installation

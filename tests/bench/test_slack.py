@@ -10,7 +10,7 @@ import pytest
 from bench import slack
 from bench.server import BenchError
 from draftsman_bots.slack.payloads import payloads
-from draftsman_bots.slack.transport import signature
+from draftsman_bots.slack.transport import http_app as signature
 
 
 def parts(request: bytes) -> tuple[dict[str, str], bytes]:

@@ -15,7 +15,7 @@ from pydantic_core._pydantic_core import list_all_errors
 
 from draftsman.errors import ConfigError, UsageError
 from draftsman.field_errors import describe_error, error_line, field_error, first_error
-from draftsman.jobs.error_classes import as_failure
+from draftsman.jobs.retries import as_failure
 from draftsman.questions.question_spec import Choice
 from draftsman.questions.response import Response
 from draftsman.settings import load

@@ -10,7 +10,7 @@ import pytest
 from draftsman.agent_runs.validation.commands import SUMMARY_LINE
 from draftsman.errors import ConfigError, DraftsmanError, UsageError
 from draftsman.forges.body import find_issues
-from draftsman.forges.ci_log import relevant_part
+from draftsman.forges.checks import relevant_part
 from draftsman.forges.project import Project
 from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.log import redact
@@ -24,7 +24,7 @@ from draftsman.repos.repo_url import (
 )
 from draftsman.settings import Settings, load
 from draftsman_bots.conversation import comments as comment_parser
-from draftsman_bots.slack.payloads import incoming_text
+from draftsman_bots.slack.payloads import payloads as incoming_text
 from tests.support.cases import cases
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import PropertyMock, patch
 
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests.invocation import Invocation

@@ -25,7 +25,7 @@ from draftsman.agent_runs.protocol.protocol import (
     StepState,
     ToAgent,
 )
-from draftsman.sandbox.processes.line_splitter import MAX_LINE
+from draftsman.sandbox.processes.process import MAX_LINE
 from draftsman.settings import CommandSettings, FixSettings
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.settings.agents import KNOWN_AGENTS
 from tests.docs.pages import DOCS
 from tests.support import claude_agent
 from tests.support.codex_recording import FOLDER

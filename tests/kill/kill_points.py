@@ -170,7 +170,7 @@ def subcommand(arguments: list[str]) -> str | None:
 def modules() -> dict[str, ast.Module]:
     """Return the source of the modules that an agent's run is made of, by their short names."""
     trees: dict[str, ast.Module] = {}
-    waiting = [ROOT, "draftsman.agent_runs.clones.clone_cleanup"]
+    waiting = [ROOT, "draftsman.agent_runs.clones.tree_removal"]
     while waiting:
         name = waiting.pop()
         if (short := name.rpartition(".")[2]) in trees:

@@ -27,8 +27,7 @@ from draftsman.agent_runs.protocol.codec import parse_line
 from draftsman.agent_runs.session import agent_session
 from draftsman.database.pinned_connection import PinnedConnection, Statement
 from draftsman.forges.api.connection import KINDS
-from draftsman.sandbox.processes.line_splitter import MalformedLine
-from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.sandbox.processes.process import AgentProcess, MalformedLine
 from tests.kill import kill_points
 
 GO_ON: Final = b"g"

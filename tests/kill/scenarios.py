@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.agent_runs.clones.clone_cleanup import clone_tag
+from draftsman.agent_runs.clones.tree_removal import clone_tag
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation

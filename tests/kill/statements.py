@@ -25,7 +25,7 @@ from draftsman.jobs.pending_decisions import store as pending_decisions
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
-from draftsman.trello.card_state import CardChecklist
+from draftsman.trello.cards import CardChecklist
 from draftsman.trello.store import cards as trello_cards
 from draftsman.workflows.store import dependencies, groups
 from tests.kill.notifications import OWNER

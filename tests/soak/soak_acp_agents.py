@@ -15,7 +15,7 @@ import pytest
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.handlers import registry
 from draftsman.runtime import Runtime
-from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman.worker.worker_process import WorkerProcess
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job

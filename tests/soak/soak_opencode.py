@@ -18,7 +18,7 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman.worker.worker_process import WorkerProcess
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import pytest
 
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.questions.question_spec import Choice, QuestionSpec

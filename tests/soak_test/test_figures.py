@@ -10,9 +10,8 @@ import pytest
 
 from draftsman_soak.external_effects import EffectRequest, Effects
 from draftsman_soak.figures import Figures
-from draftsman_soak.final_state import FinalState, JobRecord, RecordedEvent
+from draftsman_soak.final_state import FinalState, JobRecord, RecordedEvent, Violations
 from draftsman_soak.ledger import Fault, Ledger, SubmittedAnswer
-from draftsman_soak.violations import Violations
 from draftsman_tui.cli.processes.soak import print_figures
 from draftsman_tui.terminal.output import CommandOutput
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from draftsman_soak.figures import percentile, recoveries
 from draftsman_soak.final_state import JobRecord, RecordedEvent
 from draftsman_soak.ledger import Fault
-from draftsman_soak.recovery import percentile, recoveries
 from tests.support.cases import cases
 
 KILLED = JobRecord(

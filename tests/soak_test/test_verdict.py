@@ -18,11 +18,12 @@ from draftsman_soak.final_state import (
     RecordedEvent,
     RecordedQuestion,
     RecordedStep,
+    Violations,
+    find_violations,
 )
 from draftsman_soak.handlers import MARK
 from draftsman_soak.ledger import Ledger, SubmittedAnswer
 from draftsman_soak.simulated_users import is_decided
-from draftsman_soak.violations import Violations, find_violations
 from draftsman_tui.cli.processes.soak import print_figures
 from draftsman_tui.terminal.output import CommandOutput
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman_tui.cli.demo.agent import AGAIN
 from tests.support.adapter_driver import AdapterRuns
 from tests.support.codex_recording import FOLDER, TEE

@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from draftsman.schedules.timing import Timing
+from draftsman.schedules.schedule import Timing
 
 MINUTE: Final = timedelta(minutes=1)
 LIMITS: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))

@@ -24,7 +24,6 @@ SENTENCES: Final = frozenset(
     {
         "questions.answer",
         "deliveries.plain_text",
-        "questions.refusals",
         "jobs.details.wait_reason",
         "field_errors",
         "deliveries.service.message_builder",

@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.agents import claude_calls, codex_requests
+from draftsman.agents import claude as claude_calls
+from draftsman.agents import codex as codex_requests
 from draftsman.agents.permissions import Call
 from tests.support.permissions import ROOTS
 

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman import resources
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.attention.pager_event import PagerEvent
 from draftsman.configured import directory
 from draftsman.costs.budgets import CallEstimate, question_of
-from draftsman.costs.service.budget_sweep import BudgetSweep
+from draftsman.costs.service.budgets import BudgetSweep
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.delivery import ChannelName, Receipt
 from draftsman.deliveries.service.live_threads import LiveThreads
@@ -51,7 +51,7 @@ from draftsman.schedules.template import define
 from draftsman.settings import Settings
 from draftsman.settings.limits_and_budgets import BudgetsSettings, UsageSettings
 from draftsman.trello.board import BoardConfig, LabelSighting
-from draftsman.trello.card_state import CardChecklist, CardDueDate
+from draftsman.trello.cards import CardChecklist, CardDueDate
 from tests.factories import GATE, QUESTION, Factory
 from tests.support import permissions
 from tests.support.people import GROUPS, PEOPLE, People

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from draftsman.attention.pings import ACKNOWLEDGED, SNOOZED, parse_delay
+from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
 from draftsman.deliveries.plain_text import format_time
 from draftsman.errors import UsageError
 from draftsman.ids import question_name

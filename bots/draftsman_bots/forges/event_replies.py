@@ -15,8 +15,8 @@ from draftsman.errors import Failure
 from draftsman.forges.api.connection import forge_at
 from draftsman.forges.follow_up import ENDS, AnswerDue, answer_marker, answer_text
 from draftsman.forges.forge_event import EventKind
-from draftsman.jobs.error_classes import ErrorClass, classify
 from draftsman.jobs.job import Status
+from draftsman.jobs.retries import ErrorClass, classify
 
 if TYPE_CHECKING:
     from draftsman.ports import Forge

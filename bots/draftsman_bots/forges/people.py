@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from draftsman.ports import EventSource
     from draftsman.runtime import Runtime
     from draftsman.settings import ForgeSettings
-    from draftsman_bots.process.webhook_health import WebhookHealth
+    from draftsman_bots.process.health import WebhookHealth
 
 RETRY: Final = 30.0
 """Seconds before an event is processed again after a failure that names no time."""

@@ -16,7 +16,7 @@ from draftsman_bots.conversation.answers import (
     names_choice,
     resolve_answer,
 )
-from draftsman_bots.conversation.pause_note import pause_note
+from draftsman_bots.conversation.job_controls import pause_note
 from draftsman_bots.forges.replies import reply
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from draftsman.ports import EventSource
 from draftsman_bots.forges.event_replies import delete_branches, write_answers
 from draftsman_bots.forges.events import classify
 from draftsman_bots.forges.people import IssueReader
-from draftsman_bots.process.webhook_health import WebhookHealth
+from draftsman_bots.process.health import WebhookHealth
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

@@ -3,19 +3,102 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from draftsman.attention import pager_event
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.jobs.job import Source
+from draftsman.people.actor import Actor
 from draftsman.processes.lifecycle import StopSignal
 from draftsman.settings.attention import webhook_pagers
-from draftsman_bots.pagers.webhooks import PagerReceiver
+from draftsman_bots.process import http
 from draftsman_bots.process.credentials import read_credential
+from draftsman_bots.process.health import WebhookHealth
 from draftsman_bots.process.http import Server, serve, serve_health
-from draftsman_bots.process.webhook_health import WebhookHealth
 
 if TYPE_CHECKING:
+    from draftsman.attention.pager_event import PagerEvent
     from draftsman.runtime import Runtime
+
+
+# The endpoint of webhooks: `POST /pagers/NAME`.
+#
+# A genuine webhook gets a 2xx whatever it does, because PagerDuty turns a webhook off for a day
+# after three refusals; it gets a 503 only if it has to be delivered again.
+
+
+BODY: Final = 3.0
+"""Seconds to receive a request body; Grafana OnCall waits four seconds for the response."""
+_log = logging.getLogger(__name__)
+
+
+class PagerReceiver:
+    """Applies the webhooks of the pagers whose secrets are given."""
+
+    def __init__(self, rt: Runtime, health: WebhookHealth, secrets: Mapping[str, str]) -> None:
+        self._rt = rt
+        self._health = health
+        self._secrets = secrets
+
+    def application(self) -> Starlette:
+        """Return the ASGI application: webhooks, and of the health endpoints `/healthz` only."""
+        routes = http.health_routes(self._health, alone=False)
+        routes.append(Route("/pagers/{name}", self._receive, methods=["POST"]))
+        return Starlette(routes=routes)
+
+    async def _receive(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._secrets:
+            return PlainTextResponse("no such pager\n", status_code=404)
+        try:
+            raw = await http.read_body(request, BODY)
+        except http.BodyRejected as error:
+            return self._reject(error.status, error.reason, str(error))
+        kind = self._rt.settings.pagers[name].format
+        if not pager_event.is_genuine(kind, self._secrets[name], dict(request.headers), raw):
+            text = f"the signature is wrong: is [pagers.{name}] webhook_secret that of the webhook?"
+            return self._reject(401, "signature", text)
+        if not pager_event.is_object(raw):
+            return self._reject(400, "json", "the body is not a JSON object")
+        event = pager_event.content(name, kind, raw)
+        if event is None:
+            return PlainTextResponse("ignored: not about a question\n")
+        try:
+            outcome = await self._apply(event)
+        except DatabaseUnreachable as error:
+            _log.warning("a webhook of pager %s was not stored: %s", name, error)
+            return PlainTextResponse("not stored; deliver it again\n", status_code=503)
+        except DraftsmanError as error:
+            _log.warning("a webhook of pager %s has no effect: %s", name, error)
+            return PlainTextResponse(f"without effect: {error}\n")
+        self._health.count(name, event.kind)
+        _log.info("pager %s: %s by %r: %s", name, event.kind, event.name, outcome)
+        return PlainTextResponse(f"{outcome}\n")
+
+    async def _apply(self, event: PagerEvent) -> str:
+        return await self._rt.acknowledgments.record_page(event, await self._actor(event))
+
+    async def _actor(self, event: PagerEvent) -> Actor | None:
+        """Return the user of an event, with their person if an id of theirs is mapped."""
+        actor = None
+        for user in event.users:
+            id = f"{event.pager}:{user}".casefold()
+            actor = await self._rt.people.actor(Actor(Source.PAGER, id, event.name or user))
+            if actor.person is not None:
+                return actor
+        return actor
+
+    def _reject(self, status: int, reason: str, text: str) -> Response:
+        self._health.count_rejected(reason, text)
+        return PlainTextResponse(f"{text}\n", status_code=status)
 
 
 class PagerService:

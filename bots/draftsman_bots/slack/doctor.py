@@ -14,7 +14,7 @@ from draftsman.settings import SlackSettings
 from draftsman_bots.process.checks import Check
 from draftsman_bots.slack import credentials, scopes
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.transport import signature
+from draftsman_bots.slack.transport import http_app as signature
 from draftsman_bots.slack.transport.web_api import client
 
 if TYPE_CHECKING:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from draftsman.jobs.job import Source
 from draftsman_bots.conversation.attachments import AttachmentDownloads
 from draftsman_bots.process.background import BackgroundTasks
-from draftsman_bots.trello.health import BotHealth
+from draftsman_bots.process.health import HealthState
 from draftsman_bots.trello.transport.file_download import download_file
 
 if TYPE_CHECKING:
@@ -19,6 +22,76 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings import TrelloSettings
     from draftsman_bots.trello.transport.client import Trello
+
+
+# Health and metrics of the Trello bot.
+
+
+class BotHealth(HealthState):
+    """Health and metrics of a bot process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.registry = CollectorRegistry()
+        self._received_at: float | None = None
+        self._polled_at: float | None = None
+        self.polling = False
+        """Whether this process holds the poller lease."""
+        self._actions = Counter(
+            "draftsman_trello_actions",
+            "Trello actions received, by source, kind and outcome.",
+            ("source", "kind", "outcome"),
+            registry=self.registry,
+        )
+        self._rejected = Counter(
+            "draftsman_trello_http_rejected",
+            "HTTP requests rejected before they were parsed, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+        self._polls = Counter(
+            "draftsman_trello_polls",
+            "Polls of boards, by outcome.",
+            ("outcome",),
+            registry=self.registry,
+        )
+        problems = Gauge("draftsman_trello_problems", "Current problems.", registry=self.registry)
+        problems.set_function(lambda: len(self.problems))
+
+    def count_action(self, source: str, kind: str, outcome: str) -> None:
+        """Count an action received by webhook or poll."""
+        if source == "webhook":
+            self._received_at = time.monotonic()
+        self._actions.labels(source, kind, outcome).inc()
+
+    def count_rejected(self, reason: str, text: str) -> None:
+        """Count a rejected request; log it at most once a minute for each reason."""
+        self._rejected.labels(reason).inc()
+        self.rate_limited_warning(reason, f"HTTP request rejected: {text}")
+
+    def count_poll(self, outcome: str) -> None:
+        """Count a poll of a board."""
+        self._polled_at = time.monotonic()
+        self._polls.labels(outcome).inc()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the body of `/readyz`."""
+        return {
+            "ready": self.ready,
+            "problems": self.problems,
+            "notes": self.notes,
+            "polling": self.polling,
+            "last_request_seconds_ago": _age(self._received_at),
+            "last_poll_seconds_ago": _age(self._polled_at),
+        }
+
+    def metrics(self) -> bytes:
+        """Return the body of `/metrics` in the Prometheus text format."""
+        return generate_latest(self.registry)
+
+
+def _age(then: float | None) -> float | None:
+    return None if then is None else round(time.monotonic() - then, 1)
 
 
 Requested = dict[str, dict[str, "Actor"]]

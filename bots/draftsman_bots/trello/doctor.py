@@ -16,8 +16,8 @@ from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.ids import is_id
 from draftsman_bots.trello.transport.api_errors import ACCOUNT
 from draftsman_bots.trello.transport.api_errors import TIMEOUT as TIMED_OUT
+from draftsman_bots.trello.transport.cards import TYPES
 from draftsman_bots.trello.transport.client import connect
-from draftsman_bots.trello.transport.custom_fields import TYPES
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

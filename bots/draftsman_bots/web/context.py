@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.web.access import Access
 from draftsman_bots.web.problems import PageProblem
-from draftsman_bots.web.rate_limit import RequestLimit
 
 if TYPE_CHECKING:
     from draftsman.people.service.web_sessions import WebSessions
     from draftsman.runtime import Runtime
     from draftsman.settings.dashboard import WebSettings
     from draftsman_bots.web.oidc import OidcProvider
+
+
+# Rate limits of requests by key, in the memory of the process.
+
+
+MAX_KEYS: Final = 10_000
+"""Keys that are remembered; the least recently used is dropped."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at: float
+
+
+class RequestLimit:
+    """At most `count` requests of a key in `seconds`, spread evenly after a first burst."""
+
+    def __init__(self, count: int, seconds: float, clock: Callable[[], float] = monotonic) -> None:
+        self._count = count
+        self._rate = count / seconds
+        self._clock = clock
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def take(self, key: str) -> int:
+        """Count a request; return 0, or the seconds after which the next request is allowed."""
+        now = self._clock()
+        bucket = self._buckets.pop(key, None) or _Bucket(float(self._count), now)
+        self._buckets[key] = bucket
+        if len(self._buckets) > MAX_KEYS:
+            self._buckets.popitem(last=False)
+        bucket.tokens = min(self._count, bucket.tokens + (now - bucket.at) * self._rate)
+        bucket.at = now
+        if bucket.tokens < 1:
+            return math.ceil((1 - bucket.tokens) / self._rate)
+        bucket.tokens -= 1
+        return 0
+
 
 MAX_STREAMS: Final = 6
 """Live logs of a session at a time."""

@@ -28,11 +28,10 @@ from draftsman.questions.question import (
 )
 from draftsman.text import digest
 from draftsman_bots.conversation.answers import build_response
-from draftsman_bots.conversation.pause_note import pause_note
+from draftsman_bots.conversation.job_controls import pause_note
+from draftsman_bots.web.access import client_address
 from draftsman_bots.web.diff_lines import shown_diff
-from draftsman_bots.web.forms import read_form
-from draftsman_bots.web.origin import client_address
-from draftsman_bots.web.pages import TONES, page
+from draftsman_bots.web.pages import TONES, page, read_form
 from draftsman_bots.web.problems import PageProblem, error_text
 
 if TYPE_CHECKING:

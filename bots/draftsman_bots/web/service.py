@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Message, Receive, Scope, Send
 
 from draftsman.database import migrate
-from draftsman.errors import ConfigError
+from draftsman.errors import (
+    ConfigError,
+    DatabaseUnreachable,
+    DraftsmanError,
+    NotFound,
+    NotPermitted,
+    UsageError,
+)
 from draftsman.people.service.web_sessions import WebSessions
 from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.lifecycle import StopSignal
@@ -16,10 +34,30 @@ from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
 from draftsman_bots.process.credentials import read_credential
 from draftsman_bots.process.http import Server, bind
-from draftsman_bots.web.access import Access
-from draftsman_bots.web.app import application
+from draftsman_bots.web import (
+    job_pages,
+    question_pages,
+    sign_in,
+)
+from draftsman_bots.web import (
+    job_pages as log_stream,
+)
+from draftsman_bots.web import (
+    sign_in as oidc_pages,
+)
+from draftsman_bots.web.access import (
+    Access,
+    SignInRequired,
+    Visit,
+    check_host,
+    check_origin,
+    client_address,
+    local_path,
+)
 from draftsman_bots.web.context import WebContext
-from draftsman_bots.web.oidc_pages import CALLBACK
+from draftsman_bots.web.pages import page
+from draftsman_bots.web.problems import PageProblem, error_text
+from draftsman_bots.web.sign_in import CALLBACK
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -27,7 +65,157 @@ if TYPE_CHECKING:
     from draftsman.settings.dashboard import WebSettings
     from draftsman_bots.web.oidc import OidcProvider
 
+
+# The ASGI application of the web inbox: routes, headers, limits and error pages.
+
+
+STATIC: Final = Path(__file__).parent / "static"
+HEADERS: Final = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
+        " connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none';"
+        " frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+PRIVATE: Final = "no-store"
+"""`Cache-Control` of pages, which no browser or proxy may keep."""
+STATIC_AGE: Final = "public, max-age=3600"
 _log = logging.getLogger(__name__)
+Handler = Callable[[WebContext, Request], Awaitable[Response]]
+
+
+def application(context: WebContext) -> Starlette:
+    """Return the application."""
+
+    def route(path: str, handler: Handler, method: str = "GET") -> Route:
+        return Route(path, _endpoint(context, handler), methods=[method])
+
+    async def alive(_: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    async def failed(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        if status == 500:
+            _log.error("%s %s failed: %r", request.method, request.url.path, error)
+        title = {404: "There is no such page.", 405: "This page takes no such request."}
+        return _problem_page(
+            request, PageProblem(status, title.get(status, "Something went wrong."))
+        )
+
+    app = Starlette(
+        routes=[
+            route("/", question_pages.inbox),
+            route("/questions/{job}/{ordinal}", question_pages.show),
+            route("/questions/{job}/{ordinal}", question_pages.answer, "POST"),
+            route("/questions/{job}/{ordinal}/diff.txt", question_pages.diff_file),
+            route("/jobs", job_pages.jobs),
+            route("/jobs/{job}", job_pages.show),
+            route("/jobs/{job}/changes", job_pages.changes),
+            route("/jobs/{job}/log", log_stream.stream),
+            route("/sign-in", sign_in.ask),
+            route("/oidc/begin", oidc_pages.begin),
+            route(oidc_pages.CALLBACK, oidc_pages.finish),
+            route("/sign-in/{link}", sign_in.confirm),
+            route("/sign-in/{link}", sign_in.use_link, "POST"),
+            route("/sign-out", sign_in.sign_out, "POST"),
+            Route("/healthz", alive),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
+        exception_handlers={HTTPException: failed, Exception: failed},
+    )
+    app.router.redirect_slashes = False  # its redirects go to any host that a request names
+    app.add_middleware(SecurityHeaders)
+    return app
+
+
+class SecurityHeaders:
+    """Adds the security headers to each response; pages are not stored by caches."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        cached = scope.get("path", "").startswith("/static/")
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                names = {name.lower() for name, _ in message["headers"]}
+                is_ok = message["status"] in (200, 304)
+                added = HEADERS | {"cache-control": STATIC_AGE if cached and is_ok else PRIVATE}
+                message["headers"] += [
+                    (name.encode(), value.encode())
+                    for name, value in added.items()
+                    if name.encode() not in names
+                ]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def _endpoint(context: WebContext, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """Return the handler of a route, with checks before it and error pages after it."""
+
+    @functools.wraps(handler)
+    async def endpoint(request: Request) -> Response:
+        try:
+            check_host(request, context.settings)
+            context.limits.count_request(client_address(request, context.settings))
+            if request.method == "POST":
+                check_origin(request, context.settings)
+            response = await handler(context, request)
+        except SignInRequired:
+            response = _to_sign_in(request)
+        except PageProblem as problem:
+            response = _problem_page(request, problem)
+        except DraftsmanError as error:
+            response = _problem_page(request, _problem(error))
+        visit: Visit | None = getattr(request.state, "visit", None)
+        if visit is not None and visit.is_new:
+            context.access.set_cookie(response, visit.token)
+        return response
+
+    return endpoint
+
+
+def _to_sign_in(request: Request) -> Response:
+    """Send a person without a session to the sign-in page; a form cannot be sent again."""
+    if request.method != "GET":
+        problem = PageProblem(
+            401, "Your session has ended.", "Sign in, then go back and send the form again."
+        )
+        return _problem_page(request, problem)
+    path = local_path(request.url.path)
+    query = f"?{urlencode({'next': path})}" if path != "/" else ""
+    return RedirectResponse(f"/sign-in{query}", 303)
+
+
+def _problem(error: DraftsmanError) -> PageProblem:
+    match error:
+        case DatabaseUnreachable():
+            advice = "The database cannot be reached. Try again in a moment."
+            return PageProblem(503, "Not available at the moment.", advice, retry_after=5)
+        case NotFound():
+            return PageProblem(404, error_text(error))
+        case NotPermitted():
+            return PageProblem(403, error_text(error))
+        case UsageError():
+            return PageProblem(400, error_text(error))
+    return PageProblem(409, error_text(error))
+
+
+def _problem_page(request: Request, problem: PageProblem) -> Response:
+    visit: Visit | None = getattr(request.state, "visit", None)
+    response = page("problem", visit, status=problem.status, problem=problem)
+    if problem.retry_after is not None:
+        response.headers["retry-after"] = str(problem.retry_after)
+    return response
 
 
 class WebService:

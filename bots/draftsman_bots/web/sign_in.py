@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode, urlsplit
 
 from starlette.responses import RedirectResponse
 
-from draftsman_bots.web.forms import read_form
-from draftsman_bots.web.origin import client_address, local_path
-from draftsman_bots.web.pages import page
+from draftsman_bots.web.access import client_address, local_path
+from draftsman_bots.web.oidc import OidcError, SignInAttempt
+from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.problems import PageProblem
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from draftsman_bots.web.context import WebContext
+    from draftsman_bots.web.oidc import OidcProvider
+
 
 MAX_LINK: Final = 100
 """Characters of a link's token."""
@@ -77,4 +80,73 @@ def _invalid_link() -> PageProblem:
         410,
         "This link was used before, or has expired.",
         "Create a new link: /draftsman web in Slack, or draftsman link --web on your computer.",
+    )
+
+
+# The two requests of a sign-in by an OpenID Connect provider.
+
+
+CALLBACK: Final = "/oidc/callback"
+ATTEMPT_SECONDS: Final = 600
+"""Time that a person has to sign in at the provider."""
+COOKIE: Final = "draftsman-sign-in"
+_log = logging.getLogger(__name__)
+
+
+async def begin(context: WebContext, request: Request) -> Response:
+    """Send the browser to the provider."""
+    provider = _provider(context)
+    context.limits.count_sign_in(client_address(request, context.settings))
+    try:
+        url, attempt = await provider.begin(local_path(request.query_params.get("next", "/")))
+    except OidcError as error:
+        raise _problem(error) from None
+    response = RedirectResponse(url, 303)
+    response.set_cookie(
+        _cookie(context),
+        attempt.encode(),
+        max_age=ATTEMPT_SECONDS,
+        secure=context.settings.is_secure,
+        httponly=True,
+        samesite="lax",
+    )
+    return response
+
+
+async def finish(context: WebContext, request: Request) -> Response:
+    """Sign the person in that the provider names, in the browser that began the attempt."""
+    provider = _provider(context)
+    context.limits.count_sign_in(client_address(request, context.settings))
+    attempt = SignInAttempt.decode(request.cookies.get(_cookie(context), ""))
+    if attempt is None:
+        raise PageProblem(400, "This sign-in was not begun in this browser.", "Sign in again.")
+    try:
+        account = await provider.finish(request.query_params, attempt)
+    except OidcError as error:
+        raise _problem(error) from None
+    token = await context.access.open_for_provider(request, account)
+    response = RedirectResponse(local_path(attempt.next), 303)
+    context.access.set_cookie(response, token)
+    response.delete_cookie(
+        _cookie(context), secure=context.settings.is_secure, httponly=True, samesite="lax"
+    )
+    return response
+
+
+def _provider(context: WebContext) -> OidcProvider:
+    if context.provider is None:
+        raise PageProblem(404, "There is no such page.")
+    return context.provider
+
+
+def _cookie(context: WebContext) -> str:
+    return f"__Host-{COOKIE}" if context.settings.is_secure else COOKIE
+
+
+def _problem(error: OidcError) -> PageProblem:
+    _log.warning("sign-in by the provider failed: %s", error)
+    return PageProblem(
+        401,
+        "The provider did not sign you in.",
+        "Try again; an operator finds the reason in the log.",
     )

@@ -9,7 +9,7 @@ from draftsman.errors import Failure, NotOnThisWorker
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.settings import AgentSettings, Settings
-from draftsman.settings.known_agents import repo_config_name
+from draftsman.settings.agents import repo_config_name
 from draftsman.settings.network import intersect
 
 DEFAULT_AGENT: Final = "tidy"

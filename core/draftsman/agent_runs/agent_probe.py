@@ -33,13 +33,12 @@ from draftsman.agent_runs.protocol.protocol import (
 from draftsman.agent_runs.session.agent_gateway import serve_gateway
 from draftsman.costs.budgets import CallEstimate
 from draftsman.errors import Failure
-from draftsman.jobs.retry_policy import BUILT_IN
+from draftsman.jobs.retries import BUILT_IN
 from draftsman.sandbox.gateway.access import GatewayAccess
 from draftsman.sandbox.gateway.gateway import Gateway, ModelCall
 from draftsman.sandbox.mode_detection import probe_folder
 from draftsman.sandbox.network_proxy.access import open_network_proxy
-from draftsman.sandbox.processes.line_splitter import MalformedLine
-from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.sandbox.processes.process import AgentProcess, MalformedLine
 from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings import AgentSettings, Settings

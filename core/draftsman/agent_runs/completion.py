@@ -8,22 +8,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agent_runs.agent_choice import DEFAULT_AGENT
-from draftsman.agent_runs.approvals import approvals_of, unapprovable
 from draftsman.agent_runs.clones.open_branches import onto_current_base
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
-from draftsman.agent_runs.collisions import (
-    conflict_fields,
-    conflicts_of,
-    with_conflicts,
-)
 from draftsman.agent_runs.iteration import Iteration, iterations_failure
 from draftsman.agent_runs.policy_check import (
     PolicyCheck,
+    approvals_of,
     check_policy,
+    conflict_fields,
+    conflicts_of,
     current_policy,
+    unapprovable,
+    with_conflicts,
 )
-from draftsman.agent_runs.publication.branch import publish
-from draftsman.agent_runs.publication.pull_request import open_for_job
+from draftsman.agent_runs.publication import open_for_job, publish
 from draftsman.agent_runs.repository import JobRepository
 from draftsman.agent_runs.session.agent_session import AgentSession
 from draftsman.agent_runs.signed_statement import sign_statement

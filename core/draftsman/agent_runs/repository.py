@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from draftsman.errors import CommandHint, Failure, NotFound, OptionHint, UsageError
-from draftsman.handlers.question_mapping import build_ask
-from draftsman.handlers.worker_run import WorkerRun
+from draftsman.handlers.worker_run import WorkerRun, build_ask
 from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.requests.invocation import RepoResolution
 from draftsman.jobs.reserved_names import Owner

@@ -13,19 +13,19 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
 from draftsman.agent_runs.agent_choice import AGENT_SETTING, choose_agent
-from draftsman.agent_runs.changed_code_owners import owners_of_changes
-from draftsman.agent_runs.clones.clone_cleanup import clone_tag
+from draftsman.agent_runs.clones.branch_work import branch_work
+from draftsman.agent_runs.clones.tree_removal import clone_tag
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.completion import WorkCompletion
-from draftsman.agent_runs.follow_up import left_to_people, work_of_branch
 from draftsman.agent_runs.iteration import Iteration
-from draftsman.agent_runs.job_budget import apply_answer
+from draftsman.agent_runs.policy_check import current_policy, owners_of_changes
 from draftsman.agent_runs.protocol.agent_messages import ResultMessage
 from draftsman.agent_runs.protocol.codec import encode
 from draftsman.agent_runs.protocol.protocol import StartMessage
@@ -37,18 +37,130 @@ from draftsman.agent_runs.session.run_socket import serve_run_socket, socket_fol
 from draftsman.agent_runs.session.saved_work import SavedWork
 from draftsman.agent_runs.session.usage_meter import UsageMeter
 from draftsman.agent_runs.validation.fresh_clone import run_setup, setup_has_more_access
+from draftsman.costs import budgets
 from draftsman.costs.budgets import own_budget
 from draftsman.errors import Failure
 from draftsman.forges.api.connection import git_login_of
+from draftsman.forges.follow_up import FollowedPull
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.job_attachments import write_attachments
-from draftsman.handlers.worker_run import WorkerRun
+from draftsman.handlers.worker_run import WorkerRun, to_answer
 from draftsman.jobs.reserved_names import Owner
-from draftsman.jobs.runs.outcome import Outcome, Parked
+from draftsman.jobs.runs.outcome import Done, Outcome, Parked
+from draftsman.questions.question import BUDGET_KEY, Answered, OnExpire
+from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.settings import AgentSettings
 from draftsman.version import installed
+
+# Jobs that follow up on a pull request: the branch that they continue, and their bound.
+
+
+KEY: Final = "agent:follow_ups"
+"""Key of the question after the last follow-up, and of the step that records to go on."""
+GO_ON: Final = "go on"
+HAND_OVER: Final = "hand over"
+STOP: Final = "stop"
+
+
+async def left_to_people(
+    run: WorkerRun, repository: JobRepository, followed: FollowedPull | None
+) -> Done | None:
+    """Return the end of a follow-up that hands the pull request over; None to go on.
+
+    After `max_follow_ups` people are asked; parks until they answer. Raises Failure to stop.
+    """
+    if followed is None:
+        return None
+    policy = await current_policy(run, repository.location)
+    limit = policy.settings.max_follow_ups
+    if followed.ordinal <= followed.allowed + limit:
+        return None
+    answer = (await run.answers()).get(KEY)
+    if answer is None:
+        answer = await run.ask_or_park(question_about(followed, limit))
+    value = answer.value if isinstance(answer, Answered) else STOP
+    if value == GO_ON:
+        await run.step(KEY, lambda _: GO_ON, owner=Owner.WORKER)
+        return None
+    if value == HAND_OVER:
+        summary = f"{followed.url} was handed over to people"
+        return Done({"summary": summary, "handed_over": True, "files_changed": 0})
+    raise Failure(
+        f"stopped after {followed.ordinal - 1} follow-ups on {followed.url}",
+        origin="agent",
+        code="limit:max_follow_ups",
+        declared="PERMANENT",
+    )
+
+
+def question_about(followed: FollowedPull, limit: int) -> QuestionSpec:
+    """Return the question whether follow-ups go on; without an answer in time this one stops."""
+    return QuestionSpec(
+        key=KEY,
+        text=f"{followed.url} had {followed.ordinal - 1} follow-ups. Go on, hand over, or stop?",
+        choices=(
+            Choice(value=GO_ON, label="Go on", description=f"Up to {limit} more follow-ups"),
+            Choice(value=HAND_OVER, label="Hand over", description="No more follow-ups"),
+            Choice(value=STOP, label="Stop", description="This follow-up fails"),
+        ),
+        on_expire=OnExpire.DEFAULT,
+        default=STOP,
+    )
+
+
+async def work_of_branch(
+    run: WorkerRun,
+    repository: JobRepository,
+    checkpoint: Mapping[str, Any] | None,
+    followed: FollowedPull | None,
+) -> tuple[dict[str, Any], str | None]:
+    """Return the arguments of `Workspace.prepare` about the branch, and the base.
+
+    The first run continues the branch as it is now, with commits of people; later runs, and a
+    retry, continue their checkpoint.
+    """
+    if followed is None:
+        return {}, None
+    own = (checkpoint or {}).get("follow_up") or {}
+    if own and own["job"] in (run.job.number, run.job.retry_of):
+        return {"branch": followed.branch, "parents": tuple(own["parents"])}, None
+    found = await branch_work(
+        run.settings.data_dir,
+        repository.source,
+        followed.branch,
+        followed.base,
+        str((checkpoint or {}).get("base_sha") or ""),
+        job=run.job.number,
+        http=run.settings.http,
+        login=git_login_of(run.settings, repository.source),
+    )
+    if found is None:
+        return {"branch": followed.branch}, None
+    fields = {"branch": followed.branch, "parents": found.parents, "work": found.work}
+    return fields, found.base or None
+
+
+# The answer to the question at a budget that is used up, applied at the start of the next run.
+
+
+async def apply_answer(run: WorkerRun) -> None:
+    """Raise the budget by the amount that a person answered, once.
+
+    Raises Failure `limit:budget` if the answer is to stop.
+    """
+    question = await run.wait(run.services.questions.of_key, run.job.number, BUDGET_KEY)
+    answer = None if question is None else to_answer(question)
+    if question is None or not isinstance(answer, Answered):
+        return
+    if answer.value == budgets.STOP:
+        state = budgets.state_of(question.action or {})
+        use, by = budgets.use_text(state, run.job.name), ", ".join(answer.by)
+        raise budgets.budget_failure(f"{use}; stopped by {by}")
+    amount = budgets.parse_added(answer.value or answer.text or "")
+    await run.wait(run.services.model_calls.raise_budget, run.job.lease, question.ordinal, amount)
+
 
 BASE: Final = "agent:base"
 """Step that pins the base commit."""

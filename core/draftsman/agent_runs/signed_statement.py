@@ -6,12 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from draftsman.agent_runs.approvals import approval_key
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
 from draftsman.agent_runs.evidence import signing
-from draftsman.agent_runs.evidence.envelope import Envelope, signed_bytes
-from draftsman.agent_runs.evidence.statement import statement_of
-from draftsman.agent_runs.policy_check import PolicyCheck
+from draftsman.agent_runs.evidence.statement import Envelope, signed_bytes, statement_of
+from draftsman.agent_runs.policy_check import PolicyCheck, approval_key
 from draftsman.agent_runs.validation.commands import CommandResult
 from draftsman.agent_runs.validation.validation import Validation
 from draftsman.costs.budgets import usage_of

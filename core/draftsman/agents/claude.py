@@ -12,18 +12,167 @@ import argparse
 import json
 import os
 import shlex
+import stat
 import sys
+import unicodedata
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from draftsman.agents import claude_hook
 from draftsman.agents.adapter import MAX_BODY, Adapter, main, part_of
 from draftsman.agents.agent_client import AgentClient, RunParked
-from draftsman.agents.claude_calls import ASK, call_of, questions_of, with_answers
-from draftsman.agents.claude_session import deferred_call, transcript_of
 from draftsman.agents.hook_socket import HookSocket
+from draftsman.agents.mcp_forms import matching_key, stored_value
 from draftsman.agents.permissions import Call
 from draftsman.agents.program import AgentFailure, AgentProgram, Message
+
+# Session files of Claude Code: JSON lines, a file for each session.
+
+
+SESSIONS: Final = ".claude/projects"
+"""Folder below HOME."""
+MARKS: Final = (b'"hook_deferred_tool"', b'"tool_result"')
+"""Texts of the lines that matter; the others are not parsed."""
+
+
+def transcript_of(session: Any) -> Path | None:
+    """Return the file of a session; its folder has the name of an earlier workspace."""
+    if not isinstance(session, str):
+        return None
+    return next((Path.home() / SESSIONS).glob(f"*/{session}.jsonl"), None)
+
+
+def deferred_call(transcript: Path | None) -> str | None:
+    """Return the id of the call that the program makes when the session is resumed."""
+    if transcript is None:
+        return None
+    deferred: str | None = None
+    with transcript.open("rb") as lines:
+        for line in lines:
+            if not any(mark in line for mark in MARKS):
+                continue
+            try:
+                entry = json.loads(line)
+            except ValueError:  # the last line of a program that was killed
+                continue
+            attachment, message = entry.get("attachment"), entry.get("message")
+            if isinstance(attachment, dict) and attachment.get("type") == "hook_deferred_tool":
+                deferred = str(attachment.get("toolUseID"))
+            elif deferred in _results(message):
+                deferred = None
+    return deferred
+
+
+def _results(message: Any) -> set[str]:
+    content = message.get("content") if isinstance(message, dict) else None
+    return {
+        str(block.get("tool_use_id"))
+        for block in (content if isinstance(content, list) else [])
+        if isinstance(block, dict)
+    }
+
+
+# Calls of the tools of Claude Code, as people see them.
+
+
+ASK: Final = "AskUserQuestion"
+"""Tool with which the model asks the person."""
+MAX_FILE: Final = 1 << 20
+"""Maximum bytes of a file whose text a diff begins with."""
+MAX_TEXT: Final = 2500
+MAX_VALUE: Final = 150
+MAX_DESCRIPTION: Final = 500
+"""Maximum characters of a question, a choice and its description."""
+SEVERAL: Final = "Several choices are possible: answer in your own words, separated by commas."
+
+
+def call_of(event: Mapping[str, Any], roots: Mapping[str, str]) -> Call:
+    """Return the call of an event of the hook."""
+    name = str(event.get("tool_name"))
+    given = event.get("tool_input")
+    fields = given if isinstance(given, dict) else {}
+    tool = {
+        "kind": "execute" if name == "Bash" else name,
+        "title": name,
+        "rawInput": given,
+        "content": _diffs(name, fields),
+        "cwd": event.get("cwd"),
+    }
+    return Call.of(tool, roots)
+
+
+def questions_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages `ask`, without their keys, of a call of the tool that asks."""
+    given = event.get("tool_input")
+    listed = given.get("questions") if isinstance(given, dict) else None
+    return [_question(item) for item in (listed if isinstance(listed, list) else []) if _asks(item)]
+
+
+def with_answers(event: Mapping[str, Any], answers: list[str]) -> dict[str, Any]:
+    """Return the input of the call with the answers to its questions, in their order."""
+    given: dict[str, Any] = event["tool_input"]
+    asked = [item["question"] for item in given["questions"] if _asks(item)]
+    return {**given, "answers": dict(zip(asked, answers, strict=True))}
+
+
+def _asks(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("question"), str)
+
+
+def _question(item: Mapping[str, Any]) -> dict[str, Any]:
+    options = item.get("options")
+    choices = [
+        {
+            "value": option["label"],
+            "description": str(option.get("description") or "")[:MAX_DESCRIPTION],
+        }
+        for option in (options if isinstance(options, list) else [])
+        if isinstance(option, dict)
+        and isinstance(option.get("label"), str)
+        and stored_value(option["label"])
+    ]
+    text = item["question"][:MAX_TEXT] or "…"
+    values = [choice["value"] for choice in choices]
+    if len({matching_key(value) for value in values}) < len(values) or any(
+        len(unicodedata.normalize("NFKC", value)) > MAX_VALUE for value in values
+    ):
+        text, choices = "\n".join([text, "", *values])[:MAX_TEXT], []
+    context = SEVERAL if item.get("multiSelect") is True else None
+    return {"text": text, "choices": choices, "freeform": True, "context": context}
+
+
+def _diffs(name: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the change of the file by a call that edits it."""
+    path = str(fields.get("file_path") or fields.get("notebook_path") or "")
+    if name == "Write":
+        return [_diff(path, _text_of(path) or "", str(fields.get("content") or ""))]
+    if name == "Edit":
+        old, new = str(fields.get("old_string") or ""), str(fields.get("new_string") or "")
+        text = _text_of(path)
+        if text is None or not old or old not in text:
+            return [_diff(path, old, new)]
+        count = -1 if fields.get("replace_all") is True else 1
+        return [_diff(path, text, text.replace(old, new, count))]
+    return []
+
+
+def _diff(path: str, old: str, new: str) -> dict[str, Any]:
+    return {"type": "diff", "path": path, "oldText": old, "newText": new}
+
+
+def _text_of(path: str) -> str | None:
+    """Return the text of a regular file; None if it has none that can be shown."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE:
+            return None
+        return file.read().decode(errors="replace")
+
 
 TOOLS: Final = (ASK, "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write")
 """Built-in tools, unless the command has `--tools`."""

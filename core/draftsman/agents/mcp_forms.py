@@ -7,11 +7,126 @@ a `requestedSchema` whose properties are the fields.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Self
 
-from draftsman.agents.inputs import InputQuestion, stored_value
+from draftsman.agents.agent_client import AgentClient
+from draftsman.agents.permissions import GRACE, canonical_digest
 from draftsman.agents.program import Message
+
+# Questions of an agent's tools to people, as questions of the job.
+#
+# An answer has a slot, `input:N`, which is the key of its question and of a step. The step is
+# pending until the agent has the answers of all questions that it asked together: an agent that
+# asks the same questions again, because its run was interrupted, gets the same answers.
+
+
+PREFIX: Final = "input:"
+MAX_TEXT: Final = 2500
+MAX_VALUE: Final = 150
+MAX_DESCRIPTION: Final = 500
+MAX_CHOICES: Final = 50
+
+
+def stored_value(text: str) -> str:
+    """Return the value of a choice as its question stores it, which is that of its answer."""
+    return unicodedata.normalize("NFKC", text).strip()[:MAX_VALUE].strip()
+
+
+def matching_key(text: str) -> str:
+    """Return a key that is equal for choices that draftsman takes for the same."""
+    folded = unicodedata.normalize("NFD", stored_value(text)).casefold()
+    folded = unicodedata.normalize("NFKD", folded).casefold()
+    return unicodedata.normalize("NFKC", folded).strip()
+
+
+class InputQuestion(NamedTuple):
+    """A question of a tool; `name` is its name within the call of the tool."""
+
+    name: str
+    text: str
+    choices: tuple[Mapping[str, str], ...] = ()
+    freeform: bool = True
+
+    @classmethod
+    def of(
+        cls, name: str, text: str, choices: Iterable[tuple[str, str]] = (), *, freeform: bool = True
+    ) -> Self:
+        """Return a question with pairs of values and descriptions, within the limits of questions.
+
+        Two choices with the same value are a single choice.
+        """
+        values: dict[str, dict[str, str]] = {}
+        for value, description in choices:
+            choice = {"value": stored_value(value)}
+            if description:
+                choice["description"] = description[:MAX_DESCRIPTION]
+            if choice["value"]:
+                values.setdefault(matching_key(value), choice)
+        kept = tuple(values.values())[:MAX_CHOICES]
+        return cls(name, text.strip()[:MAX_TEXT] or name, kept, freeform or not kept)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the question, to which its answer is bound."""
+        values = [choice["value"] for choice in self.choices]
+        return canonical_digest([self.name, self.text, values, self.freeform])
+
+
+class Inputs:
+    """The answers of a job, and the questions without an answer."""
+
+    def __init__(self, client: AgentClient, name: str) -> None:
+        self._client, self._name = client, name
+        self._answers: dict[str, Mapping[str, Any]] = dict(client.start["answers"])
+        self._used: set[str] = set()
+        self._open: dict[str, str] = {}
+        self._given: set[str] = set()
+        for key, step in client.start["steps"].items():
+            if key.startswith(PREFIX):
+                self._used.add(key)
+                if step["state"] == "pending":
+                    self._open[step["invocation_id"] or ""] = key
+
+    def answer_all(self, questions: Sequence[InputQuestion]) -> dict[str, str]:
+        """Return the answers by name; else ask people, which parks the run (RunParked)."""
+        return {question.name: _text(self._answer(question)) for question in questions}
+
+    def give(self, questions: Sequence[InputQuestion]) -> None:
+        """Remember that the agent gets the answers now."""
+        self._given |= {question.digest for question in questions}
+
+    def finish(self) -> None:
+        """Record that the agent has the answers that it was given."""
+        for bound in self._given:
+            if (key := self._open.pop(bound, None)) is not None:
+                self._client.call("step", key=key, state="done")
+        self._given = set()
+
+    def _answer(self, question: InputQuestion) -> Mapping[str, Any]:
+        bound = question.digest
+        if (key := self._open.get(bound)) is not None and key in self._answers:
+            return self._answers[key]
+        key = f"{PREFIX}{len(self._used) + 1}"
+        answer = self._client.call(
+            "ask",
+            key=key,
+            text=f"{self._name} asks:\n\n{question.text}",
+            choices=question.choices,
+            freeform=question.freeform,
+            grace=GRACE,
+        )
+        self._client.call("step", key=key, state="pending", invocation_id=bound)
+        self._used.add(key)
+        self._open[bound] = key
+        self._answers[key] = answer
+        return answer
+
+
+def _text(answer: Mapping[str, Any]) -> str:
+    return str(answer.get("value") or answer.get("text") or "")
+
 
 DECLINE: Final = "decline"
 YES: Final = "yes"

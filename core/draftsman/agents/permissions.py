@@ -22,7 +22,7 @@ ONCE: Final = "allow once"
 DENY: Final = "deny"
 JOB: Final = "allow for this job"
 CHOICES: Final = ({"value": ONCE}, {"value": DENY}, {"value": JOB})
-"""The worker describes them (`draftsman.questions.permission_rules.choices`)."""
+"""The worker describes them (`draftsman.questions.permission_rules.permission_rule`)."""
 GRACE: Final = 3600
 """Maximum seconds that the agent can wait for a decision; the setting of the worker is less."""
 FOREGROUND: Final = (("is_background", False), ("run_in_background", False))

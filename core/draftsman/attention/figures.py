@@ -9,8 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from draftsman.metrics import NO_LABELS, gauge
+from draftsman.people.hours import InterruptibleHours, next_allowed
 from draftsman.people.policy import Policy
-from draftsman.people.quiet_hours import InterruptibleHours, next_allowed
 from draftsman.questions.question import QuestionKind
 
 

@@ -3,28 +3,370 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack, cast
-from uuid import UUID
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
+from uuid import UUID, uuid4
 
-from draftsman.agent_runs.activity.stream import ActivityRow
-from draftsman.client.batches import batch_note, batches
-from draftsman.client.questions import QuestionClient
+from draftsman.agent_runs.activity.activity import ActivityRow
+from draftsman.attention.attention import ReminderDelay
 from draftsman.client.requests import Fields, JobName, Request
-from draftsman.errors import UsageError
+from draftsman.costs.budgets import BudgetUse, Cost
+from draftsman.errors import Conflict, QuestionClosed, Refused, UsageError
 from draftsman.events.event import Event
-from draftsman.ids import job_name
+from draftsman.ids import job_name, parse_job, parse_question
 from draftsman.jobs.control.job_message import SentMessage
 from draftsman.jobs.control.service.control import CancelResult, PauseResult
+from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import TERMINAL, Job, Source
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.jobs.requests.service.submissions import SubmittedJob
+from draftsman.questions.answer import Verdict
+from draftsman.questions.question import Question
+from draftsman.questions.response import Response
+from draftsman.queues.queue_models import QueuedJob, QueueSummary
+from draftsman.queues.service.queues import Place
+from draftsman.queues.usage_limits import LimitUse
+from draftsman.runtime import Runtime
+from draftsman.schedules.schedule import Fire, Misfire, Overlap, Schedule, ScheduleSpec
+from draftsman.schedules.template import Template, define
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import GroupMember, JobGroup
 
 if TYPE_CHECKING:
     from draftsman.database.caller_connection import CallersConnection
+
+
+# Batches of requests of the client.
+
+
+BATCH: Final = 1000
+"""Requests that `submit_stream` submits in one statement."""
+
+
+@contextmanager
+def batch_note(position: int) -> Iterator[None]:
+    """Note on an error which request is the first of its batch."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in the batch that starts with request {position}; earlier jobs exist")
+        raise
+
+
+def in_batches(requests: Iterable[Request]) -> Iterator[list[Request]]:
+    """Yield lists of BATCH requests."""
+    items = iter(requests)
+    while batch := list(islice(items, BATCH)):
+        yield batch
+
+
+async def batches(
+    requests: Iterable[Request] | AsyncIterable[Request],
+) -> AsyncIterator[list[Request]]:
+    """Yield lists of BATCH requests, read as they are needed."""
+    if isinstance(requests, Iterable):
+        for batch in in_batches(requests):
+            yield batch
+        return
+    batch = []
+    async for request in requests:
+        batch.append(request)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+# Methods of the client about questions.
+
+
+# Methods of the client about queues, limits and budgets.
+
+
+class QueueClient:
+    """The part of `Client` that concerns more than a job."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._rt = runtime
+
+    async def queues(self) -> list[QueueSummary]:
+        """Return the queues that have jobs, a pause, a reservation or a live worker."""
+        return await self._rt.queues.all()
+
+    async def limits(self) -> list[LimitUse]:
+        """Return each configured limit, and each value that has a limit in use, by name."""
+        return await self._rt.queues.limits()
+
+    async def budgets(self) -> list[BudgetUse]:
+        """Return the budgets with their use today, and those of unfinished jobs, by name."""
+        return await self._rt.budgets.uses()
+
+    async def costs(self, by: str = "repo", since: float = 7 * 86_400) -> list[Cost]:
+        """Return the costs of the last days by repo, person, agent, model or day.
+
+        `since` is in seconds. Raises UsageError.
+        """
+        return await self._rt.budgets.costs(by, since)
+
+    async def pause_queue(
+        self, queue: str, reason: str, *, type: str | None = None, unchecked: bool = False
+    ) -> None:
+        """Pause a queue, or a type in it; raises Refused if it is paused.
+
+        Raises NotFound or UsageError if the queue or the type is not known, unless `unchecked`.
+        """
+        actor = await self._rt.actor(Source.API)
+        if not unchecked:
+            await self._rt.request_checks.require_queue(queue, type, actor)
+        await self._rt.queues.pause(queue, actor, reason, type)
+
+    async def resume_queue(self, queue: str, *, type: str | None = None) -> None:
+        """End a pause; raises Refused if the queue or type is not paused."""
+        await self._rt.queues.resume(queue, await self._rt.actor(Source.API), type)
+
+    async def drain_queue(
+        self,
+        queue: str,
+        reason: str = "draining",
+        *,
+        type: str | None = None,
+        timeout: float | None = None,
+        unchecked: bool = False,
+    ) -> None:
+        """Pause a queue, or a type in it, and return once none of its jobs runs.
+
+        Raises TimeoutError after `timeout` seconds; the queue stays paused. Unknown names are
+        refused as by `pause_queue`.
+        """
+        actor = await self._rt.actor(Source.API)
+        if not unchecked:
+            await self._rt.request_checks.require_queue(queue, type, actor)
+        async with (
+            asyncio.timeout(timeout),
+            aclosing(self._rt.queues.drain(queue, actor, reason, type)) as progress,
+        ):
+            async for _ in progress:
+                pass
+
+    async def release_queue(self, queue: str) -> None:
+        """End the reservation of a queue; raises Refused if it is not reserved."""
+        await self._rt.queues.release_reservation(queue, await self._rt.actor(Source.API))
+
+    async def move(self, job: JobName, place: Place, anchor: JobName | None = None) -> None:
+        """Move a queued job to the `top` or `bottom`, or `before` or `after` another job.
+
+        Raises NotFound, and Refused for a job that is not queued or in another queue.
+        """
+        number = await self._number(job)
+        other = None if anchor is None else await self._number(anchor)
+        if (other is None) != (place in ("top", "bottom")):
+            raise UsageError("before and after require an anchor; top and bottom have none")
+        await self._rt.queues.move(number, place, await self._rt.actor(Source.API), other)
+
+    async def prioritize(self, job: JobName, priority: int) -> None:
+        """Change the priority of a waiting job; raises NotFound, UsageError, Refused."""
+        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        await self._rt.queues.prioritize(number, priority, actor)
+
+    async def order(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
+        """Return the waiting jobs by queue: those that can be claimed, in their order, then others.
+
+        `hold` is the reason of their wait, also for a worker; None: they wait for a free slot.
+        """
+        waiting = await self._rt.queues.order(limit, queue)
+        return [*waiting, *await self._rt.queues.held(limit, queue)][:limit]
+
+    async def why(self, job: JobName) -> WaitReason:
+        """Return the reason of the status of a job, and the next step; raises NotFound."""
+        return await self._rt.read_model.why(await self._number(job))
+
+    async def _number(self, job: JobName) -> int:
+        if isinstance(job, Job | SubmittedJob):
+            return job.number
+        return await self._rt.read_model.resolve(parse_job(str(job)))
+
+
+# Methods of the client about templates and schedules.
+
+
+class ScheduleClient(QueueClient):
+    """The part of `Client` that concerns templates and schedules."""
+
+    async def templates(self) -> list[Template]:
+        """Return the newest version of each template, by name."""
+        return await self._rt.templates.all()
+
+    async def schedules(self) -> list[Schedule]:
+        """Return all schedules, by name."""
+        return await self._rt.schedules.all()
+
+    async def run_schedule(self, name: str) -> SubmittedJob:
+        """Submit the job of a schedule now, beside its occurrences; raises NotFound."""
+        return await self._rt.schedules.run(name, await self._rt.actor(Source.API))
+
+    async def pause_schedule(self, name: str, reason: str | None = None) -> Schedule:
+        """Pause a schedule; raises NotFound, and Refused if it is paused."""
+        return await self._rt.schedules.pause(name, await self._rt.actor(Source.API), reason)
+
+    async def resume_schedule(self, name: str) -> Schedule:
+        """Resume a schedule from its next occurrence on; raises NotFound, Refused."""
+        return await self._rt.schedules.resume(name, await self._rt.actor(Source.API))
+
+    async def add_template(self, name: str, *, replace: bool = False, **fields: Any) -> Template:
+        """Store a template; with `replace`, an existing one gets a new version if it differs.
+
+        `fields` are those of a request, `description`, and `parameters` as a JSON Schema of an
+        object. Raises UsageError, and Conflict where the template exists.
+        """
+        definition, actor = define(fields), await self._rt.actor(Source.API)
+        try:
+            return await self._rt.templates.add(name, definition, actor)
+        except Conflict:
+            if not replace:
+                raise
+        return await self._rt.templates.edit(await self._rt.templates.get(name), definition, actor)
+
+    async def remove_template(self, name: str) -> None:
+        """Remove a template; its versions are kept for its jobs. Raises NotFound."""
+        await self._rt.templates.remove(name, await self._rt.actor(Source.API))
+
+    async def add_schedule(
+        self,
+        name: str,
+        rule: str,
+        *,
+        zone: str = "UTC",
+        template: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        request: Mapping[str, Any] | None = None,
+        misfire: Literal["skip", "last", "all"] = "last",
+        misfire_limit: int = 10,
+        jitter: int = 0,
+        overlap: Literal["skip", "queue", "cancel-running"] = "skip",
+        replace: bool = False,
+    ) -> Schedule:
+        """Store a schedule of a template with `params`, or of a `request` of its own.
+
+        `rule` is a cron expression, `@every 90m` or `@at 2030-12-31T18:00:00Z`; `jitter` is in
+        seconds. With `replace`, an existing schedule is changed. Raises UsageError, NotFound, and
+        Conflict where the schedule exists.
+        """
+        spec = ScheduleSpec(
+            name, rule, zone, template, params, request,
+            Misfire(misfire), misfire_limit, jitter, Overlap(overlap),
+        )  # fmt: skip
+        actor = await self._rt.actor(Source.API)
+        try:
+            return await self._rt.schedules.add(spec, actor)
+        except Conflict:
+            if not replace:
+                raise
+        return await self._rt.schedules.change(spec, actor)
+
+    async def remove_schedule(self, name: str) -> None:
+        """Delete a schedule with its history; its jobs are kept. Raises NotFound."""
+        await self._rt.schedules.remove(name, await self._rt.actor(Source.API))
+
+    async def occurrences(self, name: str, count: int = 10) -> list[datetime]:
+        """Return the next times of a schedule; raises NotFound."""
+        return await self._rt.schedules.upcoming(name, count)
+
+    async def schedule_history(self, name: str | None = None, limit: int = 50) -> list[Fire]:
+        """Return the past occurrences of a schedule, or of all, newest first; raises NotFound."""
+        return await self._rt.schedules.history(name, limit)
+
+
+HOUR = 3600.0
+"""Default duration of an acknowledgment and of a delegation, in seconds."""
+
+
+class QuestionClient(ScheduleClient):
+    """The part of `Client` that concerns questions."""
+
+    async def questions(self, job: JobName | None = None) -> list[Question]:
+        """Return the open questions of a job, or of all jobs, the next to expire first."""
+        number = None if job is None else await self._number(job)
+        return list(await self._rt.questions.open(number))
+
+    async def answer(self, question: str | Question, text: str) -> Verdict:
+        """Answer a question (`"D-142/1"`) with a choice or with free text.
+
+        Raises NotFound, UsageError for an invalid answer, QuestionClosed if the question is
+        already resolved, and Refused otherwise.
+        """
+        return await self._respond(question, text=text)
+
+    async def approve(self, question: str | Question, reason: str | None = None) -> Verdict:
+        """Approve an approval; raises as `answer` does."""
+        return await self._respond(question, decision=True, reason=reason)
+
+    async def deny(self, question: str | Question, reason: str | None = None) -> Verdict:
+        """Deny an approval; raises as `answer` does."""
+        return await self._respond(question, decision=False, reason=reason)
+
+    async def acknowledge(self, question: str | Question, seconds: float = HOUR) -> ReminderDelay:
+        """Acknowledge a question: you work on the answer, and others are not notified until then.
+
+        Raises NotFound, UsageError for more than a day, QuestionClosed, and Refused while another
+        person works on it.
+        """
+        job, ordinal = await self._question(question)
+        actor = await self._rt.actor(Source.API)
+        return await self._rt.acknowledgments.acknowledge(job, ordinal, actor, seconds)
+
+    async def snooze(self, question: str | Question, seconds: float) -> datetime:
+        """Pause your own reminders of a question; return until when.
+
+        Raises as `acknowledge` does.
+        """
+        job, ordinal = await self._question(question)
+        actor = await self._rt.actor(Source.API)
+        return await self._rt.acknowledgments.snooze(job, ordinal, actor, seconds)
+
+    async def delegate(
+        self, question: str | Question, person: str, seconds: float = HOUR
+    ) -> datetime:
+        """Ask another person to answer a question; return until when others are not notified.
+
+        Raises as `acknowledge` does, and UsageError for an unknown person.
+        """
+        job, ordinal = await self._question(question)
+        actor = await self._rt.actor(Source.API)
+        return await self._rt.acknowledgments.delegate(job, ordinal, actor, person, seconds)
+
+    async def _respond(
+        self,
+        question: str | Question,
+        *,
+        text: str | None = None,
+        decision: bool | None = None,
+        reason: str | None = None,
+    ) -> Verdict:
+        job, ordinal = await self._question(question)
+        response = Response(
+            source_event_id=f"api:{uuid4()}", text=text, decision=decision, reason=reason
+        )
+        actor = await self._rt.actor(Source.API)
+        verdict = await self._rt.questions.answer(job, ordinal, response, actor)
+        if verdict.accepted:
+            return verdict
+        refusal = verdict.reason or f"{verdict.name} does not accept this answer"
+        raise QuestionClosed(refusal) if verdict.resolved else Refused(refusal)
+
+    async def _question(self, question: str | Question) -> tuple[int, int]:
+        if isinstance(question, Question):
+            return question.job, question.ordinal
+        job, ordinal = parse_question(question)
+        number = await self._rt.read_model.resolve(job)
+        if ordinal is None:
+            raise UsageError(f"{question!r} is a job; specify a question, such as {question}/1")
+        return number, ordinal
+
 
 Cursor = tuple[int, int, int]
 """A position in the event feed of all jobs: `Event.cursor`."""

@@ -54,8 +54,8 @@ from draftsman.errors import (
     SchemaUnsupported,
     UsageError,
 )
-from draftsman.jobs.error_classes import ErrorClass
 from draftsman.jobs.job import Mode, OnLost, Source, Status
+from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.runs.run import RunStatus
 from draftsman.questions.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
 from draftsman.text import humanize

@@ -12,9 +12,8 @@ from uuid import UUID
 
 from draftsman.errors import Failure
 from draftsman.ids import job_name
-from draftsman.jobs.error_classes import ErrorClass, classify
 from draftsman.jobs.job import Status
-from draftsman.jobs.retry_policy import LONGEST_WAIT, RetryPolicy, app_delay
+from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, app_delay, classify
 from draftsman.metrics import gauge
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question

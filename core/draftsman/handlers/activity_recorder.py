@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from draftsman.agent_runs.activity.agent_progress import AgentProgress
+from draftsman.agent_runs.activity.activity import Activity, ActivityBuffer, AgentProgress
 from draftsman.agent_runs.activity.service.activity import ActivityStream
-from draftsman.agent_runs.activity.stream import Activity, ActivityBuffer
 from draftsman.errors import DraftsmanError, LeaseLost
 from draftsman.ids import job_name
 from draftsman.jobs.runs.quota import QuotaLimit

@@ -11,17 +11,16 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.job_attachments import attached_files
-from draftsman.handlers.print_capture import PrintCapture
-from draftsman.handlers.question_mapping import build_ask
+from draftsman.handlers.run_log import PrintCapture
 from draftsman.handlers.run_pause import Wait, first_answers
 from draftsman.handlers.run_services import RunServices
-from draftsman.handlers.worker_run import ContinueInGrace, WorkerRun
+from draftsman.handlers.worker_run import ContinueInGrace, WorkerRun, build_ask
 from draftsman.ids import new_id
 from draftsman.jobs import reserved_names
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.attachments import AttachedFile
 from draftsman.jobs.reserved_names import Owner
-from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.outcome import Snooze
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.questions.question import Answered, NoAnswer, OnDeny, OnExpire, QuestionKind

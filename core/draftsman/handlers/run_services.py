@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from draftsman.costs.service.model_calls import ModelCalls
+from draftsman.costs.service.budgets import ModelCalls
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.json_schemas.checker import SchemaChecker

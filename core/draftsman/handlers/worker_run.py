@@ -2,40 +2,113 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
-from draftsman.agent_runs.activity import stream
+from pydantic import ValidationError
+
+from draftsman import field_errors
+from draftsman.agent_runs.activity import activity as stream
 from draftsman.costs.budgets import BudgetState, CallEstimate, usage_of
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.handlers.activity_recorder import ActivityRecorder
-from draftsman.handlers.db_retry import wait_for_database
-from draftsman.handlers.print_capture import PrintCapture
-from draftsman.handlers.question_mapping import to_answer
-from draftsman.handlers.run_log import RunLog
+from draftsman.handlers.run_log import PrintCapture, RunLog
 from draftsman.handlers.run_pause import QuestionWait, RunPause
 from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
 from draftsman.jobs import reserved_names
 from draftsman.jobs.read_models import Step
 from draftsman.jobs.reserved_names import Owner
-from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.outcome import Parked
 from draftsman.jobs.runs.quota import Quota, QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob, Run
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.outbound.timeouts import time_limit
 from draftsman.questions.asked_question import AskedQuestion
-from draftsman.questions.question import BUDGET_KEY, Answered, NoAnswer, QuestionKind
+from draftsman.questions.question import (
+    BUDGET_KEY,
+    Answered,
+    NoAnswer,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+)
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.repos.service import Repos
-from draftsman.settings import Settings
+from draftsman.settings import Settings, WorkerSettings
+
+# Retries of database calls by a run during an outage, a lock or a conflict of the database.
+
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+async def wait_for_database(
+    name: str,
+    call: Callable[[], Awaitable[T]],
+    worker: WorkerSettings,
+    stopping: Callable[[], bool],
+) -> T:
+    """Return the result of `call`, retried while the lease may still be valid.
+
+    `name` is the job's, for the log. `call` has to be idempotent: it is repeated after a commit
+    whose reply was lost. A run that is `stopping` retries once, on another connection. An error
+    that a later call may not meet (a lock, a conflict, a read-only server) is retried as well.
+    Raises the last error when the retries are used up.
+    """
+    clock = asyncio.get_running_loop().time
+    deadline, attempts = clock() + worker.lease, 0
+    while True:
+        try:
+            return await call()
+        except DraftsmanError as error:
+            attempts += 1
+            if not error.is_temporary or clock() > deadline or (attempts > 1 and stopping()):
+                raise
+            if attempts == 1:
+                problem = "unreachable" if isinstance(error, DatabaseUnreachable) else "busy"
+                _log.info("%s: database %s, retrying: %s", name, problem, error)
+            await asyncio.sleep(worker.poll)
+
+
+# Mapping between questions of handlers and stored questions.
+
+
+def build_ask(**fields: Any) -> QuestionSpec:
+    """Return the question; raises UsageError."""
+    try:
+        return QuestionSpec(**fields)
+    except ValidationError as error:
+        raise field_errors.field_error(error, f"question {fields.get('key')!r}") from None
+
+
+def to_answer(question: Question) -> Answered | NoAnswer | None:
+    """Return the answer to a question for its handler; None while the question is open."""
+    resolution = question.resolution
+    if resolution is None or question.status is QuestionStatus.CANCELED:
+        return None
+    if question.status is QuestionStatus.EXPIRED:
+        return NoAnswer()
+    return Answered(
+        value=resolution.get("value"),
+        text=resolution.get("text"),
+        outcome=resolution["outcome"],
+        via=resolution["via"],
+        by=tuple(resolution.get("by", ())),
+        reason=resolution.get("reason"),
+        at=question.answered_at,
+    )
+
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 
 ContinueInGrace = Callable[[float, Callable[[], bool]], Awaitable[ClaimedJob | None]]

@@ -9,25 +9,190 @@ parser (100 kB), the decompressed body by the configuration.
 
 from __future__ import annotations
 
+import email.utils
+import os
+import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+import h11
 import httpx
 
 from draftsman.errors import ConfigError, Failure
-from draftsman.outbound.decompression import Decompressor
+from draftsman.jobs.retries import errno_name
 from draftsman.outbound.dns import Resolver, resolve
 from draftsman.outbound.egress_policy import EgressPolicy, IpAddress, parse_ip, refusal_text
-from draftsman.outbound.http_failures import to_failure
 from draftsman.outbound.timeouts import Timeouts, time_limit
 from draftsman.settings import HttpSettings
+
+# Translation of HTTP client errors to failures.
+
+
+_CODES: tuple[tuple[type[Exception], str], ...] = (
+    (httpx.ConnectTimeout, "connect_timeout"),
+    (httpx.TimeoutException, "call_timeout"),
+    (httpx.LocalProtocolError, "request"),
+    (httpx.RemoteProtocolError, "protocol"),
+    (httpx.UnsupportedProtocol, "url"),
+    (httpx.InvalidURL, "url"),
+    (httpx.ProxyError, "proxy"),
+    (httpx.NetworkError, "disconnected"),
+)
+
+
+def to_failure(error: Exception, where: str) -> Failure:
+    """Translate an error of httpx, or its cause, to a Failure of origin `http`."""
+    for inner in _chain(error):
+        if isinstance(inner, ssl.SSLCertVerificationError):
+            return _failure(where, f"certificate: {inner.verify_message}", "tls_certificate")
+        if isinstance(inner, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            return _failure(where, "connection closed during the TLS handshake", "disconnected")
+        if isinstance(inner, ssl.SSLError):
+            return _failure(where, f"TLS: {inner.reason or inner}", "tls")
+        if isinstance(inner, h11.RemoteProtocolError) and inner.error_status_hint == 431:
+            return _failure(where, "response headers are too large", "header_too_large")
+        if isinstance(inner, OSError) and (name := errno_name(inner)) is not None:
+            return _failure(where, _os_message(inner), name)
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), None)
+    return _failure(where, str(error) or type(error).__name__, code)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Return the delay that a response requests, in seconds.
+
+    A date is relative to the response's `Date`, since the clocks may differ.
+    """
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if _is_number(milliseconds):
+        return int(milliseconds) / 1000
+    header = headers.get("retry-after", "").strip()
+    if _is_number(header):
+        return float(int(header))
+    until = _date(header)
+    if until is None:
+        return None
+    since = _date(headers.get("date", "")) or now or datetime.now(UTC)
+    return max(0.0, (until - since).total_seconds())
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 12
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        date = email.utils.parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+
+
+def _os_message(error: OSError) -> str:
+    """Return the system's message, which asyncio replaces for a failed connection."""
+    if isinstance(error, socket.gaierror) or error.errno is None:
+        return error.strerror or type(error).__name__
+    return os.strerror(error.errno)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, its causes, and the members of groups."""
+    seen: set[int] = set()
+    pending = [error]
+    while pending:
+        current = pending.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        pending += [current.__context__, current.__cause__]
+        if isinstance(current, BaseExceptionGroup):
+            pending += current.exceptions
+
+
+def _failure(where: str, reason: str, code: str | None) -> Failure:
+    return Failure(f"{where}: {reason}", origin="http", code=code)
+
+
+# Bounded, incremental decompression of response bodies.
+
+
+CHUNK_SIZE: Final = 64 * 1024
+"""Maximum bytes of a decompressed chunk."""
+MAX_RATIO: Final = 100
+"""Maximum compression ratio of a body above RATIO_THRESHOLD."""
+RATIO_THRESHOLD: Final = 1024 * 1024
+"""Decompressed bytes below which the ratio is not checked."""
+_WINDOWS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+_RAW: Final = -15
+
+
+class Decompressor:
+    """Decompresses the chunks of a body; raises Failure above `limit` bytes."""
+
+    def __init__(self, encoding: str, limit: int) -> None:
+        self.known = encoding in _WINDOWS or encoding in {"", "identity"}
+        """Whether the encoding is supported; others are passed through."""
+        self._window = _WINDOWS.get(encoding)
+        self._stream = None if self._window is None else zlib.decompressobj(self._window)
+        self._limit = limit
+        self._packed = 0
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the decompressed bytes of a chunk."""
+        self._packed += len(chunk)
+        for piece in self._unpack(chunk) if self._stream is not None else (chunk,):
+            self._size += len(piece)
+            if self._size > self._limit:
+                text = f"the response is larger than {self._limit:,} bytes (http.max_body)"
+                raise Failure(text, origin="http", code="body_too_large")
+            if self._size > RATIO_THRESHOLD and self._size > self._packed * MAX_RATIO:
+                text = f"the response decompresses to over {MAX_RATIO} times its size"
+                raise Failure(text, origin="http", code="decompression_bomb")
+            if piece:
+                yield piece
+
+    def end(self) -> None:
+        """Raise Failure if the compressed stream is incomplete."""
+        if self._stream is not None and self._packed and not self._stream.eof:
+            raise _invalid("unexpected end of data")
+
+    def _unpack(self, chunk: bytes) -> Iterator[bytes]:
+        piece = b""
+        while (chunk or len(piece) == CHUNK_SIZE) and self._stream is not None:
+            if self._stream.eof and chunk:  # next member of the file
+                self._stream = zlib.decompressobj(self._window or 0)
+            piece = self._piece(chunk)
+            chunk = self._stream.unconsumed_tail or self._stream.unused_data
+            yield piece
+
+    def _piece(self, chunk: bytes) -> bytes:
+        if self._stream is None:
+            return chunk
+        try:
+            return self._stream.decompress(chunk, CHUNK_SIZE)
+        except zlib.error as error:
+            if self._window == 15 and self._packed == len(
+                chunk
+            ):  # raw deflate without a zlib header
+                self._window, self._stream = _RAW, zlib.decompressobj(_RAW)
+                return self._piece(chunk)
+            raise _invalid(str(error)) from None
+
+
+def _invalid(reason: str) -> Failure:
+    text = f"the response cannot be decompressed: {reason}"
+    return Failure(text, origin="http", code="content_encoding")
+
 
 DEFAULT_HEADERS: Final = {
     "user-agent": "draftsman",

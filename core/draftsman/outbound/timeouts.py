@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from draftsman.errors import Failure
-from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.retries import RetryPolicy
 
 
 @dataclass(frozen=True, slots=True)

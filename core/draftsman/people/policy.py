@@ -10,7 +10,7 @@ from enum import StrEnum
 from draftsman.errors import CommandHint, NotPermitted
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
-from draftsman.people.quiet_hours import InterruptibleHours
+from draftsman.people.hours import InterruptibleHours
 from draftsman.questions.question import BUDGET_KEY
 from draftsman.sizes import DISPLAY_NAME
 from draftsman.text import clean

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Final
 
 from draftsman.ids import pause_name
 from draftsman.jobs.job import Status
 from draftsman.metrics import gauge
-
-if TYPE_CHECKING:
-    from draftsman.queues.reservation import QueueReservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +128,28 @@ class QueueSummary:
     def pause(self) -> QueuePause | None:
         """The pause of the whole queue."""
         return next((pause for pause in self.pauses if pause.type is None), None)
+
+
+# Reservations of queues for jobs.
+
+
+DEFAULT_SECONDS: Final = 600.0
+"""Time after which a reservation expires unless the run of its job renews it."""
+MIN_SECONDS: Final = 60.0
+"""Shortest time: twice the interval of heartbeats."""
+MAX_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueReservation:
+    """The reservation of a queue for a job: until its expiry, no other job is claimed.
+
+    Each heartbeat of the job's run renews it for `seconds`.
+    """
+
+    queue: str
+    job: int
+    actor: str
+    seconds: float
+    reserved_at: datetime
+    expires_at: datetime

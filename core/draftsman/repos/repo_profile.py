@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, ValidationError, field_serializer, model_validator
@@ -18,8 +21,8 @@ from draftsman.settings import (
     Section,
     SetupSettings,
 )
+from draftsman.settings.agents import RepoConfigName
 from draftsman.settings.hours import LadderChoice
-from draftsman.settings.known_agents import RepoConfigName
 from draftsman.settings.network import Network, as_json
 from draftsman.settings.policies import PathRule, PolicySettings
 from draftsman.text import REQUEST_LIMIT, check_size, clean, clean_fields
@@ -233,3 +236,269 @@ def profile(fields: Any) -> RepoProfile:
         raise field_errors.field_error(
             error, "profile", parent="profile", allowed=allowed
         ) from None
+
+
+# Detection of a repository's profile from its files, without running any of them.
+
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+"""Maximum bytes of a file that is read."""
+RUFF: Final = ("{python}", "-P", "-m", "ruff")
+TARGET: Final = re.compile(r"^([A-Za-z][\w.-]*)[ \t]*::?(?!=)", re.MULTILINE)
+NO_TEST: Final = "no test specified"
+"""Text of the test script in a new package.json of npm."""
+LOCK_FILES: Final = {
+    "pnpm-lock.yaml": ("pnpm", ("install", "--frozen-lockfile")),
+    "yarn.lock": ("yarn", ("install", "--frozen-lockfile")),
+    "bun.lock": ("bun", ("install", "--frozen-lockfile")),
+    "bun.lockb": ("bun", ("install", "--frozen-lockfile")),
+    "package-lock.json": ("npm", ("ci",)),
+}
+
+
+def detect_profile(folder: Path, path: str = "") -> RepoProfile:
+    """Return the detected profile of a folder; `unknown`, without commands, if none matches."""
+    for detect in DETECTORS:
+        if (fields := detect(folder / path)) is not None:
+            return RepoProfile.model_validate({**fields, "path": path})
+    return RepoProfile(path=path)
+
+
+def _python(folder: Path) -> dict[str, Any] | None:
+    project = _toml(folder / "pyproject.toml")
+    names = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
+    if not any((folder / name).is_file() for name in names):
+        return None
+    tools = project.get("tool") if isinstance(project.get("tool"), dict) else {}
+    assert isinstance(tools, dict)  # noqa: S101 - see above
+    checks, fixes = [], []
+    if "ruff" in tools or (folder / "ruff.toml").is_file() or (folder / ".ruff.toml").is_file():
+        checks.append(CommandSettings(name="lint", command=(*RUFF, "check", ".")))
+        fix = (*RUFF, "check", "--fix", "--exit-zero", ".")
+        fixes = [
+            FixSettings(name="lint", command=fix),
+            FixSettings(name="format", command=(*RUFF, "format", ".")),
+        ]
+    if "mypy" in tools or (folder / "mypy.ini").is_file():
+        checks.append(CommandSettings(name="types", command=("mypy", "."), required=False))
+    tested = any((folder / name).is_dir() for name in ("tests", "test"))
+    if "pytest" in tools or tested or (folder / "pytest.ini").is_file():
+        run = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+        checks.append(CommandSettings(name="tests", command=run, timeout=900))
+    return {"profile_type": "python", "validation_commands": checks, "fix_commands": fixes}
+
+
+def _node(folder: Path) -> dict[str, Any] | None:
+    package = _json(folder / "package.json")
+    if package is None:
+        return None
+    scripts = package.get("scripts")
+    scripts = scripts if isinstance(scripts, dict) else {}
+    program, install = next(
+        (LOCK_FILES[name] for name in LOCK_FILES if (folder / name).is_file()), ("npm", None)
+    )
+    checks = [
+        CommandSettings(name=name, command=(program, "run", name), timeout=900)
+        for name in ("lint", "typecheck", "test")
+        if isinstance(scripts.get(name), str) and NO_TEST not in scripts[name]
+    ]
+    needs = package.get("dependencies") or package.get("devDependencies")
+    setup = [SetupSettings(name="install", command=(program, *install))] if install else []
+    return {
+        "profile_type": "node",
+        "validation_commands": checks,
+        "setup_commands": setup if needs else [],
+    }
+
+
+def _go(folder: Path) -> dict[str, Any] | None:
+    if not (folder / "go.mod").is_file():
+        return None
+    checks = [
+        CommandSettings(name="vet", command=("go", "vet", "./...")),
+        CommandSettings(name="tests", command=("go", "test", "./..."), timeout=900),
+    ]
+    fixes = [FixSettings(name="format", command=("gofmt", "-w", "."))]
+    return {"profile_type": "go", "validation_commands": checks, "fix_commands": fixes}
+
+
+def _rust(folder: Path) -> dict[str, Any] | None:
+    if not (folder / "Cargo.toml").is_file():
+        return None
+    lint = CommandSettings(
+        name="lint", command=("cargo", "clippy", "--quiet"), required=False, timeout=1800
+    )
+    tests = CommandSettings(name="tests", command=("cargo", "test", "--quiet"), timeout=1800)
+    fixes = [FixSettings(name="format", command=("cargo", "fmt"))]
+    return {"profile_type": "rust", "validation_commands": [lint, tests], "fix_commands": fixes}
+
+
+def _ruby(folder: Path) -> dict[str, Any] | None:
+    if not (folder / "Gemfile").is_file():
+        return None
+    run = ("bundle", "exec", "rspec") if (folder / "spec").is_dir() else ("bundle", "exec", "rake")
+    return {
+        "profile_type": "ruby",
+        "setup_commands": [SetupSettings(name="install", command=("bundle", "install"))],
+        "validation_commands": [CommandSettings(name="tests", command=run, timeout=900)],
+    }
+
+
+def _java(folder: Path) -> dict[str, Any] | None:
+    if (folder / "gradlew").is_file():
+        run: tuple[str, ...] = ("./gradlew", "--no-daemon", "check")
+    elif (folder / "pom.xml").is_file():
+        run = ("mvn", "-q", "-B", "verify")
+    else:
+        return None
+    check = CommandSettings(name="tests", command=run, timeout=1800)
+    return {"profile_type": "java", "validation_commands": [check]}
+
+
+def _make(folder: Path) -> dict[str, Any] | None:
+    names = ("GNUmakefile", "makefile", "Makefile")
+    file = next((folder / name for name in names if (folder / name).is_file()), None)
+    if file is None:
+        return None
+    targets = set(TARGET.findall(_text(file)))
+    checks = [
+        CommandSettings(name=name, command=("make", name), timeout=900)
+        for name in ("lint", "check", "test")
+        if name in targets
+    ]
+    fixes = [
+        FixSettings(name=name, command=("make", name))
+        for name in ("format", "fmt")
+        if name in targets
+    ]
+    return {"profile_type": "make", "validation_commands": checks, "fix_commands": fixes}
+
+
+def _with_make(detect: Callable[[Path], dict[str, Any] | None]) -> Callable[[Path], Any]:
+    """Return a detector that falls back to the validation commands of the Makefile."""
+
+    def detect_with_make(folder: Path) -> dict[str, Any] | None:
+        fields = detect(folder)
+        if fields is None or fields["validation_commands"]:
+            return fields
+        make = _make(folder)
+        return fields | {"validation_commands": make["validation_commands"]} if make else fields
+
+    return detect_with_make
+
+
+DETECTORS: Final = (*map(_with_make, (_python, _node, _go, _rust, _ruby, _java)), _make)
+"""Detectors, in order of precedence."""
+
+
+def _text(file: Path) -> str:
+    """Return a file's text; empty for a symbolic link or a file that is too large."""
+    if file.is_symlink() or file.stat().st_size > MAX_FILE_BYTES:
+        return ""
+    return file.read_text(encoding="utf-8", errors="replace")
+
+
+def _toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_text(file)) if file.is_file() else {}
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _json(file: Path) -> dict[str, Any] | None:
+    if not file.is_file():
+        return None
+    try:
+        data = json.loads(_text(file))
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+# Check files: files of a repository that decide whether work on it passes.
+
+
+FOLDERS: Final = (
+    ".buildkite",
+    ".circleci",
+    ".forgejo",
+    ".gitea",
+    ".github/actions",
+    ".github/workflows",
+    ".gitlab",
+    ".husky",
+    ".woodpecker",
+)
+"""Folders of CI and hooks, from the top folder of a repository."""
+CI_NAMES: Final = (
+    *(".appveyor.yml", ".drone.yml", ".gitlab-ci.yml", ".pre-commit-config.yaml", ".travis.yml"),
+    *(".woodpecker.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "codecov.yml"),
+    *(".codecov.yml", "Jenkinsfile", "sonar-project.properties", "lefthook.yml"),
+)
+"""File names, in any folder, of the configuration of CI and hooks."""
+NAMES: Final = (
+    *CI_NAMES,
+    # tests
+    *(".coveragerc", ".mocharc*", ".nycrc*", ".rspec", "ava.config.*", "conftest.py"),
+    *("cypress.config.*", "jest.config.*", "karma.conf.*", "noxfile.py", "phpunit.xml*"),
+    *("playwright.config.*", "pytest.ini", ".pytest.ini", "tox.ini", "vitest.config.*"),
+    *("vitest.workspace.*", "sitecustomize.py", "usercustomize.py"),
+    # linters, formatters and type checkers
+    *(".clang-format", ".clang-tidy", ".editorconfig", ".eslintignore", ".eslintrc*", ".flake8"),
+    *(".golangci.*", ".mypy.ini", ".prettierignore", ".prettierrc*", ".pylintrc", ".rubocop*.yml"),
+    *(".ruff.toml", ".rustfmt.toml", ".stylelintrc*", ".yamllint*", "biome.json*"),
+    *("checkstyle.xml", "clippy.toml", ".clippy.toml", "detekt.yml", "eslint.config.*"),
+    *("mypy.ini", "phpcs.xml*", "phpstan.neon*", "prettier.config.*", "psalm.xml*"),
+    *("pylintrc", "pyrightconfig.json", "ruff.toml", "rustfmt.toml", "setup.cfg"),
+    *("tsconfig*.json", "tslint.json"),
+    # builds that define the commands
+    *("*.gradle", "*.gradle.kts", "BUILD", "BUILD.bazel", "build.xml", "Cargo.toml"),
+    *("CMakeLists.txt", "composer.json", "Gemfile", "GNUmakefile", "gradlew", "justfile"),
+    *("Makefile", "makefile", "mvnw", "package.json", "pom.xml", "pyproject.toml", "Rakefile"),
+    *("setup.py", "Taskfile.yml"),
+)
+"""File names, in any folder, of the configuration of tests, validators and builds."""
+
+INTERPRETERS: Final = ("*sh", "bun", "deno", "node", "perl", "php", "python*", "{python}", "ruby")
+"""Programs whose first argument is a script."""
+
+
+def check_files(paths: Iterable[str], profile: RepoProfile | None = None) -> list[str]:
+    """Return the check files among changed paths, sorted.
+
+    The programs and scripts that the setup and validation commands run are check files, too.
+    """
+    own = _scripts(profile) if profile is not None else frozenset[str]()
+    return sorted({path for path in paths if path in own or _is_check_file(path)})
+
+
+def is_ci_file(path: str) -> bool:
+    """Return whether a file configures CI, or hooks of git."""
+    return any(path.startswith(f"{folder}/") for folder in FOLDERS) or _has_name(path, CI_NAMES)
+
+
+def _is_check_file(path: str) -> bool:
+    return is_ci_file(path) or _has_name(path, NAMES)
+
+
+def _has_name(path: str, patterns: Iterable[str]) -> bool:
+    name = PurePosixPath(path).name
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _scripts(profile: RepoProfile) -> frozenset[str]:
+    """Return the programs and scripts of the commands, as paths from the top folder."""
+    commands = [item.command for item in profile.setup_commands]
+    commands += [item.command for item in profile.validation_commands]
+    words = map(_script, commands)
+    return frozenset(
+        str(PurePosixPath(profile.path, word)) for word in words if word and word[0] != "/"
+    )
+
+
+def _script(command: Sequence[str]) -> str | None:
+    """Return the program of a command, or the script that its interpreter runs."""
+    program = PurePosixPath(command[0]).name
+    if not any(fnmatchcase(program, pattern) for pattern in INTERPRETERS):
+        return command[0] if "/" in command[0] else None
+    return next((word for word in command[1:] if not word.startswith("-")), None)

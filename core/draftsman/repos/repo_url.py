@@ -13,6 +13,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -225,3 +226,19 @@ def _secret() -> UsageError:
         "a repository URL is stored and displayed and may not contain a password; use"
         " git@HOST:OWNER/NAME with an SSH key"
     )
+
+
+# Repositories in folders of this machine.
+
+
+BARE_ENTRIES: Final = ("HEAD", "objects", "refs")
+"""Entries in the top folder of a bare repository."""
+
+
+def repository_top(folder: Path) -> Path | None:
+    """Return the top folder of the repository that contains an absolute path; None without one."""
+    return next((place for place in (folder, *folder.parents) if _is_top(place)), None)
+
+
+def _is_top(folder: Path) -> bool:
+    return (folder / ".git").exists() or all((folder / name).exists() for name in BARE_ENTRIES)

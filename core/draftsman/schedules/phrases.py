@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from draftsman.errors import UsageError
-from draftsman.schedules.timing import MAX_INTERVAL, MIN_INTERVAL, find_zone, parse_rule
+from draftsman.schedules.schedule import MAX_INTERVAL, MIN_INTERVAL, find_zone, parse_rule
 
 EXAMPLES: Final = "examples: every weekday at 9, every 90m, tomorrow at 14:00"
 FIRST_WORDS: Final = frozenset({"every", "today", "tomorrow", "on", "in"})

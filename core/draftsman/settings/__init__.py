@@ -40,8 +40,8 @@ from draftsman.basic_settings import (
     read_url,
 )
 from draftsman.errors import ConfigError, OptionHint
-from draftsman.settings import env_variables
-from draftsman.settings.agents import AgentSettings
+from draftsman.settings import config_errors as env_variables
+from draftsman.settings.agents import TIDY, AgentSettings, QuotaSettings, with_known_agents
 from draftsman.settings.attention import (
     HolidaySettings,
     LadderSettings,
@@ -54,7 +54,6 @@ from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings, WebSettings
 from draftsman.settings.evidence import EvidenceSettings
 from draftsman.settings.forges import ForgeSettings
-from draftsman.settings.known_agents import TIDY, with_known_agents
 from draftsman.settings.limits_and_budgets import BudgetSettings, BudgetsSettings, UsageSettings
 from draftsman.settings.network import GROUP, resolve_groups
 from draftsman.settings.outbound import (
@@ -69,7 +68,6 @@ from draftsman.settings.outbound import (
     WebhookSettings,
 )
 from draftsman.settings.policies import CodeOwner, PolicySettings
-from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.tables import (
     CommandSettings,
     DatabaseSettings,

@@ -22,8 +22,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, Lease
 from draftsman.processes import clock
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
-from draftsman.worker.deadlines import Deadlines
-from draftsman.worker.execution import Execution, WorkerServices
+from draftsman.worker.execution import Deadlines, Execution, WorkerServices
 
 MAX_EXCHANGE: Final = 30.0
 """Seconds after which an exchange that is under way counts as failed."""

@@ -12,7 +12,7 @@ from uuid import UUID
 from draftsman.attention.service.digests import Digests
 from draftsman.attention.service.ladders import LadderSweep
 from draftsman.attention.service.reminders import Reminders
-from draftsman.costs.service.budget_sweep import BudgetSweep
+from draftsman.costs.service.budgets import BudgetSweep
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation, run_all
 from draftsman.database.selection import ALL, Selection

@@ -12,7 +12,7 @@ from draftsman.database.named_queries import load
 from draftsman.database.selection import ALL, Selection
 from draftsman.deliveries.target import Target
 from draftsman.jobs.job import OnLost, Status
-from draftsman.jobs.retry_policy import CHAIN_LIMIT
+from draftsman.jobs.retries import CHAIN_LIMIT
 from draftsman.jobs.runs.run import LeaderTerm
 
 _Q = load("sweeps")

@@ -9,13 +9,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
-from draftsman.agent_runs.clones.clone_cleanup import remove_stale_clones
+from draftsman.agent_runs.clones.tree_removal import remove_stale_clones
 from draftsman.database.database import Database
 from draftsman.database.notification_listener import NotificationListener
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.errors import DraftsmanError
-from draftsman.handlers.print_capture import route_standard_streams
 from draftsman.handlers.registry import Handler
+from draftsman.handlers.run_log import route_standard_streams
 from draftsman.ids import worker_name
 from draftsman.log import LogEvent, keys
 from draftsman.processes import host

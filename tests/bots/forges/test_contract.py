@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from draftsman_bots.forges.deliveries.markdown import marker_of
+from draftsman_bots.forges.deliveries.render import marker_of
 from tests.bots.channel_alias import ChannelAlias
 from tests.bots.forges.forge_side import KINDS, TARGET, ForgeSide, forge_side
 from tests.core.deliveries.channels.channel_contract import ChannelContract

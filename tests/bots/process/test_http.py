@@ -12,8 +12,7 @@ from starlette.applications import Starlette
 
 from draftsman.errors import ConfigError
 from draftsman.settings import SlackSettings, TrelloSettings
-from draftsman_bots.process.http import bind, health_application, serve
-from draftsman_bots.process.http_protocol import TimedProtocol
+from draftsman_bots.process.http import TimedProtocol, bind, health_application, serve
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport.http_app import application
 

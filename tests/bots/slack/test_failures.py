@@ -18,8 +18,7 @@ from draftsman.deliveries.delivery import (
     after_attempt,
 )
 from draftsman.errors import Failure
-from draftsman.jobs.error_classes import ErrorClass, classify
-from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.retries import ErrorClass, RetryPolicy, classify
 from draftsman.log import redact
 from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.transport.api_errors import ACCOUNT, CONTENT, COPY, TARGET, UNCONFIRMED

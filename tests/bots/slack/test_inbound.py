@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.payloads import payloads
-from draftsman_bots.slack.payloads.incoming_text import readable_text
-from draftsman_bots.slack.payloads.payloads import MessageChange
+from draftsman_bots.slack.payloads.payloads import MessageChange, readable_text
 from tests.support.cases import cases
 
 TS = "1700000000.000100"

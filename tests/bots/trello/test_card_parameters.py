@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_bots.trello.requests.card_parameters import read_parameters
+from draftsman_bots.trello.requests.template_jobs import read_parameters
 from tests.support.cases import cases
 
 NAMES = ("package", "level", "max_days", "note")

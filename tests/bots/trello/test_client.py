@@ -16,7 +16,7 @@ import respx
 
 from draftsman.deliveries.delivery import COPY_GONE, TARGET_GONE
 from draftsman.errors import Failure, UsageError
-from draftsman.jobs.error_classes import ErrorClass, classify
+from draftsman.jobs.retries import ErrorClass, classify
 from draftsman_bots.trello.transport.api_errors import (
     ACCOUNT,
     CONNECT,

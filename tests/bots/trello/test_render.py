@@ -14,7 +14,7 @@ from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.jobs.job import Status
 from draftsman.people.spans import ActorRef, decode_spans, encode_spans, spans_text
 from draftsman.questions.question import QuestionKind, QuestionStatus
-from draftsman.trello.comment_template import FIELDS
+from draftsman.trello.cards import FIELDS
 from draftsman_bots.text import utf16_length
 from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT, marker_of, with_marker
 from draftsman_bots.trello.deliveries.member_names import names_members

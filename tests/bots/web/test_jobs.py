@@ -10,16 +10,15 @@ from typing import Any
 import httpx
 import pytest
 
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.agent_runs.activity.service.log_feed import LogCursor
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.runtime import Runtime
-from draftsman_bots.web import log_stream
+from draftsman_bots.web import job_pages as log_stream
 from draftsman_bots.web.context import MAX_STREAMS
-from draftsman_bots.web.job_pages import event_text
-from draftsman_bots.web.log_lines import encode_cursor, log_lines, parse_cursor, visible
+from draftsman_bots.web.job_pages import encode_cursor, event_text, log_lines, parse_cursor, visible
 from tests.bots.web.web_side import Inbox, Visitor
 from tests.factories import Factory
 from tests.support.people import People

@@ -10,9 +10,9 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings.dashboard import WebSettings
 from draftsman_bots.process.http import MAX_BODY_BYTES
+from draftsman_bots.web.access import local_path
+from draftsman_bots.web.context import MAX_KEYS, RequestLimit
 from draftsman_bots.web.diff_lines import MAX_LINES, shown_diff
-from draftsman_bots.web.origin import local_path
-from draftsman_bots.web.rate_limit import MAX_KEYS, RequestLimit
 from tests.bots.web.web_side import Inbox, serving
 from tests.factories import GATE, Factory
 from tests.support.cases import cases

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.agent_runs.activity.activity_text import activity_text
+from draftsman.agent_runs.activity.activity import activity_text
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.agents.acp import GOOSE_SUBAGENT
 from draftsman.agents.adapter import MAKE_AGAIN

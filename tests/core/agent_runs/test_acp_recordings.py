@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.agents.acp import distrust, keep_sessions, start_folder
-from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.settings.agents import KNOWN_AGENTS
 from tests.support import acp_recording
 from tests.support.acp_recording import MODULE, PROGRAMS, REPLAY, SUMMARY, recorded
 from tests.support.adapter_driver import AdapterRuns

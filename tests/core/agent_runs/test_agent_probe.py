@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from draftsman.agent_runs.agent_probe import AgentProbe, probe_agent
 from draftsman.settings import Settings
-from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.settings.agents import KNOWN_AGENTS
 from tests.core.worker.agent_jobs import agent
 from tests.support.fake_model import fake_model
 

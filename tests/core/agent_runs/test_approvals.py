@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from draftsman.agent_runs.approvals import approvals_of
 from draftsman.agent_runs.policies.code_owners import ApprovalGroup
 from draftsman.agent_runs.policies.repo_policy import PolicyFinding, RepoPolicy
-from draftsman.agent_runs.policy_check import PolicyCheck
+from draftsman.agent_runs.policy_check import PolicyCheck, approvals_of
 from draftsman.agent_runs.validation.validation import Validation
 from draftsman.settings.policies import PolicySettings
 

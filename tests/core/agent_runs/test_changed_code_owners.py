@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from draftsman.agent_runs.changed_code_owners import owners_of_changes
+from draftsman.agent_runs.policy_check import owners_of_changes
 
 OWNERS = "* @org/all\n/pay/ @ben\n*.sql dba@example.org\n"
 PEOPLE = {"@org/all": "leads", "@ben": "ben", "dba@example.org": "carol"}

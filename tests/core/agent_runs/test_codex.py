@@ -11,7 +11,7 @@ import pytest
 
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.runtime import Runtime
-from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.settings.agents import KNOWN_AGENTS
 from tests.core.agent_runs.adapted_agents import (
     adapted_worker,
     asked,

@@ -8,9 +8,9 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.agents.codex import configuration
-from draftsman.agents.codex_requests import (
+from draftsman.agents.codex import (
     command_call,
+    configuration,
     edit_call,
     permissions_call,
     shell_script,

@@ -16,7 +16,7 @@ from draftsman.agent_runs.session.usage_meter import UsageMeter
 from draftsman.costs.budgets import CallEstimate
 from draftsman.database.database import Connection
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.runtime import Runtime
 from draftsman.sandbox.gateway.access import GatewayAccess

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.agent_runs.evidence.envelope import parse_envelope, parse_payload
+from draftsman.agent_runs.evidence.statement import parse_envelope, parse_payload
 from draftsman.agent_runs.validation import changed_tests
 from draftsman.jobs.job import Status
 from draftsman.questions.response import Response

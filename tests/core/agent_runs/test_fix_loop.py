@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from draftsman.agent_runs.completion import WorkCompletion
-from draftsman.agent_runs.evidence.envelope import parse_envelope, parse_payload
+from draftsman.agent_runs.evidence.statement import parse_envelope, parse_payload
 from draftsman.deliveries.result_text import change_summary
 from draftsman.errors import Failure
 from draftsman.events.event import Event

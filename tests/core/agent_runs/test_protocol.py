@@ -34,7 +34,7 @@ from draftsman.agent_runs.protocol.protocol import (
     ToAgent,
 )
 from draftsman.questions.question import OnExpire, QuestionKind
-from draftsman.sandbox.processes.line_splitter import MAX_LINE, MalformedLine
+from draftsman.sandbox.processes.process import MAX_LINE, MalformedLine
 from draftsman.settings import ProfileSettings
 from tests.support.cases import cases
 

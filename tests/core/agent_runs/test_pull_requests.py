@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.agent_runs.evidence.envelope import parse_envelope, parse_payload
+from draftsman.agent_runs.evidence.statement import parse_envelope, parse_payload
 from draftsman.forges.pull_request import UNSETTLED
 from draftsman.handlers.job_types import merge_pull_request
 from draftsman.jobs.job import Job, Status

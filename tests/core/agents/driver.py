@@ -20,8 +20,7 @@ from draftsman.agent_runs.protocol.protocol import (
     StartMessage,
     ToAgent,
 )
-from draftsman.sandbox.processes.line_splitter import MalformedLine
-from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.sandbox.processes.process import AgentProcess, MalformedLine
 from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings import AgentSettings, ProfileSettings, SandboxSettings

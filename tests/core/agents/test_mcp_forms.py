@@ -7,8 +7,14 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.agents.inputs import MAX_VALUE, InputQuestion, matching_key
-from draftsman.agents.mcp_forms import DECLINE, form_content, form_questions
+from draftsman.agents.mcp_forms import (
+    DECLINE,
+    MAX_VALUE,
+    InputQuestion,
+    form_content,
+    form_questions,
+    matching_key,
+)
 from draftsman.questions import choice_matching
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.text import clean

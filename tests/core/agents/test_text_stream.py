@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from draftsman.agents import text_stream
+from draftsman.agents import adapter as text_stream
+from draftsman.agents.adapter import PIECE, TextStream
 from draftsman.agents.agent_client import AgentClient
-from draftsman.agents.text_stream import PIECE, TextStream
 
 
 class Recorder:

@@ -30,7 +30,7 @@ from draftsman.agent_runs.protocol.protocol import (
     RefusedMessage,
     ToAgent,
 )
-from draftsman.sandbox.processes.line_splitter import MalformedLine
+from draftsman.sandbox.processes.process import MalformedLine
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings
 from tests.core.agents.driver import (
     DEADLINE,

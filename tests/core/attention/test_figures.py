@@ -13,8 +13,8 @@ from draftsman.attention.figures import (
     with_quiet_pings,
 )
 from draftsman.jobs.job import Source
+from draftsman.people.hours import parse
 from draftsman.people.policy import Person, Policy
-from draftsman.people.quiet_hours import parse
 from draftsman.questions.question import QuestionKind
 
 NIGHT = parse("22:00-07:00", "UTC")

@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from draftsman.attention.pings import PingAudience, PingPlan, PingRecipient, plan_ping
-from draftsman.people.quiet_hours import parse
+from draftsman.attention.attention import PingAudience, PingPlan, PingRecipient, plan_ping
+from draftsman.people.hours import parse
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

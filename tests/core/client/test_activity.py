@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.client.asynchronous import Client
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import QuotaLimit

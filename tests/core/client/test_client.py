@@ -14,7 +14,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from draftsman import BlockingClient, Client, Draftsman, Request
-from draftsman.client.batches import BATCH
+from draftsman.client.asynchronous import BATCH
 from draftsman.client.requests import JobName
 from draftsman.database.database import Connection, Database
 from draftsman.errors import (

@@ -9,7 +9,8 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from draftsman.database import notifications, pinned_connection
+from draftsman.database import notification_listener as notifications
+from draftsman.database import pinned_connection
 from draftsman.database.database import Connection, Database
 from draftsman.database.database_connection import DatabaseConnection
 from draftsman.database.pinned_connection import Statement, fetch

@@ -11,7 +11,7 @@ import pytest
 
 from draftsman.errors import Failure
 from draftsman.forges import webhooks
-from draftsman.forges.api import gitea_reader
+from draftsman.forges.api import gitea as gitea_reader
 from draftsman.forges.checks import CheckState
 from draftsman.forges.forge_event import EventKind, ForgeEvent
 from tests.core.forges.api_contract import BRANCH, COMMITS, ForgeHarness, forge_harness

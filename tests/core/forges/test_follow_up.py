@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from draftsman.forges.ci_log import relevant_part
+from draftsman.forges.checks import relevant_part
 from draftsman.forges.follow_up import (
     AnswerDue,
     Family,

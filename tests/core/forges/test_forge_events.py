@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from draftsman.forges import github_events, gitlab_events
-from draftsman.forges.api.github_reader import issue_comments
+from draftsman.forges.api.github import issue_comments
 from draftsman.forges.forge_event import EventKind
 
 ANNA, MALLORY = ({"id": id, "login": name} for id, name in ((1, "anna"), (2, "mallory")))

@@ -13,7 +13,7 @@ import pytest
 from draftsman.database.database import Database
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, LeaseLost
 from draftsman.handlers.context import RunContext, worker_run
-from draftsman.handlers.db_retry import wait_for_database
+from draftsman.handlers.worker_run import wait_for_database
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.runtime import Runtime

@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.errors import ConfigError
 from draftsman.handlers import registry
-from draftsman.jobs.retry_policy import BUILT_IN
+from draftsman.jobs.retries import BUILT_IN
 from draftsman.runtime import Runtime
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_end
 from tests.factories import Factory

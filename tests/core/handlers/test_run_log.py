@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.database.database import Connection
 from draftsman.handlers import activity_recorder, run_log
 from draftsman.handlers.activity_recorder import ActivityRecorder

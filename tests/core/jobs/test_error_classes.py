@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.errors import Failure, UsageError
-from draftsman.jobs.error_classes import ErrorClass, as_failure, classify
+from draftsman.jobs.retries import ErrorClass, as_failure, classify
 from tests.support.cases import cases
 
 E = ErrorClass

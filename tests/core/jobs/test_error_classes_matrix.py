@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 import pytest
 
 from draftsman.errors import Failure
-from draftsman.jobs import error_classes as table
-from draftsman.jobs.error_classes import ErrorClass, as_failure, classify
+from draftsman.jobs import retries as table
 from draftsman.jobs.job import Status
-from draftsman.jobs.retry_policy import RetryPolicy, after_failure
-from draftsman.outbound.http_failures import retry_after
+from draftsman.jobs.retries import ErrorClass, RetryPolicy, after_failure, as_failure, classify
+from draftsman.outbound.http_client import retry_after
 from tests.support.cases import cases
 
 E = ErrorClass

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.jobs.error_classes import ErrorClass
 from draftsman.jobs.job import OnLost, Status
-from draftsman.jobs.retry_policy import (
+from draftsman.jobs.retries import (
     BUILT_IN,
     MAX_EXPONENT,
+    ErrorClass,
     RetryDecision,
     RetryPolicy,
     after_failure,

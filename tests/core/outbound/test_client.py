@@ -13,7 +13,7 @@ import pytest
 from respx import MockRouter
 
 from draftsman.errors import Failure
-from draftsman.jobs.error_classes import ErrorClass, classify
+from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.outbound.egress_policy import IpAddress, parse_ip
 from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse
 from draftsman.outbound.timeouts import Timeouts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.retries import RetryPolicy
 from draftsman.outbound.http_client import HttpCall, HttpClient
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.settings import HttpSettings

@@ -12,7 +12,7 @@ import pytest
 
 from draftsman.errors import Failure
 from draftsman.outbound import dns
-from draftsman.outbound.lookup_threads import LookupThreads
+from draftsman.outbound.dns import LookupThreads
 from tests.support.waits import until
 
 ENTRY = (0, 0, 0, "", ("192.0.2.1", 443))

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from draftsman.people.quiet_hours import QuietHours, next_allowed, parse
+from draftsman.people.hours import QuietHours, next_allowed, parse
 from tests.support.cases import cases
 
 MINUTE = timedelta(minutes=1)

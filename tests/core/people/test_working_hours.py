@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from draftsman.people.quiet_hours import parse
-from draftsman.people.working_hours import Holidays, PersonHours, parse_working_hours
+from draftsman.people.hours import Holidays, PersonHours, parse, parse_working_hours
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from draftsman.repos.check_files import check_files
-from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_profile import check_files, profile
 
 
 def test_configuration_of_ci_tests_and_validators_are_check_files() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.repos.profile_detection import detect_profile
+from draftsman.repos.repo_profile import detect_profile
 
 Checks = list[tuple[str, str]]
 

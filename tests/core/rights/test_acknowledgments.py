@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from draftsman.attention.attention import ReminderDelay
 from draftsman.attention.ladder import LadderStep
 from draftsman.attention.pager_event import PagerEvent
-from draftsman.attention.pings import ReminderDelay
 from draftsman.attention.store import acknowledgments as store
 from draftsman.attention.store import ladders
 from draftsman.database.database import Connection

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from draftsman.errors import UsageError
 from draftsman.schedules.phrases import EXAMPLES, FIRST_WORDS, read_phrase, whole_phrase
-from draftsman.schedules.timing import Timing, parse_rule
+from draftsman.schedules.schedule import Timing, parse_rule
 from tests.support.cases import cases
 
 NOW = datetime(2026, 11, 23, 18, 0, tzinfo=UTC)

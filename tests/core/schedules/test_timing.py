@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from draftsman.errors import UsageError
-from draftsman.schedules.timing import Timing, parse_rule
+from draftsman.schedules.schedule import Timing, parse_rule
 from tests.support.cases import cases
 from tests.support.cron_oracle import compare, transitions
 

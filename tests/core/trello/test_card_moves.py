@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.jobs.job import Status
 from draftsman.trello.board import BoardConfig
-from draftsman.trello.card_moves import CardMove, end_moves, moves
+from draftsman.trello.cards import CardMove, end_moves, moves
 from tests.support.cases import cases
 
 A, B, C = "a" * 24, "b" * 24, "c" * 24

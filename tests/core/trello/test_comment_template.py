@@ -6,7 +6,7 @@ import pytest
 
 from draftsman.text_template import fill
 from draftsman.trello.board import BoardConfig
-from draftsman.trello.comment_template import FIELDS, check
+from draftsman.trello.cards import FIELDS, check
 from tests.support.cases import cases
 
 A = "a" * 24

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from draftsman.worker.deadlines import Deadlines
+from draftsman.worker.execution import Deadlines
 from tests.core.worker.workers import before_deadline
 
 NEVER = 3600.0

@@ -27,8 +27,7 @@ from draftsman.jobs.runs.run import ClaimedJob, Lease
 from draftsman.jobs.runs.service.settlement import ERROR_LIMIT
 from draftsman.settings import WorkerSettings
 from draftsman.worker import execution as module
-from draftsman.worker.deadlines import Deadlines
-from draftsman.worker.execution import FIRST_DELAY, MAX_DELAY, Execution
+from draftsman.worker.execution import FIRST_DELAY, MAX_DELAY, Deadlines, Execution
 from tests.support.cases import cases
 
 OUTAGE, REFUSAL, BUG = DatabaseUnreachable("away"), Refused("no"), ValueError("a value")

@@ -13,7 +13,7 @@ from draftsman import Client, Draftsman
 from draftsman.database.database import Connection
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Status
-from draftsman.jobs.requests.unique_work import Unique
+from draftsman.jobs.requests.invocation import Unique
 from draftsman.processes.host import login
 from draftsman.runtime import Runtime
 from tests.core.worker.workers import (

@@ -15,9 +15,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 import pytest
 
 from draftsman import Done, Outcome, RunContext
-from draftsman.handlers import print_capture
-from draftsman.handlers.print_capture import PrintCapture
-from draftsman.handlers.run_log import CHUNK, TRUNCATION_MARK
+from draftsman.handlers import run_log as print_capture
+from draftsman.handlers.run_log import CHUNK, TRUNCATION_MARK, PrintCapture
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from tests.core.worker.workers import (

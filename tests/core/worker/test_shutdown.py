@@ -16,8 +16,7 @@ from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.runtime import Runtime
 from draftsman.worker.claim_loop import CLEANUP_TIMEOUT, ClaimLoop
-from draftsman.worker.deadlines import Deadlines
-from draftsman.worker.execution import Execution, WorkerServices
+from draftsman.worker.execution import Deadlines, Execution, WorkerServices
 from draftsman.worker.leader import Leader
 from draftsman.worker.worker_process import WorkerProcess
 from tests.core.worker.cuttable_proxy import open_proxied

@@ -14,8 +14,8 @@ import apscheduler.schedulers.base
 import apscheduler.triggers.interval
 import pytest
 
-from draftsman.worker import steady_scheduler
-from draftsman.worker.steady_scheduler import SteadyScheduler
+from draftsman.worker import leader as steady_scheduler
+from draftsman.worker.leader import SteadyScheduler
 from tests.support.cases import cases
 
 INTERVAL = 0.2

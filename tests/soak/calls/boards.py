@@ -13,7 +13,7 @@ from draftsman.trello.board import (
     LabelRule,
     LabelSighting,
 )
-from draftsman.trello.card_state import CardChecklist, CardDueDate
+from draftsman.trello.cards import CardChecklist, CardDueDate
 from draftsman.trello.store import boards as trello_boards
 from draftsman.trello.store import cards as trello_cards
 from tests.soak.calls.call import MIDDLE, Call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.agent_runs.activity import store as activity
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.database.database import Connection
 from draftsman.jobs.runs.quota import Quota, QuotaLimit
 from draftsman.jobs.runs.service.checkpoints import MAX_RUN

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from draftsman.deliveries.target import Target, parse
 from draftsman.jobs.job import Source
+from draftsman.jobs.requests.invocation import Unique
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
-from draftsman.jobs.requests.unique_work import Unique
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.store import claim
 from draftsman.people.actor import Actor

@@ -13,7 +13,7 @@ import pytest
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.sandbox import mode_detection
-from draftsman.sandbox.processes import command_check
+from draftsman.sandbox.processes import agent_check as command_check
 from tests.bots.trello.webhook_receiver import WebhookReceiver, receive_webhooks
 from tests.support.people import GROUPS, PEOPLE
 from tests.support.trello import FakeTrello

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from draftsman.agent_runs.evidence.envelope import parse_envelope, parse_payload
+from draftsman.agent_runs.evidence.statement import parse_envelope, parse_payload
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response

@@ -32,7 +32,7 @@ from draftsman.schedules.schedule import FireStatus, Misfire, Overlap, Schedule
 from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman.workflows.groups import GroupKind, JobGroup, OnFailure
-from draftsman_tui.dashboard.costs.budgets_view import BudgetRow
+from draftsman_tui.dashboard.costs.view import BudgetRow
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.snapshot import JobPatch, JobSnapshot

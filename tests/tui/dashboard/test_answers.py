@@ -15,7 +15,7 @@ from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.questions import question_watch
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
-from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
+from draftsman_tui.dashboard.widgets.inputs import MultilineInput
 from tests.core.worker.agent_jobs import job_at_gate
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People

@@ -12,7 +12,7 @@ from draftsman.jobs.job import Status
 from draftsman.repos.repo_catalog import Catalog, Repo
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.jobs import retry_actions
+from draftsman_tui.dashboard.jobs import actions as retry_actions
 from draftsman_tui.dashboard.requests import form as job_form
 from draftsman_tui.dashboard.requests.actions import validate_request
 from draftsman_tui.dashboard.requests.form import FormErrors, from_job, from_line, read

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from rich.color import Color
 
-from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 from draftsman_tui.dashboard.frame.messages import ConnectionLost, RowsLoaded
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog

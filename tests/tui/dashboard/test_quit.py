@@ -9,7 +9,7 @@ import pytest
 from draftsman_tui.dashboard.app import Dashboard
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.requests.dialog import NewJobDialog
-from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
+from draftsman_tui.dashboard.widgets.inputs import MultilineInput
 from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
 from tests.support.slow import slow_except
 from tests.tui.dashboard.fixtures_data import ANNA

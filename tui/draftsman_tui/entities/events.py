@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from draftsman.ids import actor_name, job_name
-from draftsman.jobs.error_classes import ErrorClass
+from draftsman.jobs.retries import ErrorClass
 from draftsman_tui.entities.jobs import DENIED
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, one_line, styled

@@ -74,7 +74,7 @@ def due(seconds: float | None) -> str:
 
 def in_zone(moment: datetime, zone: str) -> str:
     """Format a time in an IANA time zone, with the offset: `Mon 2026-11-30 02:00 +0100`."""
-    from draftsman.schedules.timing import find_zone
+    from draftsman.schedules.schedule import find_zone
 
     return moment.astimezone(find_zone(zone)).strftime("%a %Y-%m-%d %H:%M %z")
 

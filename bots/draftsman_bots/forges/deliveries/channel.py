@@ -24,8 +24,7 @@ from draftsman.errors import Failure, UsageError
 from draftsman.forges.api.connection import discussion_of
 from draftsman.ports import Discussion
 from draftsman.settings import Settings
-from draftsman_bots.forges.deliveries.markdown import marker_of, render_file, with_marker
-from draftsman_bots.forges.deliveries.render import render
+from draftsman_bots.forges.deliveries.render import marker_of, render, render_file, with_marker
 
 CLOCK_SKEW: Final = timedelta(minutes=5)
 """Maximum difference between the clocks of the database and a forge."""

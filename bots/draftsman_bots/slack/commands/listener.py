@@ -19,7 +19,7 @@ from draftsman_bots.slack.ephemeral import (
 )
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.payloads import payloads
-from draftsman_bots.slack.payloads.incoming_text import readable_text
+from draftsman_bots.slack.payloads.payloads import readable_text
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 
 if TYPE_CHECKING:

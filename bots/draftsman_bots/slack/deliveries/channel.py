@@ -34,10 +34,11 @@ from draftsman_bots.slack.deliveries.message_ref import (
     file_title,
     is_direct,
     metadata,
+    posted_ref,
     resolve_target,
+    search,
     thread_of,
 )
-from draftsman_bots.slack.deliveries.message_search import posted_ref, search
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.deliveries.render import Rendered, render, render_plain_text
 from draftsman_bots.slack.identity import Identity

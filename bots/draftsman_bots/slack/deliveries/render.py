@@ -33,7 +33,6 @@ from draftsman.jobs.control.job_message import AGENT_TYPE
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.people.spans import ActorRef, spans_text
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.deliveries.block_budget import drop_to_fit
 from draftsman_bots.slack.deliveries.blocks import (
     Block,
     actions,
@@ -41,6 +40,7 @@ from draftsman_bots.slack.deliveries.blocks import (
     button,
     code_block,
     context,
+    drop_to_fit,
     local_time,
     paragraphs,
     section,

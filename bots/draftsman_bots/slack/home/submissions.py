@@ -17,7 +17,14 @@ from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.payloads import payloads
 from draftsman_bots.slack.people.access import authorize_person
 from draftsman_bots.slack.questions import answers
-from draftsman_bots.slack.requests import attachments, job_requests, revisions, templates
+from draftsman_bots.slack.requests import (
+    job_requests,
+    revisions,
+    templates,
+)
+from draftsman_bots.slack.requests import (
+    job_requests as attachments,
+)
 from draftsman_bots.slack.requests.job_requests import RequestOrigin
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import UsageError
 from draftsman.ids import parse_job, parse_question
-from draftsman.jobs.error_classes import ErrorClass
+from draftsman.jobs.retries import ErrorClass
 from draftsman.people.spans import ActorRef
 from draftsman.text import humanize
 from draftsman_bots.conversation import attention as attention_commands

@@ -16,7 +16,8 @@ from draftsman_bots.slack.commands.command_parser import JobRequest
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.payloads.payloads import MessageChange
 from draftsman_bots.slack.people.access import authorize_person
-from draftsman_bots.slack.requests import attachments, job_requests, revisions
+from draftsman_bots.slack.requests import job_requests, revisions
+from draftsman_bots.slack.requests import job_requests as attachments
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ def register(app: AsyncApp, ctx: BotContext) -> None:
     from draftsman_bots.slack.commands import listener as commands
     from draftsman_bots.slack.home import submissions as views
     from draftsman_bots.slack.listeners import actions
-    from draftsman_bots.slack.requests import shortcuts
+    from draftsman_bots.slack.requests import job_requests as shortcuts
 
     for module in (commands, actions, views, shortcuts):
         module.register(app, ctx)

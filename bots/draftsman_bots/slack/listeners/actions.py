@@ -20,7 +20,7 @@ from draftsman_bots.slack.ephemeral import (
     send_ephemeral,
 )
 from draftsman_bots.slack.home import home, modal_views
-from draftsman_bots.slack.home.modals import open_modal
+from draftsman_bots.slack.home.modal_views import open_modal
 from draftsman_bots.slack.ids import AnswerValue
 from draftsman_bots.slack.jobs import job_commands
 from draftsman_bots.slack.payloads import payloads
@@ -29,8 +29,8 @@ from draftsman_bots.slack.people.access import (
     authorize,
     authorize_person,
     check_modal_access,
+    recognize,
 )
-from draftsman_bots.slack.people.organization import recognize
 from draftsman_bots.slack.questions import answers, question_blocks
 from draftsman_bots.slack.requests import revisions, templates
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target

@@ -34,7 +34,8 @@ from draftsman_bots.slack.payloads import payloads
 from draftsman_bots.slack.payloads.payloads import MessageChange, MessageEvent
 from draftsman_bots.slack.people.access import authorize_person
 from draftsman_bots.slack.questions import thread_replies
-from draftsman_bots.slack.requests import attachments, job_requests
+from draftsman_bots.slack.requests import job_requests
+from draftsman_bots.slack.requests import job_requests as attachments
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from draftsman.agent_runs.activity.activity import ActivityState
 from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread
-from draftsman.agent_runs.activity.stream import ActivityState
 from draftsman.jobs.job import Status
 from draftsman_bots.slack.deliveries.blocks import Block, context, section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated

@@ -6,17 +6,153 @@ Any field may be missing, null or of another type: an unreadable payload is None
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
 from draftsman.jobs.requests.invocation import FileRef
-from draftsman_bots.json_fields import mapping, nested, string
+from draftsman_bots.json_fields import mapping, nested, objects, string
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.payloads.files import parse_files
-from draftsman_bots.slack.payloads.incoming_text import readable_text
-from draftsman_bots.slack.payloads.users import SlackUser as SlackUser
+from draftsman_bots.slack.deliveries.mrkdwn import unescape
+
+# Incoming text as its author sees it.
+
+
+_URL: Final = re.compile(r"<((?:https?|ssh|git|mailto):[^<>|\s]*)(?:\|([^<>]*))?>")
+_MENTION: Final = re.compile(r"<([@#])[A-Z0-9]+\|([^<>|]+)>")
+
+
+def readable_text(incoming: str) -> str:
+    """Return incoming text as its author sees it: links expanded, unescaped once."""
+    expanded = _MENTION.sub(r"\1\2", _URL.sub(_link, incoming))
+    return unescape(expanded)
+
+
+def _link(match: re.Match[str]) -> str:
+    address, label = match[1].removeprefix("mailto:"), match[2]
+    if not label or label in address:
+        return address
+    return f"{label} ({address})"
+
+
+# Slack users, and whether they belong to the company.
+
+
+class UserOrigin(StrEnum):
+    """A user's origin, as far as a payload shows it."""
+
+    HOME = "home"
+    UNSURE = "unsure"
+    """In a workspace that may belong to the organization."""
+    ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class SlackUser:
+    """A user of the workspace `team`, in the workspace `app_team`, which has the app.
+
+    Each field is "" if the payload does not contain it.
+    """
+
+    id: str
+    name: str = ""
+    team: str = ""
+    app_team: str = ""
+    enterprise: str = ""
+    """The organization of the workspace that has the app."""
+    org: str = ""
+    """The organization of the user's own workspace."""
+    is_internal_channel: bool | None = None
+    """Whether this is a channel that no other organization shares."""
+    channel: str = ""
+
+    def origin(self, home: str | None, org: str | None = None) -> UserOrigin:
+        """Return the user's origin; `home` is the home workspace, if it is known.
+
+        `org` is its organization, "" if it has none; unknown values come from the payload. All
+        workspaces of an organization share user ids.
+        """
+        home_team = home or self.app_team
+        org = self.enterprise if org is None else org
+        org = org or (home_team if home_team.startswith("E") else "")
+        if not self.team or not home_team or self.team in (home_team, org):
+            return UserOrigin.HOME
+        if not org:
+            return UserOrigin.ELSEWHERE
+        if self.org == org or self.is_internal_channel:
+            return UserOrigin.HOME
+        return UserOrigin.ELSEWHERE if self.org or self.team.startswith("E") else UserOrigin.UNSURE
+
+    def is_stranger(
+        self, home: str | None, org: str | None = None, colleagues: Collection[str] = ()
+    ) -> bool:
+        """Return whether the user belongs to another company.
+
+        `colleagues` are workspaces, and users as `U…@T…`, that are verified. An installation for a
+        whole organization is assumed to meet only its own users.
+        """
+        origin = self.origin(home, org)
+        if origin is not UserOrigin.UNSURE:
+            return origin is UserOrigin.ELSEWHERE
+        known = self.team in colleagues or f"{self.id}@{self.team}" in colleagues
+        return not known and not (home or self.app_team).startswith("E")
+
+    def account(
+        self, home: str | None, org: str | None = None, colleagues: Collection[str] = ()
+    ) -> str:
+        """Return the account: the id, for an external user followed by `@` and the workspace.
+
+        Ids are unique only within an organization: elsewhere the same id is another person.
+        """
+        stranger = self.is_stranger(home, org, colleagues)
+        return f"{self.id}@{self.team}" if stranger else self.id
+
+
+# Parsers of Slack's file objects. Pure, and no object raises.
+
+
+MAX_PARSED: Final = 100
+LINK: Final = "it is a link to another service, not a file in Slack"
+UNAVAILABLE: Final = {
+    "external": LINK,
+    "tombstone": "it was deleted",
+    "hidden_by_limit": "Slack hides it: the workspace is over the limit of its plan",
+    "access_denied": "the app may not see it",
+}
+"""Modes of files without content for the app, and the reason for each."""
+
+
+def parse_files(message: object) -> tuple[FileRef, ...]:
+    """Return the files of a message, in order."""
+    files = [item for item in objects(message, "files") if string(item, "id")]
+    return tuple(_file_ref(item) for item in files[:MAX_PARSED])
+
+
+def unavailable(file: object) -> str | None:
+    """Return why a file has no content for the app; None if it may have some."""
+    if isinstance(file, dict) and file.get("is_external") is True:
+        return LINK
+    return UNAVAILABLE.get(string(file, "mode")) or UNAVAILABLE.get(string(file, "file_access"))
+
+
+def size_of(file: dict[str, Any]) -> int | None:
+    """Return the bytes of a file as Slack says."""
+    size = file.get("size")
+    return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None
+
+
+def _file_ref(file: dict[str, Any]) -> FileRef:
+    name = string(file, "name") or string(file, "title") or string(file, "id")
+    return FileRef(
+        reference={"file": string(file, "id")[:100]},
+        name=name[:1000],
+        media_type=string(file, "mimetype")[:200] or None,
+        size=size_of(file),
+        reason=unavailable(file),
+    )
+
 
 HUMAN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages that people write."""

@@ -11,7 +11,7 @@ from draftsman.questions.answer import Verdict
 from draftsman.questions.question import Question
 from draftsman.questions.response import Response
 from draftsman_bots.conversation.answers import is_shown_by_question
-from draftsman_bots.conversation.pause_note import pause_note
+from draftsman_bots.conversation.job_controls import pause_note
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated, mention_spans
 from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.slack.people.access import actor_of, authorize

@@ -16,7 +16,6 @@ from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question, QuestionKind
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.deliveries.block_budget import drop_to_fit, fits
 from draftsman_bots.slack.deliveries.blocks import (
     MAX_BUTTONS,
     Block,
@@ -25,7 +24,9 @@ from draftsman_bots.slack.deliveries.blocks import (
     button,
     code_block,
     context,
+    drop_to_fit,
     external_select,
+    fits,
     local_time,
     option,
     paragraphs,

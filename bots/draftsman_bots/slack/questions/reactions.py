@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import DraftsmanError
 from draftsman.questions.question import Question, QuestionKind
 from draftsman_bots.conversation.answers import build_response
+from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.ephemeral import (
     Reply,
@@ -15,15 +18,63 @@ from draftsman_bots.slack.ephemeral import (
     is_retryable,
     send_ephemeral,
 )
-from draftsman_bots.slack.people.organization import is_internal
+from draftsman_bots.slack.payloads.payloads import SlackUser
+from draftsman_bots.slack.people.access import is_internal
 from draftsman_bots.slack.questions import answers
-from draftsman_bots.slack.questions import reaction_parser as reactions
-from draftsman_bots.slack.questions.reaction_parser import Reaction
 
 if TYPE_CHECKING:
     from draftsman.questions.response import Response
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.transport.dispatcher import EventListener
+
+
+# Parser of reactions. Pure, and no payload raises.
+
+
+ALIASES: Final = {"thumbsup": "+1", "thumbsdown": "-1"}
+"""Names of the same emoji: events have one or the other."""
+_SKIN: Final = re.compile(r"::skin-tone-[2-6]$")
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """A reaction to a message, added or removed."""
+
+    user: SlackUser
+    channel: str
+    ts: str
+    """The ts of the message."""
+    emoji: str
+    key: str
+    is_shared: bool | None
+    """Whether another organization shares the channel; None if the event does not say so."""
+
+
+def parse_reaction(body: object) -> Reaction | None:
+    """Parse a reaction to a message; None for a reaction to something else."""
+    data = mapping(body)
+    event = nested(data, "event")
+    item = nested(event, "item")
+    user, emoji = string(event, "user"), canonical(string(event, "reaction"))
+    channel, ts = string(item, "channel"), string(item, "ts")
+    if string(item, "type") != "message" or not (user and emoji and channel and ts):
+        return None
+    shared = data.get("is_ext_shared_channel")
+    return Reaction(
+        user=SlackUser(id=user, channel=channel),
+        channel=channel,
+        ts=ts,
+        emoji=emoji,
+        key=ids.reaction_key(channel, ts, user, string(event, "event_ts")),
+        is_shared=shared if isinstance(shared, bool) else None,
+    )
+
+
+def canonical(emoji: str) -> str:
+    """Return the name of an emoji without skin tone, and by its usual alias."""
+    name = _SKIN.sub("", emoji.strip(":"))
+    return ALIASES.get(name, name)
+
 
 APPROVE: Final = frozenset({"+1", "white_check_mark", "heavy_check_mark"})
 DENY: Final = frozenset({"-1", "x", "no_entry", "no_entry_sign"})
@@ -49,7 +100,7 @@ def events(ctx: BotContext) -> dict[str, EventListener]:
 
 async def _on_reaction(ctx: BotContext, body: dict[str, Any], handle: Any) -> None:
     """Handle a reaction to the message of a question; raises errors that Slack may retry."""
-    reaction = reactions.parse_reaction(body)
+    reaction = parse_reaction(body)
     if reaction is None or reaction.user.id == ctx.identity.bot_user:
         return
     thread, reply = "", None
@@ -91,7 +142,7 @@ async def _added(ctx: BotContext, reaction: Reaction, question: Question) -> Rep
             (
                 str(choice["value"])
                 for choice in question.choices
-                if reactions.canonical(str(choice.get("emoji") or "")) == reaction.emoji
+                if canonical(str(choice.get("emoji") or "")) == reaction.emoji
             ),
             None,
         )

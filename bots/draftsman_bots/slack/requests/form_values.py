@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from draftsman.schedules.template import TemplateDefinition
-from draftsman_bots.slack.requests.template_parameters import (
+from draftsman_bots.slack.requests.template_form import (
     NOT_SET,
     Input,
     Parameter,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,26 +15,35 @@ from draftsman.errors import (
     FieldError,
     IdempotencyConflict,
     NotFound,
+    NotPermitted,
     RejectedField,
     UsageError,
 )
 from draftsman.jobs.job import TERMINAL, Condition
 from draftsman.jobs.read_models import RecentDuplicate
+from draftsman.jobs.requests.attachments import MAX_FILES
 from draftsman.jobs.requests.invocation import FileRef, Invocation
 from draftsman.jobs.requests.service.request_checks import check_agent
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.repos.repo_catalog import RepoLocation
 from draftsman.repos.repo_url import is_repo_url
+from draftsman_bots.slack import ids
 from draftsman_bots.slack.commands.command_parser import JobRequest, Parsed
-from draftsman_bots.slack.ephemeral import Reply
-from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.ephemeral import Reply, ReplyTarget, error_reply, send_ephemeral
+from draftsman_bots.slack.home import modal_views
+from draftsman_bots.slack.home.modal_views import open_modal
+from draftsman_bots.slack.payloads import payloads
+from draftsman_bots.slack.people.access import authorize_person, check_modal_access
 from draftsman_bots.text import truncate
 
 if TYPE_CHECKING:
+    from slack_bolt.async_app import AsyncApp
+
     from draftsman.jobs.job import Job
     from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import MessageEvent
+
 
 MAX_TITLE: Final = 120
 """Graphemes of a title; the text is kept in full."""
@@ -226,3 +237,62 @@ def all_targets(ctx: BotContext, target: str) -> tuple[str, ...]:
     channel = parse(target).target
     always = ctx.rt.settings.notifications.targets
     return (target, *(other for other in always if other.partition("/")[0] != f"slack:{channel}"))
+
+
+# Files and threads of requests in Slack, as attachments of their jobs.
+
+
+SCOPE: Final = "files:read"
+NO_SCOPE: Final = "the app lacks the scope files:read of the full manifest"
+THREAD_FILE: Final = "slack-thread.md"
+
+
+def file_refs(ctx: BotContext, files: Sequence[FileRef]) -> tuple[FileRef, ...]:
+    """Return the files of a message for its job; without the scope all are refused."""
+    scopes = ctx.identity.scopes
+    if scopes is None or SCOPE in scopes:
+        return tuple(files)
+    return tuple(file.model_copy(update={"reason": file.reason or NO_SCOPE}) for file in files)
+
+
+def request_refs(
+    ctx: BotContext, channel: str, thread: str, ts: str, files: Sequence[FileRef] = ()
+) -> tuple[FileRef, ...]:
+    """Return the files of a request and, if it is in a thread that the bot reads, the thread."""
+    refs = file_refs(ctx, files)
+    if not thread or not ctx.identity.reads_replies:
+        return refs
+    reference = {"channel": channel, "thread": thread, "before": ts}
+    messages = FileRef(reference=reference, name=THREAD_FILE, media_type="text/markdown")
+    return (*refs[: MAX_FILES - 1], messages, *refs[MAX_FILES - 1 :])
+
+
+# Listeners of shortcuts, which open the modal of a new job.
+
+
+def register(app: AsyncApp, ctx: BotContext) -> None:
+    """Register both shortcuts."""
+
+    async def shortcut(ack: Any, body: dict[str, Any]) -> None:
+        on_shortcut(ctx, body)
+        await ack()
+
+    app.shortcut(re.compile(""))(shortcut)
+
+
+def on_shortcut(ctx: BotContext, body: dict[str, Any]) -> None:
+    """Open the modal, with the text of the message, if any."""
+    shortcut = payloads.parse_shortcut(body)
+    if shortcut is None or shortcut.callback not in (ids.NEW_JOB, ids.FROM_MESSAGE):
+        return
+    reply_target = ReplyTarget(
+        shortcut.user.id, shortcut.channel, shortcut.thread, shortcut.response_url
+    )
+    try:
+        check_modal_access(ctx, shortcut.user)
+    except NotPermitted as error:
+        send_ephemeral(ctx, reply_target, error_reply(error))
+        return
+    target = job_target(shortcut.channel, shortcut.thread or shortcut.ts, shortcut.user.id)
+    view = modal_views.new_job(ctx.rt.settings.agent_names, target, shortcut.text)
+    open_modal(ctx, reply_target, shortcut.trigger_id, view)

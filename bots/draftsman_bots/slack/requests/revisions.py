@@ -16,8 +16,7 @@ from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.commands.command_parser import MODES, JobRequest
 from draftsman_bots.slack.home import modal_views
-from draftsman_bots.slack.home.modal_views import ShownRequest, View
-from draftsman_bots.slack.home.modals import open_modal
+from draftsman_bots.slack.home.modal_views import ShownRequest, View, open_modal
 from draftsman_bots.slack.people.access import authorize_person
 from draftsman_bots.slack.requests import job_requests
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target

@@ -16,7 +16,7 @@ from draftsman.errors import NotPermitted
 from draftsman.jobs.control.job_message import AGENT_TYPE
 from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.payloads.users import SlackUser
+from draftsman_bots.slack.payloads.payloads import SlackUser
 from draftsman_bots.slack.people.access import authorize_person
 from draftsman_bots.text import truncate
 

@@ -13,7 +13,7 @@ from draftsman_bots.slack.commands.command_parser import assignments
 from draftsman_bots.slack.deliveries.blocks import Block, actions, button, context, section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget
-from draftsman_bots.slack.home.modals import open_modal
+from draftsman_bots.slack.home.modal_views import open_modal
 from draftsman_bots.slack.people.access import authorize_person
 from draftsman_bots.slack.requests.form_values import entered_values
 from draftsman_bots.slack.requests.job_requests import (
@@ -21,8 +21,7 @@ from draftsman_bots.slack.requests.job_requests import (
     all_targets,
     submit_request,
 )
-from draftsman_bots.slack.requests.template_form import template_form
-from draftsman_bots.slack.requests.template_parameters import form_parameters
+from draftsman_bots.slack.requests.template_form import form_parameters, template_form
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob

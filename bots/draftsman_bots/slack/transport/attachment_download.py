@@ -5,16 +5,102 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
 
 from draftsman.errors import Failure
-from draftsman.jobs.requests.attachments import MAX_FILES, PendingFile
+from draftsman.jobs.requests.attachments import MAX_BYTES, MAX_FILES, PendingFile
 from draftsman_bots.conversation.attachments import FileRefused, WithFiles
-from draftsman_bots.json_fields import objects, string
+from draftsman_bots.json_fields import nested, objects, string
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.payloads.files import parse_files
-from draftsman_bots.slack.payloads.incoming_text import readable_text
-from draftsman_bots.slack.transport.file_download import download_file
+from draftsman_bots.slack.payloads.payloads import parse_files, readable_text, size_of, unavailable
+from draftsman_bots.slack.transport.api_errors import translate
 from draftsman_bots.slack.transport.web_api import WebApi
+
+# Download of a file of Slack, with the token of the bot, and only from Slack.
+
+
+HOSTS: Final = ("slack.com", "slack-gov.com")
+"""Domains of Slack, whose hosts get the token; also the host of `api_url`."""
+TRANSIENT: Final = frozenset({408, 425, 429})
+"""Statuses besides 5xx after which a download is tried again."""
+NO_PAGE: Final = (
+    "Slack sent a page instead of the file: the app lacks files:read, or may not see the file"
+)
+
+
+async def download_file(web_api: WebApi, file: str) -> bytes:
+    """Return the content of a file; raises FileRefused, and Failure for another attempt.
+
+    The object of an event may lack the URL (`check_file_info`), so it is always requested.
+    """
+    response = await web_api.read("files.info", web_api.web.files_info(file=file))
+    if isinstance(response, Failure):
+        if response.http_status == 429 or response.code in ("connect", "no_reply"):
+            raise response
+        raise FileRefused(f"Slack refused it: {response}")
+    about = nested(response, "file")
+    if (reason := unavailable(about)) is not None:
+        raise FileRefused(reason)
+    if (size_of(about) or 0) > MAX_BYTES:
+        raise FileRefused(f"a file has at most {MAX_BYTES:,} bytes")
+    url = string(about, "url_private_download") or string(about, "url_private")
+    if not is_of_slack(url, web_api.web.base_url):
+        raise FileRefused("its address is not a host of Slack")
+    return await _get(web_api, url, about)
+
+
+def is_of_slack(url: str, api_url: str) -> bool:
+    """Return whether a URL may get the token: HTTPS to Slack, or the configured API server."""
+    try:
+        parts, api = urlsplit(url), urlsplit(api_url)
+        if parts.username is not None or parts.password is not None:
+            return False
+        if (parts.scheme, parts.hostname, parts.port) == (api.scheme, api.hostname, api.port):
+            return True
+        host = parts.hostname or ""
+        own = any(host == domain or host.endswith(f".{domain}") for domain in HOSTS)
+        return own and parts.scheme == "https" and parts.port in (None, 443)
+    except ValueError:
+        return False
+
+
+async def _get(web_api: WebApi, url: str, about: dict[str, Any]) -> bytes:
+    headers = {"Authorization": f"Bearer {web_api.web.token}"}
+    limit = aiohttp.ClientTimeout(total=web_api.timeout)
+    proxy = web_api.web.proxy
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=limit) as session,
+            session.get(url, headers=headers, proxy=proxy, allow_redirects=False) as response,
+        ):
+            if response.status in TRANSIENT or response.status >= 500:
+                raise Failure(f"HTTP {response.status}: download", origin="slack")
+            if 300 <= response.status < 400:
+                raise FileRefused(NO_PAGE)
+            if response.status != 200:
+                raise FileRefused(f"Slack answered HTTP {response.status}")
+            data = await _read(response)
+            is_page = response.content_type in ("text/html", "application/xhtml+xml")
+    except (FileRefused, Failure):
+        raise
+    except Exception as error:
+        failure = translate(error, "download", writes=False)
+        raise failure if isinstance(failure, Failure) else Failure("download") from None
+    if is_page and (string(about, "mimetype") != "text/html" or len(data) != size_of(about)):
+        raise FileRefused(NO_PAGE)
+    return data
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    data = bytearray()
+    async for chunk in response.content.iter_chunked(1 << 16):
+        data += chunk
+        if len(data) > MAX_BYTES:
+            raise FileRefused(f"a file has at most {MAX_BYTES:,} bytes")
+    return bytes(data)
+
 
 MAX_MESSAGES: Final = 200
 """Messages of a thread, the newest before the request."""

@@ -12,8 +12,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from slack_bolt.authorization import AuthorizeResult
@@ -24,17 +27,93 @@ from slack_bolt.response import BoltResponse
 
 from draftsman.errors import Conflict, DatabaseUnreachable, DraftsmanError, LostRace
 from draftsman.settings import Settings
+from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import NETWORK, Identity
-from draftsman_bots.slack.transport import acknowledgments, app_events, payload_kind
+from draftsman_bots.slack.transport import acknowledgments, payload_kind
 from draftsman_bots.slack.transport.acknowledgments import Acknowledgment
-from draftsman_bots.slack.transport.bolt_environment import hide_slack_variables
+from draftsman_bots.slack.transport.installation import INSTALLATION
 from draftsman_bots.slack.transport.payload_kind import PayloadKind
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
     from slack_sdk.web.async_client import AsyncWebClient
 
-    from draftsman_bots.slack.health import BotHealth
+
+# Protection from environment variables that Bolt reads on its own.
+
+
+PREFIX: Final = "SLACK_"
+"""Prefix of all variables that Bolt reads: SLACK_CLIENT_ID and SLACK_CLIENT_SECRET, for instance,
+make it set up an OAuth flow with a store of installations in files.
+"""
+
+
+@contextmanager
+def hide_slack_variables() -> Iterator[None]:
+    """Remove these variables from the environment during the block or call."""
+    hidden = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+    for name in hidden:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+# Events about the app itself, which need neither a listener nor the database.
+
+
+LOST_EVENTS: Final = {
+    "app_uninstalled": "the app was uninstalled from the workspace: reinstall it",
+    "tokens_revoked": "Slack revoked draftsman's tokens: reinstall the app and set the new token",
+}
+"""Events after which nothing can be posted; jobs and deliveries are kept."""
+RATE_LIMITED: Final = "rate_limited"
+RATE_LIMITED_TEXT: Final = "Slack is rate limiting events: over 30,000 in an hour"
+NOTE_SECONDS: Final = 180.0
+"""Slack repeats the event every minute; the note ends this many seconds after the last."""
+MAX_LENGTH: Final = 300
+"""Characters of a challenge that are returned."""
+
+
+@dataclass(slots=True)
+class Signals:
+    """Callbacks for events about the app."""
+
+    on_lost: Callable[[str], None] = lambda _: None
+    on_rate_limit: Callable[[], None] = lambda: None
+
+
+def answer_app_event(
+    kind: PayloadKind, body: Mapping[str, Any], health: BotHealth, signals: Signals
+) -> Acknowledgment | None:
+    """Return the acknowledgment, or None if the event is for a listener."""
+    if kind is PayloadKind.URL_VERIFICATION:
+        challenge = body.get("challenge")
+        return Acknowledgment(
+            "done", body=challenge[:MAX_LENGTH] if isinstance(challenge, str) else ""
+        )
+    if kind is PayloadKind.SSL_CHECK:
+        return Acknowledgment("done")
+    if kind is PayloadKind.RATE_LIMITED:
+        health.note(RATE_LIMITED, RATE_LIMITED_TEXT, seconds=NOTE_SECONDS)
+        signals.on_rate_limit()
+        return Acknowledgment("done")
+    if kind is PayloadKind.OTHER:
+        return acknowledgments.ignored()
+    if kind is PayloadKind.EVENT and (text := LOST_EVENTS.get(body["event"]["type"])) is not None:
+        if _concerns_the_bot(body["event"]):
+            health.problem(INSTALLATION, text)
+            signals.on_lost(text)
+        return Acknowledgment("done")
+    return None
+
+
+def _concerns_the_bot(event: Mapping[str, Any]) -> bool:
+    """Return whether the bot's token was revoked, and not a user's."""
+    tokens = event.get("tokens")
+    return not isinstance(tokens, dict) or bool(tokens.get("bot")) or "oauth" not in tokens
+
 
 DEADLINE: Final = 2.5
 """Seconds until an acknowledgment is sent; Slack's own deadline is three."""
@@ -119,7 +198,7 @@ class SlackDispatcher:
     def __init__(
         self, app: AsyncApp, events: Mapping[str, EventListener], health: BotHealth
     ) -> None:
-        self.signals = app_events.Signals()
+        self.signals = Signals()
         self.send_text: Callable[[dict[str, Any], str], None] = _drop_message
         """Sends the payload's author a message that the acknowledgment cannot show."""
         self._app = app
@@ -158,9 +237,7 @@ class SlackDispatcher:
         if (missing := payload_kind.missing_field(kind, body)) is not None:
             _log.warning("ignored a payload of kind %s without %s", kind, missing)
             return acknowledgments.ignored()
-        if (
-            acknowledgment := app_events.answer_app_event(kind, body, self._health, self.signals)
-        ) is not None:
+        if (acknowledgment := answer_app_event(kind, body, self._health, self.signals)) is not None:
             return acknowledgment
         if kind is PayloadKind.EVENT:
             listener = self._events.get(body["event"]["type"])

@@ -9,11 +9,11 @@ from urllib.parse import quote, urlsplit
 
 from draftsman.deliveries.delivery import TARGET_GONE
 from draftsman.errors import Failure, NotFound, UsageError
-from draftsman.jobs.error_classes import ErrorClass, classify
+from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.trello.board import FieldUse
 from draftsman_bots.json_fields import string
 from draftsman_bots.trello.ids import is_id
-from draftsman_bots.trello.transport.custom_fields import TYPES, CustomField, fetch_fields
+from draftsman_bots.trello.transport.cards import TYPES, CustomField, fetch_fields
 
 if TYPE_CHECKING:
     from draftsman_bots.trello.transport.client import Trello

@@ -18,15 +18,15 @@ from draftsman.deliveries.delivery import TARGET_GONE
 from draftsman.errors import Failure, NotFound, UsageError
 from draftsman.jobs.job import Mode, Status
 from draftsman.trello.board import BoardConfig, LabelRule
-from draftsman.trello.card_moves import ENDS
+from draftsman.trello.cards import ENDS
 from draftsman_bots.trello.boards import board_fields, board_reader
 from draftsman_bots.trello.ids import is_id
 
 if TYPE_CHECKING:
     from trello import Label, List
 
+    from draftsman_bots.trello.transport.cards import CustomField
     from draftsman_bots.trello.transport.client import Trello
-    from draftsman_bots.trello.transport.custom_fields import CustomField
 
 NONE: Final = "none"
 """Option value that clears a setting."""

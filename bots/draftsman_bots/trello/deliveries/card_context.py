@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from draftsman.deliveries.delivery import QUESTION_KINDS, DeliveryKind, Message
 from draftsman.errors import Failure
-from draftsman.jobs.error_classes import ErrorClass, classify
 from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.trello.board import BoardConfig
 from draftsman_bots.trello.deliveries.checklists import uses_checklist
 from draftsman_bots.trello.deliveries.field_values import shows_fields
 from draftsman_bots.trello.deliveries.member_names import MemberNames, names_members
-from draftsman_bots.trello.transport.cards import read_card
+from draftsman_bots.trello.transport.cards import CustomField, fetch_fields, read_card
 from draftsman_bots.trello.transport.client import Trello
-from draftsman_bots.trello.transport.custom_fields import CustomField, fetch_fields
 
 if TYPE_CHECKING:
     from trello import Card

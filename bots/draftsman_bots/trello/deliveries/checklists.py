@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.deliveries.plain_text import resolution_spans
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman.trello.board import BoardConfig, ChecklistUse
-from draftsman.trello.card_state import CardChecklist
+from draftsman.trello.cards import CardChecklist
 from draftsman_bots.json_fields import objects, string
 from draftsman_bots.text import truncate
 from draftsman_bots.trello.deliveries.markdown import escape_truncated, strip_mentions

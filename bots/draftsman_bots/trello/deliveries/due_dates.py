@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import Failure
-from draftsman.trello.card_state import CardDueDate
+from draftsman.trello.cards import CardDueDate
 from draftsman_bots.trello.ids import parse_time
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.trello.board import BoardConfig, FieldUse
 from draftsman_bots.text import truncate
-from draftsman_bots.trello.transport.custom_fields import (
+from draftsman_bots.trello.transport.cards import (
     TYPES,
     CustomField,
     fetch_values,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from draftsman.errors import Refused, UsageError
+from draftsman.deliveries.target import parse
+from draftsman.errors import NotPermitted, Refused, UsageError
+from draftsman.ids import job_name
 from draftsman.jobs.control.job_message import AGENT_TYPE
 from draftsman.jobs.job import TERMINAL
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question
+from draftsman_bots.conversation import job_controls
 from draftsman_bots.conversation.comments import ParsedComment
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.actions import Action, ActionKind
@@ -17,7 +20,9 @@ from draftsman_bots.trello.deliveries.error_text import error_text
 
 if TYPE_CHECKING:
     from draftsman.people.spans import Spans
+    from draftsman.questions.answer import Verdict
     from draftsman_bots.trello.context import BotContext
+
 
 Sent = tuple[int, "str | Spans", str]
 """The job, the reply, and the outcome for a counter."""
@@ -61,3 +66,58 @@ async def send(
     except (Refused, UsageError) as error:
         return job.number, error_text(error), "rejected"
     return job.number, f"{sent}.", "message_sent"
+
+
+# Comments that pause, resume or cancel the card's job.
+
+
+OUTCOMES: Final = {"pause": "job_paused", "resume": "job_resumed", "cancel": "job_canceled"}
+"""Outcomes of comments, for a counter."""
+
+
+async def change(
+    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, jobs: Sequence[int]
+) -> tuple[int, str | None, str]:
+    """Change the job of a card; return it, the reply, and the outcome for a counter.
+
+    The job's own notice on the card shows a change, without another reply. A comment that arrives
+    twice, by webhook and poll, changes the job once.
+    """
+    jobs_of_card = [await context.rt.read_model.job(number) for number in jobs]
+    live = [job.number for job in jobs_of_card if job.status not in TERMINAL]
+    job = comment.job or (live or list(jobs))[0]
+    if action.kind is ActionKind.COMMENT_EDITED:
+        text = f"an edit does not {comment.control} {job_name(job)}; write another comment."
+        return job, text, "replied"
+    try:
+        await job_controls.change(context.rt, job, actor, comment, ids.action_key(action.comment))
+    except (NotPermitted, Refused, UsageError) as error:
+        return job, error_text(error), "rejected"
+    return job, None, OUTCOMES[comment.control]
+
+
+# Replies on a card to an action of a person.
+
+
+async def reply(
+    context: BotContext,
+    action: Action,
+    job: int,
+    actor: Actor,
+    text: str | Spans,
+    outcome: str = "replied",
+) -> str:
+    """Post a reply on the card, once for each action; return the outcome for a counter."""
+    at = parse(ids.card_target(action.card))
+    spans = (text,) if isinstance(text, str) else text
+    key = f"comment:{action.id}"
+    await context.rt.outbox.notice(job, key, (f"{actor.display_name}: ", *spans), at=at)
+    return outcome
+
+
+def verdict_text(verdict: Verdict) -> str | Spans:
+    """Return why a response was not accepted, or that its vote was counted."""
+    if not verdict.accepted:
+        reason = verdict.reason_spans or ("it was rejected",)
+        return "Your answer was not accepted: ", *reason, "."
+    return f"{verdict.name}: your approval was recorded, {verdict.votes} of {verdict.quorum}."

@@ -22,13 +22,14 @@ from draftsman_bots.conversation.answers import (
     resolve_answer,
 )
 from draftsman_bots.conversation.comments import ParsedComment
-from draftsman_bots.conversation.pause_note import pause_note
+from draftsman_bots.conversation.job_controls import pause_note
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.actions import Action, ActionKind
 from draftsman_bots.trello.deliveries.error_text import error_text
 from draftsman_bots.trello.deliveries.markdown import marker_of
-from draftsman_bots.trello.jobs import card_messages, pause_comments
-from draftsman_bots.trello.jobs.card_replies import reply, verdict_text
+from draftsman_bots.trello.jobs import card_messages
+from draftsman_bots.trello.jobs import card_messages as pause_comments
+from draftsman_bots.trello.jobs.card_messages import reply, verdict_text
 from draftsman_bots.trello.requests import edit_notices
 
 if TYPE_CHECKING:

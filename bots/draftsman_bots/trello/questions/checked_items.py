@@ -12,11 +12,11 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman.questions.response import Response
 from draftsman_bots.conversation.answers import build_response, is_shown_by_question
-from draftsman_bots.conversation.pause_note import pause_note
+from draftsman_bots.conversation.job_controls import pause_note
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.deliveries.checklists import item_names
 from draftsman_bots.trello.deliveries.error_text import error_text
-from draftsman_bots.trello.jobs.card_replies import reply, verdict_text
+from draftsman_bots.trello.jobs.card_messages import reply, verdict_text
 from draftsman_bots.trello.requests.label_jobs import GONE_STATUSES
 
 if TYPE_CHECKING:

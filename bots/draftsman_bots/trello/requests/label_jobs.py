@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.delivery import ChannelName
@@ -33,6 +34,7 @@ from draftsman.trello.board import (
     LabelSighting,
     card_subject_key,
 )
+from draftsman_bots.trello.boards import board_reader
 from draftsman_bots.trello.ids import card_target
 from draftsman_bots.trello.requests import attachments, card_ticket, template_jobs
 from draftsman_bots.trello.transport.cards import parse_card, read_card
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from draftsman.jobs.requests.invocation import Invocation
     from draftsman_bots.trello.context import BotContext
+
 
 GONE_STATUSES: Final = (404, 410)
 _log = logging.getLogger(__name__)
@@ -312,3 +315,41 @@ async def _remove_label(context: BotContext, episode: Episode) -> bool:
         removed = False
     await context.rt.boards.end_swapped_episode(episode)
     return removed
+
+
+# Preview of the jobs that a board's labels would create.
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPreview:
+    """A label with the number of its cards that would create a job.
+
+    `known` cards had the label before or have their job; `ignored` cards are in ignored lists.
+    """
+
+    label: str
+    name: str
+    mode: str
+    agent: str | None
+    template: str | None
+    jobs: int
+    known: int
+    ignored: int
+
+
+async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelPreview]:
+    """Compare a board's cards as the poller does, without recording anything; raises Failure."""
+    cards = await board_reader.cards(context.trello, board.board_id)
+    was_polled = await context.rt.boards.cursor(board.board_id) is not None
+    recorded = await context.rt.boards.present_on(sorted(cards))
+    previews = []
+    for label, rule in board.labels.items():
+        labeled = [id for id, card in cards.items() if label in card.idLabels]
+        counted = [id for id in labeled if is_on_board(board, cards[id])]
+        old = [id for id in counted if (id, label) in recorded]
+        if not was_polled and not board.include_existing:
+            old = counted
+        jobs, ignored = len(counted) - len(old), len(labeled) - len(counted)
+        fields = (label, rule.name, str(rule.mode), rule.agent, rule.template)
+        previews.append(LabelPreview(*fields, jobs=jobs, known=len(old), ignored=ignored))
+    return previews

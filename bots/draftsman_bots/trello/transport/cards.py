@@ -7,16 +7,20 @@ further requests. So the fields are read with `fetch_json`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from trello import Card
 
-from draftsman_bots.json_fields import string
+from draftsman.trello.board import FieldUse
+from draftsman_bots.json_fields import nested, objects, string
 from draftsman_bots.trello.ids import is_id, parse_time
 from draftsman_bots.trello.transport.api_errors import unconfirmed
 
 if TYPE_CHECKING:
     from draftsman_bots.trello.transport.client import Trello
+
 
 CARD_FIELDS: Final = "idBoard,idList,idLabels,closed,dateLastActivity"
 
@@ -38,3 +42,66 @@ def parse_card(trello: Trello, id: str, fields: dict[str, Any]) -> Card:
     card.closed = fields.get("closed") is True
     card.dateLastActivity = parse_time(fields.get("dateLastActivity"))
     return card
+
+
+# Custom fields of a board, with the types that draftsman writes.
+#
+# Documented in the guide "Getting started with custom fields": a value is text even for a number,
+# and a list has the id of an option. Without the Power-Up, Trello refuses the calls or returns no
+# fields.
+
+
+TYPES: Final[Mapping[FieldUse, tuple[str, ...]]] = {
+    FieldUse.STATUS: ("list", "text"),
+    FieldUse.COST: ("number", "text"),
+}
+"""Types of the field for each use; the first is preferred."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomField:
+    """A custom field of a board; `options` has the texts of a list by id."""
+
+    id: str
+    name: str
+    type: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def option(self, text: str) -> str | None:
+        """Return the id of the option with a text, in any case."""
+        key = text.casefold()
+        matching = [id for id, own in self.options.items() if own.strip().casefold() == key]
+        return matching[0] if matching else None
+
+
+async def fetch_fields(trello: Trello, board: str) -> list[CustomField]:
+    """Return the custom fields of a board; raises Failure."""
+    page = await trello.get(f"/boards/{board}/customFields")
+    fields = [item for item in page if isinstance(item, dict)] if isinstance(page, list) else []
+    return [_field(item) for item in fields if is_id(item.get("id"))]
+
+
+async def fetch_values(trello: Trello, card: str) -> dict[str, Any]:
+    """Return the values of a card by the id of their field; raises Failure."""
+    page = await trello.get(f"/cards/{card}/customFieldItems")
+    items = [item for item in page if isinstance(item, dict)] if isinstance(page, list) else []
+    return {
+        string(item, "idCustomField"): item.get("idValue") or item.get("value") for item in items
+    }
+
+
+async def set_value(trello: Trello, card: str, field: CustomField, value: Any) -> None:
+    """Set a custom field of a card; raises Failure. `value` is as in `fetch_values`."""
+    path = f"/cards/{card}/customField/{field.id}/item"
+    if field.type == "list":
+        await trello.put(path, idValue=value)
+    else:
+        await trello.put(path, value=value)
+
+
+def _field(item: dict[str, Any]) -> CustomField:
+    options = {
+        string(option, "id"): string(nested(option, "value"), "text")
+        for option in objects(item, "options")
+    }
+    return CustomField(string(item, "id"), string(item, "name"), string(item, "type"), options)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from draftsman.errors import Failure
-from draftsman.jobs.error_classes import ErrorClass, classify
 from draftsman.jobs.requests.attachments import MAX_BYTES, PendingFile
+from draftsman.jobs.retries import ErrorClass, classify
 from draftsman_bots.conversation.attachments import FileRefused
 from draftsman_bots.json_fields import string
 from draftsman_bots.trello.ids import is_id

@@ -8,8 +8,12 @@ from enum import StrEnum
 from typing import Any, Final, Self
 from uuid import UUID
 
-from draftsman.agent_runs.activity.agent_progress import AgentProgress
-from draftsman.agent_runs.activity.stream import ActivityKind, ActivityRow, ActivityState
+from draftsman.agent_runs.activity.activity import (
+    ActivityKind,
+    ActivityRow,
+    ActivityState,
+    AgentProgress,
+)
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 

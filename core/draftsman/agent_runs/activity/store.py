@@ -8,8 +8,8 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from draftsman.agent_runs.activity.activity import Activity, ActivityRow
 from draftsman.agent_runs.activity.live_thread import CARD_INTERVAL
-from draftsman.agent_runs.activity.stream import Activity, ActivityRow
 from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
 from draftsman.jobs.read_models import JobFigures

@@ -16,6 +16,8 @@ import contextlib
 import os
 import re
 import shutil
+import stat
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,11 +25,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from draftsman.agent_runs.clones import home_files
-from draftsman.agent_runs.clones.artifact import read_artifact
 from draftsman.agent_runs.clones.git import COMMITTER, git, git_failure
 from draftsman.agent_runs.clones.mirror import commit_time, fetch_base, open_mirror
-from draftsman.agent_runs.clones.mixed_commit import mixed_commit
-from draftsman.agent_runs.clones.relative_paths import replace_root
 from draftsman.agent_runs.clones.source import Login, RepoSource
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.errors import Failure
@@ -35,6 +34,101 @@ from draftsman.ids import job_name, run_name
 from draftsman.sandbox.run_sandbox import change_owner, open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings import HttpSettings, SandboxSettings
+
+# Paths in JSON values, made relative.
+
+
+def replace_root(value: Any, root: re.Pattern[str], prefix: str) -> Any:
+    """Return the JSON value with the root of paths replaced by `prefix`."""
+    if isinstance(value, str):
+        return root.sub(lambda match: prefix if match[1] else prefix.rstrip("/") or ".", value)
+    if isinstance(value, dict):
+        return {key: replace_root(item, root, prefix) for key, item in value.items()}
+    if isinstance(value, list):
+        return [replace_root(item, root, prefix) for item in value]
+    return value
+
+
+# Commits with the files of two commits, built in a mirror without a working tree.
+
+
+async def mixed_commit(mirror: Path, commit: str, other: str, paths: Sequence[str]) -> str:
+    """Return a commit on top of `commit`, in which these paths are as in `other`.
+
+    A path that `other` does not have is removed. Raises Failure with origin `git`.
+    """
+    listed = await git("ls-tree", "-rz", "--full-tree", other, cwd=mirror)
+    entries = dict(_entry(line) for line in listed.split(b"\0") if line)
+    names = [os.fsencode(path) for path in paths]
+    removal = b"0 " + b"0" * len(commit) + b"\t"
+    lines = [entries.get(name, removal + name) for name in names]
+    with tempfile.TemporaryDirectory(dir=mirror) as folder:
+        index = {"GIT_DIR": str(mirror), "GIT_INDEX_FILE": str(Path(folder, "index"))}
+        await git("read-tree", commit, cwd=mirror, env=index)
+        await git(
+            *("update-index", "--replace", "-z", "--index-info"),
+            cwd=mirror,
+            env=index,
+            stdin=b"".join(line + b"\0" for line in lines),
+        )
+        tree = (await git("write-tree", cwd=mirror, env=index)).decode().strip()
+    message = f"{commit[:12]} with {len(names)} files of {other[:12]}"
+    made = await git("commit-tree", tree, "-p", commit, "-m", message, cwd=mirror)
+    return made.decode().strip()
+
+
+def _entry(line: bytes) -> tuple[bytes, bytes]:
+    """Return the path of a line of `git ls-tree`, and the line for `git update-index`."""
+    details, _, name = line.partition(b"\t")
+    mode, _, sha = details.split(b" ")
+    return name, mode + b" " + sha + b"\t" + name
+
+
+# Safe reading of a file at a path from an agent.
+
+
+MAX_ARTIFACT: Final = 25 * 1024 * 1024
+"""Maximum bytes of an artifact."""
+
+
+def read_artifact(roots: tuple[Path, ...], path: str) -> bytes:
+    """Return the file's content; a relative path is below the first root.
+
+    Raises Failure `artifact` for a path outside the roots, and a file that is not regular or too
+    large.
+    """
+    absolute = Path(os.path.normpath(roots[0] / path))
+    root = next((root for root in roots if absolute.is_relative_to(root)), None)
+    if root is None:
+        raise _artifact_failure(path, "is outside the workspace and $HOME")
+    try:
+        with open(_open_beneath(root, absolute.relative_to(root)), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_ARTIFACT:
+                raise _artifact_failure(
+                    path, f"is not a regular file of at most {MAX_ARTIFACT:,} bytes"
+                )
+            return file.read(MAX_ARTIFACT)
+    except (OSError, ValueError) as error:
+        raise _artifact_failure(path, getattr(error, "strerror", None) or str(error)) from None
+
+
+def _open_beneath(root: Path, relative: Path) -> int:
+    """Open a file without following links: an agent could point a link anywhere."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(root, flags | os.O_DIRECTORY)
+    for part in relative.parts:
+        try:
+            child = os.open(part, flags, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = child
+    return descriptor
+
+
+def _artifact_failure(path: str, problem: str) -> Failure:
+    return Failure(f"artifact {path[:200]!r} {problem}", origin="agent", code="artifact")
+
 
 GITLINK: Final = b"160000"
 CLONE_CONFIG: Final = "[user]\n\tname = {NAME}\n\temail = {EMAIL}\n[gc]\n\tauto = 0\n"

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from draftsman.agent_runs.evidence.envelope import (
+from draftsman.agent_runs.evidence.statement import (
     Envelope,
     parse_envelope,
     parse_payload,
+    predicate_of,
     signed_bytes,
 )
-from draftsman.agent_runs.evidence.statement import predicate_of
 from draftsman.errors import NotFound, Refused, UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.reserved_names import EVIDENCE

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from draftsman.agent_runs.policies.finding_text import names
+from draftsman.agent_runs.policies.repo_policy import names
 
 MAX_PATHS: Final = 50
 """Maximum number of paths of a conflict that are stored."""

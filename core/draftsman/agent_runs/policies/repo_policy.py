@@ -10,17 +10,85 @@ The rules, in the order of their findings:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any, Final, Self
 
 from draftsman.agent_runs.changes.patch_files import PatchFile, patch_files
 from draftsman.agent_runs.policies import secret_scanner
-from draftsman.agent_runs.policies.file_classes import classes_of, classes_of_folder
-from draftsman.repos.repo_profile import RepoProfile, is_among
+from draftsman.repos.repo_profile import FOLDERS, RepoProfile, is_among, is_ci_file
 from draftsman.settings.policies import Effect, PolicySettings
 from draftsman.text import digest
+
+# Classes of files that a policy names: lock files, migrations, configuration of CI, licenses.
+
+
+LOCK_FILES: Final = (
+    *("*.lock", "*.lockb", "*.lock.hcl", "*.lockfile", "*-lock.json", "*-lock.yaml"),
+    *("Package.resolved", "cargo.lock", "go.sum", "npm-shrinkwrap.json", "packages.lock.json"),
+)
+"""Names of lock files."""
+MIGRATION_FOLDERS: Final = ("migrations", "db/migrate", "alembic/versions")
+"""Folders of migrations, at any depth."""
+MIGRATION_FILES: Final = re.compile(r"[VUR]\d*[\w.]*__\w.*\.(sql|java|py)")
+"""Names of the migrations of Flyway."""
+LICENSES: Final = re.compile(
+    r"((un)?licen[cs]e|copying|notice|copyright|patents)"
+    r"([-._](agpl|apache|bsd|cc0|epl|gpl|isc|lesser|lgpl|mit|mpl|third.?party)[\w.-]*?)?"
+    r"([.](adoc|html|md|rst|txt))?",
+    re.IGNORECASE,
+)
+"""Names of licenses and notices."""
+
+
+def classes_of(path: str) -> list[str]:
+    """Return the classes of a file, as keys of a policy."""
+    return [name for name, matches in _CLASSES.items() if matches(path)]
+
+
+def classes_of_folder(path: str) -> list[str]:
+    """Return the classes of the files that may be in a folder, or in a folder below it."""
+    below = [f"{path}/{part}/x" for part in _PARTS]
+    return list(dict.fromkeys(name for file in (f"{path}/x", *below) for name in classes_of(file)))
+
+
+def _is_ci(path: str) -> bool:
+    """Return whether a file configures the checks of a repository, or who approves them."""
+    return is_ci_file(path) or PurePosixPath(path).name == "CODEOWNERS"
+
+
+def _is_migration(path: str) -> bool:
+    folder = f"/{PurePosixPath(path).parent}/"
+    inside = any(f"/{name}/" in folder for name in MIGRATION_FOLDERS)
+    return inside or MIGRATION_FILES.fullmatch(PurePosixPath(path).name) is not None
+
+
+def _is_license(path: str) -> bool:
+    name = PurePosixPath(path).name
+    return LICENSES.fullmatch(name) is not None or path.startswith("LICENSES/")
+
+
+def _is_lock_file(path: str) -> bool:
+    return any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in LOCK_FILES)
+
+
+_PARTS: Final = tuple(
+    "/".join(parts[start:])
+    for parts in (folder.split("/") for folder in (*MIGRATION_FOLDERS, *FOLDERS))
+    for start in range(1, len(parts))
+)
+"""Ends of the folders that a class has, such as `workflows`."""
+_CLASSES: Final[Mapping[str, Callable[[str], bool]]] = {
+    "ci": _is_ci,
+    "licenses": _is_license,
+    "migrations": _is_migration,
+    "lock_files": _is_lock_file,
+}
+
 
 KILOBYTE: Final = 1000
 RULES: Final = (
@@ -202,3 +270,71 @@ class RepoPolicy:
 
 def _order(finding: PolicyFinding) -> tuple[int, str, int, str]:
     return RULES.index(finding.rule), finding.path or "", finding.line or 0, finding.detail
+
+
+# Findings of a policy in words, for questions, failures and the command line.
+
+
+MAX_NAMED: Final = 5
+"""Maximum number of paths in a message."""
+MAX_PATH: Final = 200
+"""Maximum characters of a path in a message."""
+MAX_CONTEXT: Final = 12_000
+"""Maximum characters of a list of all findings."""
+TEXTS: Final = {
+    "deny_files_over": "It changes",
+    "deny_lines_over": "It adds and deletes",
+    "path_allowlist": "It changes paths outside of the allowed paths",
+    "max_files_changed": "It changes",
+    "max_loc_delta": "It adds and deletes",
+    "risky_paths": "It changes risky paths",
+    "paths": "It changes paths of the rules in paths",
+    "secrets": "It adds secrets",
+    "possible_secrets": "It adds text that may be secret",
+    "ci": "It changes the configuration of CI or code owners",
+    "licenses": "It changes licenses",
+    "migrations": "It changes migrations",
+    "lock_files": "It changes lock files",
+    "large_files": "It adds large files",
+    "binary_files": "It adds or changes binary files",
+}
+"""Sentences without a period, by rule."""
+REVOKE: Final = "revoke real secrets; for test data, set secrets_allowed_in"
+ADVICE: Final = {
+    "deny_files_over": "split the work into smaller jobs, or raise the limit",
+    "deny_lines_over": "split the work into smaller jobs, or raise the limit",
+    "secrets": REVOKE,
+    "possible_secrets": REVOKE,
+}
+"""What to do about work that a rule denies, by rule."""
+
+
+def names(paths: Sequence[str]) -> str:
+    """Return the first paths, and the number of the others."""
+    shown = ", ".join(path[:MAX_PATH] for path in paths[:MAX_NAMED])
+    return f"{shown} and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else shown
+
+
+def reasons(findings: Sequence[PolicyFinding]) -> Iterator[str]:
+    """Yield a sentence without a period for each rule with a finding."""
+    for rule in RULES:
+        places = [item.place for item in findings if item.rule == rule]
+        if places:
+            whole = any(item.path is None for item in findings if item.rule == rule)
+            yield f"{TEXTS[rule]}{' ' if whole else ': '}{names(places)}"
+
+
+def denial_text(findings: Sequence[PolicyFinding]) -> str:
+    """Return why work is denied, and what to do about it."""
+    rules = list(dict.fromkeys(item.rule for item in findings))
+    advice = [ADVICE[rule] for rule in rules if rule in ADVICE]
+    advice.append("draftsman policy show has the rules, and the patch is kept")
+    return f"{'; '.join(reasons(findings))}; denied by {', '.join(rules)}; {'; '.join(advice)}"
+
+
+def finding_lines(findings: Sequence[PolicyFinding]) -> str:
+    """Return all findings, a line each, up to MAX_CONTEXT characters."""
+    text = "\n".join(f"{item.rule}: {item.place}" for item in findings)
+    if len(text) <= MAX_CONTEXT:
+        return text
+    return text[:MAX_CONTEXT].rpartition("\n")[0] + "\n…"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from draftsman.agent_runs.activity.stream import (
+from draftsman.agent_runs.activity.activity import (
     PLAN_ENTRIES,
     TEXT_KINDS,
     Activity,
@@ -26,8 +26,8 @@ from draftsman.agent_runs.protocol.protocol import (
 )
 from draftsman.errors import Failure
 from draftsman.questions import question_spec
-from draftsman.questions.permission_rules.choices import described, is_reworded
 from draftsman.questions.permission_rules.command_pattern import plain_words
+from draftsman.questions.permission_rules.permission_rule import described, is_reworded
 from draftsman.questions.question import OnDeny, OnExpire, QuestionKind
 
 MessageIds = Annotated[tuple[Id, ...], Field(max_length=200)] | None

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from draftsman import field_errors
 from draftsman.agent_runs.protocol.agent_messages import FromAgent
 from draftsman.agent_runs.protocol.protocol import AckMessage, ToAgent
-from draftsman.sandbox.processes.line_splitter import MAX_LINE, MalformedLine
+from draftsman.sandbox.processes.process import MAX_LINE, MalformedLine
 
 MAX_REASON: Final = 300
 """Maximum characters of the reason for refusing a line."""

@@ -10,9 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from draftsman.agent_runs.mcp.http_transport import McpEndpoint
-from draftsman.agent_runs.mcp.job_tools import JobTools
 from draftsman.agent_runs.mcp.protocol import ToolError
-from draftsman.agent_runs.mcp.run_tools import INSTRUCTIONS, RunTools
+from draftsman.agent_runs.mcp.run_tools import INSTRUCTIONS, JobTools, RunTools
 from draftsman.agent_runs.protocol.agent_messages import UsageMessage
 from draftsman.agent_runs.session.agent_session import AgentSession
 from draftsman.agent_runs.session.run_socket import Respond

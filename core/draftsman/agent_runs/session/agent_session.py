@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Coroutine, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
@@ -34,8 +35,6 @@ from draftsman.agent_runs.protocol.protocol import (
     RefusedMessage,
     ToAgent,
 )
-from draftsman.agent_runs.session.dropped_output import DroppedOutput
-from draftsman.agent_runs.session.grace_period import GracePeriod
 from draftsman.agent_runs.session.person_messages import PersonMessages
 from draftsman.agent_runs.session.quota_tracker import QuotaTracker, size_of, watch_disk
 from draftsman.agent_runs.session.saved_work import SavedWork
@@ -44,13 +43,96 @@ from draftsman.costs.budgets import BudgetState, question_of
 from draftsman.errors import DraftsmanError, Failure, UsageError
 from draftsman.handlers.run_pause import check_keys
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.error_classes import as_failure, classify
 from draftsman.jobs.reserved_names import AGENT_KIND, Owner, check_artifact, check_key
+from draftsman.jobs.retries import as_failure, classify
 from draftsman.jobs.runs.quota import Quota, is_quota
 from draftsman.questions.question import BUDGET_KEY, Answered, NoAnswer
 from draftsman.questions.question_spec import QuestionSpec
-from draftsman.sandbox.processes.line_splitter import MalformedLine
-from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.sandbox.processes.process import AgentProcess, MalformedLine
+
+# The grace period of a question: the agent is kept running for a quick answer.
+#
+# The question is stored first, and parks the run as every question does. An answer within the
+# period claims the job for this worker, whose agent continues as the job's next run. Otherwise,
+# also if the worker dies, the next run starts from the checkpoint.
+
+
+class GracePeriod:
+    """The questions of a session whose answers are waited for."""
+
+    def __init__(self, run: WorkerRun) -> None:
+        self._run = run
+        self._lease_held = asyncio.Event()
+        self._lease_held.set()
+        self.on_continue: Callable[[], Awaitable[None]] | None = None
+        """Called when an answer has begun the next run of the job."""
+
+    def seconds(self, message: AskMessage | ApproveMessage) -> float:
+        """Return the length of the period of a question, 0 without one.
+
+        An approval has none: the tree that people see must not change while they decide.
+        """
+        if isinstance(message, ApproveMessage) or self._run.stopping is not None:
+            return 0
+        settings = self._run.settings
+        return min(message.grace, settings.questions.ask_grace, settings.worker.lease / 2)
+
+    async def ask(
+        self, process: AgentProcess, items: Sequence[QuestionSpec], seconds: float
+    ) -> dict[str, Answered | NoAnswer]:
+        """Ask, and wait for all answers; return them by key, none if the run stays parked."""
+        self._lease_held.clear()
+        try:
+            answers = await self._run.ask_in_grace(items, seconds, process.is_alive)
+        finally:
+            self._lease_held.set()
+        if answers is not None and self.on_continue is not None:
+            await self.on_continue()
+        return answers or {}
+
+    async def may_write(self) -> bool:
+        """Wait for the end of a period; return whether the run may write again.
+
+        Output of the agent, messages for it and its calls of the model wait meanwhile.
+        """
+        await self._lease_held.wait()
+        return not self._run.parked
+
+
+# Messages and output of an agent whose run has parked in a grace period: they are not stored.
+
+
+PARKED: Final = "the run is parked: exit, and continue in the next run"
+
+
+class DroppedOutput:
+    """Counts of the messages and of the standard error that a parked run dropped."""
+
+    def __init__(self) -> None:
+        self._messages: Counter[str] = Counter()
+        self._bytes = 0
+
+    def add_message(self, line: bytes | MalformedLine) -> RefusedMessage | None:
+        """Count a message; return the refusal of a message with an id."""
+        message = line if isinstance(line, MalformedLine) else parse_line(line)
+        name = "malformed line" if isinstance(message, MalformedLine) else message.type
+        self._messages[name] += 1
+        return None if message.id is None else RefusedMessage(id=message.id, reason=PARKED)
+
+    def add_output(self, chunk: bytes) -> None:
+        """Count standard error."""
+        self._bytes += len(chunk)
+
+    @property
+    def text(self) -> str:
+        """The line for the log of the run; empty if nothing was dropped."""
+        parts = [f"{count} {name}" for name, count in sorted(self._messages.items())]
+        if self._bytes:
+            parts.append(f"{self._bytes:,} bytes of output")
+        if not parts:
+            return ""
+        return f"[parked] dropped: {', '.join(parts)}; the run had parked, and stores nothing more"
+
 
 PARK_TIMEOUT: Final = 10.0
 """Seconds that a parked agent has to save a checkpoint and exit."""

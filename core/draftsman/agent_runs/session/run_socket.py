@@ -17,7 +17,7 @@ from typing import Final
 
 from draftsman.agent_runs.protocol.codec import encode
 from draftsman.agent_runs.protocol.protocol import RefusedMessage
-from draftsman.sandbox.processes.line_splitter import MAX_LINE, MalformedLine
+from draftsman.sandbox.processes.process import MAX_LINE, MalformedLine
 from draftsman.sandbox.sandbox_plan import SOCKET
 
 MAX_CONNECTIONS: Final = 32

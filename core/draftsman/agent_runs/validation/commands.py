@@ -15,7 +15,7 @@ from draftsman.agent_runs.agent_choice import profile_network
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.session.quota_tracker import enforce_disk_quota
 from draftsman.errors import Failure
-from draftsman.jobs.retry_policy import BUILT_IN
+from draftsman.jobs.retries import BUILT_IN
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from draftsman.agent_runs.iteration import iterations_failure
-from draftsman.agent_runs.policies.finding_text import names
+from draftsman.agent_runs.policies.repo_policy import names
 from draftsman.agent_runs.validation.commands import CommandResult
 from draftsman.agent_runs.validation.validation import Validation
 from draftsman.questions.question import Answered, NoAnswer, OnExpire

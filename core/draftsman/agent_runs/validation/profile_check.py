@@ -14,11 +14,9 @@ from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.validation.commands import CommandResult, CommandRunner
 from draftsman.errors import Failure, UsageError
 from draftsman.forges.api.connection import git_login_of
-from draftsman.repos.local_repository import repository_top
-from draftsman.repos.profile_detection import detect_profile
 from draftsman.repos.repo_catalog import Repo
-from draftsman.repos.repo_profile import RepoProfile
-from draftsman.repos.repo_url import RepoUrl, parse
+from draftsman.repos.repo_profile import RepoProfile, detect_profile
+from draftsman.repos.repo_url import RepoUrl, parse, repository_top
 from draftsman.settings import Settings
 
 

@@ -15,7 +15,7 @@ from draftsman.agent_runs.validation.line_coverage import measure
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import Owner
-from draftsman.repos.check_files import check_files
+from draftsman.repos.repo_profile import check_files
 from draftsman.text import digest
 
 STEP: Final = "agent:validation:"

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from draftsman.attention.attention import QuestionAttention, attention_of
-from draftsman.attention.pings import ACKNOWLEDGED, MAX_DELAY, ReminderDelay
+from draftsman.attention.attention import (
+    ACKNOWLEDGED,
+    MAX_DELAY,
+    QuestionAttention,
+    ReminderDelay,
+    attention_of,
+)
 from draftsman.attention.store import acknowledgments as store
 from draftsman.attention.store import ladders
 from draftsman.database.database import Connection, Database
@@ -17,9 +22,8 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Person, Policy
 from draftsman.people.spans import spans_text
-from draftsman.questions.answer import LockedQuestion
+from draftsman.questions.answer import LockedQuestion, closed_reason
 from draftsman.questions.question import QuestionKind, QuestionStatus
-from draftsman.questions.refusals import closed_reason
 from draftsman.questions.service.questions import Questions
 
 if TYPE_CHECKING:

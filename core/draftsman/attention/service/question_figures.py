@@ -13,8 +13,8 @@ from draftsman.attention.store import figures as store
 from draftsman.database.database import Database
 from draftsman.errors import DraftsmanError, NotPermitted, UsageError
 from draftsman.people.actor import Actor
+from draftsman.people.hours import QuietHours
 from draftsman.people.policy import Policy
-from draftsman.people.quiet_hours import QuietHours
 from draftsman.questions.question import OpenQuestion, QuestionKind
 
 MAX_QUESTIONS: Final = 20_000

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.attention.pings import PingAudience, PingRecipient, plan_ping
+from draftsman.attention.attention import PingAudience, PingRecipient, plan_ping
 from draftsman.attention.store import reminders as store
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.people.hours import InterruptibleHours, QuietHours
 from draftsman.people.policy import Policy
-from draftsman.people.quiet_hours import InterruptibleHours, QuietHours
 from draftsman.questions.question import QuestionKind
 
 

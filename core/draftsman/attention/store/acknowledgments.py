@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from draftsman.attention.pings import ReminderDelay
+from draftsman.attention.attention import ReminderDelay
 from draftsman.database.database import Connection, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
 from draftsman.people.actor import Actor

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
 
 from draftsman.costs import store
-from draftsman.costs.budgets import MEASURES, BudgetUse, Cost, CostGroup
+from draftsman.costs import store as budgets
+from draftsman.costs.budgets import MEASURES, BudgetState, BudgetUse, CallEstimate, Cost, CostGroup
 from draftsman.database.database import Database
+from draftsman.database.isolation import run_all
 from draftsman.errors import UsageError
+from draftsman.jobs.runs.run import LeaderTerm, Lease, lease_lost
+from draftsman.text import clean
 
 DAY = 86_400.0
 MAX_DAYS = 36_600
@@ -58,3 +64,98 @@ class Budgets:
             raise UsageError(f"since must be more than 0 and at most {MAX_DAYS} days")
         async with self._db.connection() as conn:
             return await store.costs(conn, group, days)
+
+
+# Money and tokens of model calls: reserved before a call, recorded after it.
+#
+# Every write proves the run's lease; after LeaseLost the run must stop and write nothing more.
+# Usage is recorded also for a run that has parked: its last calls were paid for.
+
+
+class ModelCalls:
+    """Reservations and usage of the runs' calls to models, against budgets."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def reserve(
+        self,
+        lease: Lease,
+        call: UUID | None,
+        estimate: CallEstimate,
+        own: Mapping[str, float] | None = None,
+    ) -> BudgetState:
+        """Reserve the estimate of a call, or only check the budgets; `own` as for `record`."""
+        async with self._db.connection() as conn:
+            state = await budgets.reserve(conn, lease, call, estimate, own)
+        if state is None:
+            raise lease_lost(lease)
+        return state
+
+    async def record(
+        self,
+        lease: Lease,
+        amounts: dict[str, Any],
+        model: str | None = None,
+        call: UUID | None = None,
+        own: Mapping[str, float] | None = None,
+    ) -> list[BudgetState]:
+        """Record the run's usage so far; return the budgets that are used up.
+
+        `call` is the call that it grew by, whose reservation ends, and `own` the budget of the
+        job by the profile of its repository.
+        """
+        cleaned, model = clean(amounts), clean(model)
+        async with self._db.connection() as conn:
+            used_up = await budgets.record(conn, lease, cleaned, model, call, own)
+        if used_up is None:
+            raise lease_lost(lease)
+        return used_up
+
+    async def release(self, call: UUID) -> None:
+        """End the reservation of a call that used nothing."""
+        async with self._db.connection() as conn:
+            await budgets.release(conn, call)
+
+    async def raise_budget(self, lease: Lease, question: int, amount: float) -> None:
+        """Add the amount of a person's answer to the budget of its question, once."""
+        added = await self._db.run_transaction(
+            lambda conn: budgets.add(conn, lease, question, amount)
+        )
+        if added is None:
+            raise lease_lost(lease)
+
+
+# The leader's part in budgets: their configuration, and reservations of lost runs.
+
+
+LIMIT: Final = 1000
+"""Reservations that a transaction deletes."""
+_log = logging.getLogger(__name__)
+
+
+class BudgetSweep:
+    """Writes the budgets of this configuration to the database, once in the leader's term.
+
+    All workers obey the table, whatever their own configuration.
+    """
+
+    def __init__(self, db: Database, rules: Sequence[dict[str, Any]], timezone: str) -> None:
+        self._db = db
+        self._rules, self._timezone = rules, timezone
+        self._written: LeaderTerm | None = None
+
+    async def sweep(self, term: LeaderTerm) -> int:
+        """Apply changed budgets; return the number of deleted reservations of lost runs."""
+        return await run_all(
+            lambda: self._configure(term),
+            lambda: self._db.run_transaction(lambda conn: store.release_lost(conn, term, LIMIT)),
+        )
+
+    async def _configure(self, term: LeaderTerm) -> None:
+        if term.term is None or self._written == term:
+            return
+        rules, zone = self._rules, self._timezone
+        if await self._db.run_transaction(lambda conn: store.configure(conn, term, rules, zone)):
+            _log.info("the budgets have changed; now: %s", len(rules))
+        self._written = term

@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from draftsman.deliveries.channels.http_post import not_served, post
-from draftsman.deliveries.channels.message_json import message_document
+from draftsman.deliveries.channels.message_json import message_document, not_served, post
 from draftsman.deliveries.channels.usable_secrets import UsableSecrets
 from draftsman.deliveries.delivery import (
     ChannelName,

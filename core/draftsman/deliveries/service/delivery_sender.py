@@ -8,7 +8,8 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from datetime import UTC
+from typing import Any, Final
 
 from draftsman.agent_runs.changes.service import Reviews
 from draftsman.attention.store import digests
@@ -42,18 +43,16 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.message_facts import MessageFacts
 from draftsman.deliveries.service.message_builder import (
     build_message,
+    recipient,
     requester,
     with_identity_links,
 )
-from draftsman.deliveries.service.quiet_delivery import PERSONAL_CHANNELS, quiet_delay
-from draftsman.deliveries.service.rule_message import with_rule
 from draftsman.deliveries.store import deliveries as store
 from draftsman.deliveries.store import delivery_claims
 from draftsman.deliveries.target import Target
 from draftsman.errors import DraftsmanError, Failure
 from draftsman.ids import job_name
-from draftsman.jobs.error_classes import ErrorClass, classify
-from draftsman.jobs.retry_policy import LONGEST_WAIT, RetryPolicy
+from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, classify
 from draftsman.jobs.runs.store import checkpoints
 from draftsman.log import redact
 from draftsman.people.policy import Policy
@@ -62,6 +61,63 @@ from draftsman.questions.question import IdenticalQuestion, QuestionStatus
 from draftsman.questions.store import identical, questions
 from draftsman.settings import NotificationSettings
 from draftsman.workflows.store import groups
+
+# The message about a proposed permission rule.
+
+
+async def with_rule(db: Database, message: Message) -> Message:
+    """Return the message with the rule that its buttons decide on, as it is recorded.
+
+    The sessions of workers write messages: the text of an operator's decision is not theirs. A
+    rule that is not proposed any more has no buttons.
+    """
+    payload: dict[str, Any] = message.payload or {}
+    rule = payload.get("rule")
+    if rule is None:
+        return message
+    from draftsman.questions.permission_rules import store as rules
+    from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
+
+    found = []
+    if isinstance(rule, int) and 0 < rule < 2**63:
+        async with db.connection() as conn:
+            found = await rules.rules(conn, 1, id=rule)
+    if not found:
+        return replace(message, payload={key: payload[key] for key in payload if key != "rule"})
+    recorded: dict[str, Any] = {"text": redact(proposal_text(found[0])), "names_job": True}
+    if found[0].status is RuleStatus.PROPOSED:
+        recorded["rule"] = found[0].id
+    return replace(message, payload=recorded)
+
+
+# Messages about questions that wait for the hours of their only recipient.
+
+
+PERSONAL_CHANNELS: Final = frozenset({ChannelName.SLACK})
+"""Channels with private messages."""
+INTERRUPTING_KINDS: Final = QUESTION_KINDS | {DeliveryKind.NOTICE}
+"""Kinds of messages about a question that interrupt people."""
+MAX_SECONDS: Final = 6 * 3600.0
+"""Maximum wait, after which the hours are checked again: they may have been changed."""
+
+
+async def quiet_delay(
+    db: Database, policy: Policy, item: ClaimedDelivery, facts: MessageFacts, message: Message
+) -> Deferred | None:
+    """Return how long a message waits, None if it may be sent; critical questions never wait."""
+    question = message.question
+    is_personal = item.channel in PERSONAL_CHANNELS and item.kind in INTERRUPTING_KINDS
+    if question is None or question.critical or not is_personal:
+        return None
+    async with db.connection() as conn:
+        policy = await with_identity_links(conn, policy, item.channel)
+    person = recipient(policy, item.target, item.channel)
+    if person is None or (free_at := person.free_at(facts.now)) <= facts.now:
+        return None
+    seconds = min((free_at - facts.now).total_seconds(), MAX_SECONDS)
+    until = f"{free_at.astimezone(UTC):%Y-%m-%d %H:%M UTC}"
+    return Deferred(seconds, f"{person.name} is not to be interrupted until {until}", limited=False)
+
 
 COPIED_KINDS: Final = frozenset(
     {DeliveryKind.QUESTION, DeliveryKind.REMINDER, DeliveryKind.RESULT, DeliveryKind.NOTICE}

@@ -19,8 +19,8 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.message_facts import GroupStop, MessageFacts
 from draftsman.deliveries.result_text import usage_text
 from draftsman.ids import actor_name
-from draftsman.jobs.error_classes import ErrorClass
 from draftsman.jobs.job import Job, Source, Status
+from draftsman.jobs.retries import ErrorClass
 from draftsman.log import redact
 from draftsman.people.policy import Person, Policy
 from draftsman.people.store import people

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.agent_runs.activity.live_thread import LiveThread, StreamState
-from draftsman.agent_runs.activity.stream import ActivityRow
 from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
 

@@ -3,12 +3,110 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
-from draftsman.forges.api.conditional_reads import ConditionalReads
-from draftsman.forges.api.labeled_issues import LabeledIssues
-from draftsman.forges.api.rest_api import PAGE, RestApi
-from draftsman.forges.forge_event import ForgeEvent, Labeling
+from draftsman.errors import Failure
+from draftsman.forges.api.rest_api import MAX_PAGES, PAGE, ApiResponse, RestApi, entries_of
+from draftsman.forges.forge_event import ForgeEvent, Labeling, labeled
+
+# Issues with a label, each with the event that gave it.
+
+
+GONE: Final = (404, 410)
+"""Statuses of an issue that was deleted or moved."""
+
+
+class LabeledIssues:
+    """The labels of a repository's issues, which are read again once an issue has changed."""
+
+    def __init__(self, labelings: Callable[[int, str], Awaitable[list[Labeling]]]) -> None:
+        """Take the function that returns the events by which an issue was given a label."""
+        self._labelings = labelings
+        self._known: dict[str, ForgeEvent] = {}
+
+    async def events(self, found: Iterable[ForgeEvent]) -> list[ForgeEvent]:
+        """Return the events of the issues that have the label now, with their labelers."""
+        known: dict[str, ForgeEvent] = {}
+        for event in found:
+            own = self._known.get(event.key)
+            if own is None:
+                own = labeled(replace(event, at=None), await self._of(event))
+            known[event.key] = replace(own, title=event.title, text=event.text)
+        self._known = known
+        return list(known.values())
+
+    async def _of(self, event: ForgeEvent) -> list[Labeling]:
+        """Return the labelings; none of an issue that was deleted or moved meanwhile."""
+        try:
+            return await self._labelings(event.number, event.label or "")
+        except Failure as error:
+            if error.http_status not in GONE:
+                raise
+            return []
+
+
+# Reads of a forge's API that are repeated: only what changed is transferred.
+#
+# A page with an ETag is requested again with `If-None-Match`. GitHub does not count a 304 against
+# the rate limit: https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-
+# rest-api
+
+
+KEPT: Final = 2000
+"""Maximum number of responses that are kept."""
+
+
+class ConditionalReads:
+    """Responses of an API with their ETags, the least recently used are dropped first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, ApiResponse] = OrderedDict()
+
+    async def get(self, api: RestApi, path: str, **query: str | int) -> Any:
+        """Return the JSON of a resource."""
+        return (await self._read(api, api.url(path, query))).data
+
+    async def pages(
+        self, api: RestApi, path: str, key: str | None = None, **query: str | int
+    ) -> list[Any]:
+        """Return all entries of a list, or of the list `key` of an object."""
+        url: str | None = api.url(path, query)
+        entries: list[Any] = []
+        size = int(query.get("per_page") or query.get("limit") or 0)
+        for _ in range(MAX_PAGES):
+            if url is None:
+                break
+            known = self._kept.get(url)
+            response = await self._read(api, url)
+            found = entries_of(response.data, key)
+            read = len(entries) + len(found)
+            following = api.next_page(response, url, found, read)
+            if following is None and known is response and size and len(found) >= size:
+                # the tag is that of the body: a page after a full one leaves it as it was
+                self._kept.pop(url)
+                response = await self._read(api, url)
+                following = api.next_page(response, url, found, read)
+            entries += found
+            url = following
+        return entries
+
+    async def _read(self, api: RestApi, url: str) -> ApiResponse:
+        known = self._kept.get(url)
+        tag = None if known is None else known.headers.get("etag")
+        response = await api.read(url, tag)
+        if response.status == 304 and known is not None:
+            self._kept.move_to_end(url)
+            return known
+        if response.headers.get("etag"):
+            self._kept[url] = response
+            self._kept.move_to_end(url)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return response
+
 
 LOG_END: Final = 200_000
 """Bytes of the end of a log that are searched."""

@@ -91,7 +91,7 @@ async def _create(
 
 async def _problem(call: Awaitable[None]) -> str:
     """Return the reason of a permanent refusal; raises temporary failures."""
-    from draftsman.jobs.error_classes import ErrorClass, classify
+    from draftsman.jobs.retries import ErrorClass, classify
 
     try:
         await call

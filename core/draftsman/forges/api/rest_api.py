@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from draftsman.errors import Failure
 from draftsman.log import redact
-from draftsman.outbound.http_failures import retry_after
+from draftsman.outbound.http_client import retry_after
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.settings import HttpSettings
 from draftsman.text import first_line

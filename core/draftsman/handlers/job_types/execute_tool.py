@@ -8,8 +8,7 @@ import contextlib
 import json
 from typing import Any, Final
 
-from draftsman.agent_runs.clones.clone_cleanup import clone_tag
-from draftsman.agent_runs.clones.tree_removal import remove_tree
+from draftsman.agent_runs.clones.tree_removal import clone_tag, remove_tree
 from draftsman.agent_runs.clones.workspace import make_private
 from draftsman.agent_runs.session.quota_tracker import enforce_disk_quota
 from draftsman.errors import Failure, NotOnThisWorker

@@ -16,8 +16,14 @@ from draftsman.jobs.requests.payloads import IDEMPOTENT, HttpRequest, parse
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.log import redact
 from draftsman.outbound import secret_values
-from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse, origin, parse_url
-from draftsman.outbound.http_failures import retry_after
+from draftsman.outbound.http_client import (
+    HttpCall,
+    HttpClient,
+    OutboundResponse,
+    origin,
+    parse_url,
+    retry_after,
+)
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.text import first_line
 

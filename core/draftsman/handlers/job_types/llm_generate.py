@@ -7,23 +7,21 @@ from typing import Any, Final
 
 from draftsman.errors import Failure, NotOnThisWorker
 from draftsman.handlers.context import RunContext, worker_run
-from draftsman.handlers.job_types.llm_anthropic import Anthropic
 from draftsman.handlers.job_types.llm_openai import OpenAI
-from draftsman.handlers.job_types.llm_provider import Completion, Provider, to_failure
+from draftsman.handlers.job_types.llm_provider import Anthropic, Completion, Provider, to_failure
 from draftsman.handlers.job_types.result_content import (
     DecodedOutput,
     check_schema,
+    parse_json,
     reject_output,
     to_result,
 )
-from draftsman.handlers.job_types.strict_json import parse_json
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.requests.payloads import LlmGenerate, parse
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.log import redact
 from draftsman.outbound import secret_values, server_sent_events
-from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse
-from draftsman.outbound.http_failures import retry_after
+from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse, retry_after
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.settings import LlmSettings
 

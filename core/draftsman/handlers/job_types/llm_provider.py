@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from draftsman.errors import Failure
-from draftsman.handlers.job_types.strict_json import parse_json
-from draftsman.jobs.error_classes import known
+from draftsman.handlers.job_types.result_content import parse_json
 from draftsman.jobs.requests.payloads import LlmGenerate
+from draftsman.jobs.retries import known
 from draftsman.outbound.server_sent_events import ServerSentEvent
 from draftsman.settings import LlmSettings
 
@@ -115,3 +115,53 @@ def _token_count(value: object, default: int) -> int:
 def auth_header(key: str | None, header: str, prefix: str = "") -> Mapping[str, str]:
     """Return the header with the API key; empty without a key."""
     return {} if key is None else {header: prefix + key}
+
+
+# Provider for the Anthropic Messages API, `/v1/messages`.
+
+
+BASE: Final = "https://api.anthropic.com"
+VERSION: Final = "2023-06-01"
+
+
+class Anthropic:
+    """Reads the stream `message_start`, `content_block_delta`, `message_delta`, `message_stop`."""
+
+    def request(
+        self, payload: LlmGenerate, settings: LlmSettings, key: str | None
+    ) -> tuple[str, dict[str, str], dict[str, Any]]:
+        """Return URL, headers and body of the request."""
+        body: dict[str, Any] = {
+            "model": payload.model or settings.model,
+            "messages": messages(payload),
+            "max_tokens": payload.max_tokens or settings.max_tokens,
+            "stream": True,
+        }
+        if payload.system is not None:
+            body["system"] = payload.system
+        if payload.temperature is not None:
+            body["temperature"] = payload.temperature
+        if payload.stop:
+            body["stop_sequences"] = payload.stop
+        url = (settings.base_url or BASE).rstrip("/") + "/v1/messages"
+        return url, {"anthropic-version": VERSION, **auth_header(key, "x-api-key")}, body
+
+    def add_event(self, event: ServerSentEvent, completion: Completion) -> None:
+        """Add an event; ignores unknown types. Raises Failure for an error event."""
+        data = event_data(event)
+        match data.get("type"):
+            case "error":
+                raise to_failure(data, "the model server ended the stream with an error")
+            case "message_start" if isinstance(message := data.get("message"), dict):
+                completion.model = str(message.get("model") or "")[:200]
+                completion.count(message.get("usage"), "input_tokens", "output_tokens")
+            case "content_block_delta" if isinstance(delta := data.get("delta"), dict):
+                if delta.get("type") == "text_delta":
+                    completion.add(delta.get("text"))
+            case "message_delta":
+                completion.count(data.get("usage"), "input_tokens", "output_tokens")
+                delta = data.get("delta")
+                if isinstance(delta, dict) and isinstance(delta.get("stop_reason"), str):
+                    completion.finish = delta["stop_reason"][:100]
+            case "message_stop":
+                completion.is_complete = True

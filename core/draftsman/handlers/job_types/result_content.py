@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from dataclasses import dataclass
 from typing import Any, Final
 
 from draftsman.errors import CommandHint, Failure, UsageError
-from draftsman.handlers.job_types.strict_json import parse_json
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.text import clean_within_limit
+
+# Strict parser of JSON.
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON; raises ValueError, for NaN and infinities as well."""
+    try:
+        return json.loads(text, parse_constant=_reject_constant)
+    except RecursionError:
+        raise ValueError("JSON is nested too deeply") from None
+
+
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
 
 INLINE: Final = 256 * 1024
 """Maximum bytes of JSON of an output in a result; longer output becomes an artifact."""

@@ -10,9 +10,8 @@ from uuid import UUID
 
 from draftsman.errors import CommandHint
 from draftsman.ids import actor_name, job_name, pause_name, worker_name
-from draftsman.jobs.error_classes import ErrorClass
 from draftsman.jobs.job import LEASED, TERMINAL, Status
-from draftsman.jobs.retry_policy import layer
+from draftsman.jobs.retries import ErrorClass, layer
 from draftsman.questions.question import (
     BUDGET_KEY,
     GATE_ENDS,

@@ -24,9 +24,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 from draftsman.questions import answer as reading
-from draftsman.questions.answer import Verdict
+from draftsman.questions.answer import Verdict, stored_reason
 from draftsman.questions.question import QuestionKind
-from draftsman.questions.refusals import stored_reason
 from draftsman.questions.response import Response
 from draftsman.questions.service.automatic_answers import answer_all, lock_identical
 from draftsman.questions.service.questions import Questions

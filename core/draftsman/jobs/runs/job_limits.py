@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from draftsman import field_errors
 from draftsman.errors import RejectedField
 from draftsman.jobs.job import OnLost
-from draftsman.jobs.retry_policy import BUILT_IN, RetryPolicy
+from draftsman.jobs.retries import BUILT_IN, RetryPolicy
 from draftsman.jobs.runs.run import ClaimedJob
 
 WEEK: Final = 86_400.0 * 7

@@ -9,15 +9,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database
-from draftsman.errors import NotPermitted, UsageError
+from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.ids import question_name
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.people.actor import Actor
-from draftsman.people.policy import Policy
+from draftsman.people.policy import Policy, Verb
 from draftsman.people.spans import Spans, encode_spans, spans_text
 from draftsman.questions import answer as reading
-from draftsman.questions import refusals
+from draftsman.questions import answer as refusals
 from draftsman.questions.answer import Answer, LockedQuestion, Verdict
 from draftsman.questions.asked_question import AskedQuestion
 from draftsman.questions.question import (
@@ -33,9 +33,10 @@ from draftsman.questions.service import approval_tokens
 from draftsman.questions.store import questions as store
 
 if TYPE_CHECKING:
-    from draftsman.attention.service.ladder_choices import LadderChoices
+    from draftsman.attention.service.ladders import LadderChoices
     from draftsman.questions.question_spec import QuestionSpec
     from draftsman.questions.response import Response
+
 
 Cursor = store.QuestionCursor | None
 MAX_TIMEOUT = 86_400.0 * 366
@@ -256,13 +257,11 @@ class Questions:
         Return the new expiry. Raises UsageError, NotFound, NotPermitted, QuestionClosed, and
         Refused for a question that never expires.
         """
-        from draftsman.questions.service import extensions
-
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> datetime | None:
             locked = await self.lock(conn, job, ordinal)
-            return await extensions.extend(conn, self._policy, locked, by, actor)
+            return await extend(conn, self._policy, locked, by, actor)
 
         return await self._db.run_transaction(work)
 
@@ -416,3 +415,38 @@ class Questions:
             return list(item.approvers)
         people = self._policy.people.items()
         return sorted(name for name, person in people if role in person.roles)
+
+
+# Extensions of the expiry of open questions.
+
+
+MAX_EXTENSION: Final = 86_400.0 * 366
+
+
+async def extend(
+    conn: Connection,
+    policy: Policy,
+    locked: LockedQuestion,
+    by: float | datetime | None,
+    actor: Actor,
+) -> datetime | None:
+    """Extend the expiry of a locked question by seconds, or to a time; return the new expiry.
+
+    A time that is not later than the expiry changes nothing. Raises as `Questions.extend`.
+    """
+    policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
+    question = locked.question
+    if question.status is QuestionStatus.OPEN and question.expires_at is None:
+        raise Refused(f"{question.name} never expires; nothing to extend")
+    if isinstance(by, datetime):
+        left = question.expires_at or by
+        if question.status is QuestionStatus.OPEN and by <= left:
+            return question.expires_at
+        by = max(1.0, (by - left).total_seconds())
+    if by is not None and not 0 < by <= MAX_EXTENSION:
+        raise UsageError("an extension must be longer than 0 and at most 366 days")
+    job, ordinal = question.job, question.ordinal
+    was_open, expires_at = await store.extend(conn, job, ordinal, by, actor.name)
+    if not was_open:
+        raise QuestionClosed(spans_text(refusals.closed_reason(question)))
+    return expires_at

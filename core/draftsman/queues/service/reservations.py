@@ -12,7 +12,7 @@ from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
-from draftsman.queues.reservation import (
+from draftsman.queues.queue_models import (
     DEFAULT_SECONDS,
     MAX_SECONDS,
     MIN_SECONDS,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from draftsman.database.database import Connection, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.queues.reservation import QueueReservation
+from draftsman.queues.queue_models import QueueReservation
 
 _Q = load("reservations")
 

@@ -8,13 +8,14 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Final, Protocol
 from uuid import UUID
 
 from draftsman.costs.budgets import CallEstimate
 from draftsman.errors import Failure
 from draftsman.ids import new_id
-from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.retries import RetryPolicy
 from draftsman.outbound import secret_values
 from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse
 from draftsman.outbound.server_sent_events import parse_events
@@ -22,8 +23,31 @@ from draftsman.outbound.timeouts import Timeouts
 from draftsman.sandbox.gateway import api_formats
 from draftsman.sandbox.gateway.api_formats import RETURNED_HEADERS, TokenUsage
 from draftsman.sandbox.gateway.http_server import GatewayReply, GatewayRequest
-from draftsman.sandbox.gateway.prices import cost_usd, find_price
 from draftsman.settings import GatewaySettings, HttpSettings, PriceSettings
+
+# Prices of models.
+
+
+PER: Final = 1_000_000
+"""Tokens that a price is for."""
+
+
+def find_price(prices: Mapping[str, PriceSettings], model: str) -> PriceSettings | None:
+    """Return the price of a model: of its name, else of the longest pattern that matches it."""
+    if model in prices:
+        return prices[model]
+    patterns = [pattern for pattern in prices if fnmatchcase(model, pattern)]
+    return prices[max(patterns, key=lambda item: (len(item), item))] if patterns else None
+
+
+def cost_usd(price: PriceSettings, usage: TokenUsage) -> float:
+    """Return the cost of a call in US dollars."""
+    read = price.input if price.cache_read is None else price.cache_read
+    write = price.input if price.cache_write is None else price.cache_write
+    uncached = max(usage.input - usage.cache_read - usage.cache_write, 0)
+    total = uncached * price.input + usage.output * price.output
+    return (total + usage.cache_read * read + usage.cache_write * write) / PER
+
 
 MAX_MODEL: Final = 200
 """Maximum characters of the name of a model."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from draftsman.errors import Failure
-from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.retries import RetryPolicy
 from draftsman.sandbox.network_proxy.connector import HostConnector
 from draftsman.sandbox.network_proxy.proxy_server import NetworkProxy
 from draftsman.sandbox.sandbox_plan import RunSandbox

@@ -3,21 +3,260 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from draftsman.errors import Failure
 from draftsman.outbound import secret_values
 from draftsman.outbound.secret_values import MissingSecret
-from draftsman.sandbox.processes.command_check import (
-    find_command_problem,
-    read_version,
-    relative_arguments,
+from draftsman.sandbox.mode_detection import (
+    probe_folder,
+    probe_sandbox,
+    run_probe,
 )
-from draftsman.sandbox.processes.environment import ADAPTERS, is_own_agent
+from draftsman.sandbox.processes.environment import (
+    ADAPTERS,
+    agent_command,
+    agent_environment,
+    find_program,
+    is_own_agent,
+)
 from draftsman.sandbox.sandbox_plan import SandboxMode
 from draftsman.settings import AgentSettings, GatewaySettings
 from draftsman.version import installed
+
+# Check whether a run could start an agent's command inside the sandbox.
+#
+# The command itself is not started: it might run for hours, or cost money.
+
+
+INTERPRETER: Final = re.compile(
+    r"(python|pypy|node|deno|bun|ruby|perl|php|bash|dash|sh|zsh)[\d.]*\Z"
+)
+PYTHON: Final = re.compile(r"(python|pypy)[\d.]*\Z")
+TAKES_VALUE: Final = frozenset({"-X", "-W"})
+"""Options of Python whose value is the next argument."""
+TAKES_CODE: Final = frozenset({"-c", "-e", "-m", "-"})
+"""Options that are followed by code or a module, not by a script."""
+CHECK_FILES: Final = """
+opens() { [ ! -r "$1" ] || true <"$1"; }
+for item do
+    path=${item#?:}
+    case $item in
+        x:*) [ -x "$path" ] && opens "$path" && continue ;;
+        r:*) [ -r "$path" ] && opens "$path" && continue ;;
+        c:*) program=$(command -v "$path") && opens "$program" && continue ;;
+    esac 2>/dev/null
+    printf '%s\n' "$item"
+done
+"""
+"""Prints items that cannot be run (x), read (r) or found on PATH (c).
+
+Opens each file, since `test` does not see the restrictions of Landlock.
+"""
+FIND_MODULE: Final = """
+import importlib.util, sys
+try: spec = importlib.util.find_spec(sys.argv[1])
+except (ImportError, ValueError): spec = None
+sys.exit(7 if spec is None else 0)
+"""
+VERSION: Final = re.compile(r"\d+(\.\d+)+[-+.\w]{0,40}")
+MAKE_READABLE: Final = (
+    "add its folder to [sandbox] read_only, or move it to a folder that every user can read"
+)
+MOVE_OUT_OF_TMP: Final = "move it out of /tmp, which is private to each run"
+
+
+def find_command_problem(
+    agent: AgentSettings, sandbox: SandboxMode | None
+) -> tuple[str, str | None] | None:
+    """Return the reason why a run could not start the agent, and a hint; None if it could.
+
+    `sandbox` is None if no sandbox works here: then only the files of this machine are checked.
+    """
+    if sandbox is not None and sandbox.mode == "container":
+        return _find_problem_in_image(agent, sandbox)
+    try:
+        environment = agent_environment(agent, Path.home())
+        command = agent_command(agent)
+        program = _program(command[0], environment)
+        script = _script(command)
+    except Failure as error:
+        return str(error), None  # the error says what to do
+    if sandbox is None:
+        return None
+    return _find_problem_inside(agent, sandbox, (program, *command[1:]), script, environment)
+
+
+def read_version(agent: AgentSettings, sandbox: SandboxMode) -> str | None:
+    """Return what the program prints for `--version`, without network; None if it fails."""
+    environment = agent_environment(agent, Path.home(), sandbox=sandbox)
+    try:
+        program = agent_command(agent, sandbox)[0]
+        if sandbox.mode != "container":
+            program = _program(program, environment)
+        with probe_folder() as folder:
+            run_sandbox = probe_sandbox(sandbox, home := folder / "home")
+            plan = run_sandbox.plan([program], home, network=False)
+            completed = run_probe(
+                plan, [program, "--version"], run_sandbox.environment(environment)
+            )
+    except (Failure, OSError, subprocess.TimeoutExpired):
+        return None
+    match = VERSION.search(completed.stdout)
+    return match[0] if completed.returncode == 0 and match else None
+
+
+def relative_arguments(agent: AgentSettings) -> str | None:
+    """Return a warning if the command has a relative path; None if it has none."""
+    command = agent_command(agent)
+    if "/" in command[0] and not command[0].startswith("/"):
+        return (
+            f"{command[0]!r} is a relative path, resolved from the folder where the"
+            " worker is started"
+        )
+    script = _script_argument(command)
+    if script is not None and not script.startswith("/"):
+        return f"{script!r} is a relative path, resolved in the repository of the job"
+    return None
+
+
+def _program(name: str, environment: Mapping[str, str]) -> str:
+    """Return the path of the program; raises Failure if it cannot be run."""
+    if "/" in name and Path(name).is_dir():
+        raise Failure(f"{name} is a folder, not a program; correct the command", origin="agent")
+    if "/" in name and Path(name).exists() and not os.access(name, os.X_OK):
+        raise Failure(f"{name} is not executable; run: chmod +x {name}", origin="agent")
+    return find_program(name, environment)
+
+
+def _script(command: Sequence[str]) -> str | None:
+    """Return the absolute path of an interpreter's script, if it has a script; raises Failure."""
+    script = _script_argument(command)
+    if script is None or not script.startswith("/"):
+        return None
+    if not Path(script).is_file():
+        raise Failure(
+            f"{command[0]} cannot run {script}: no such file; correct the command", origin="agent"
+        )
+    return script
+
+
+def _script_argument(command: Sequence[str]) -> str | None:
+    if not INTERPRETER.match(Path(command[0]).name):
+        return None
+    skip = False
+    for argument in command[1:]:
+        if skip:
+            skip = False
+        elif argument in TAKES_CODE:
+            return None
+        elif not argument.startswith("-"):
+            return argument
+        else:
+            skip = argument in TAKES_VALUE
+    return None
+
+
+def _find_problem_inside(
+    agent: AgentSettings,
+    sandbox: SandboxMode,
+    command: Sequence[str],
+    script: str | None,
+    environment: Mapping[str, str],
+) -> tuple[str, str] | None:
+    """Check program, interpreter, script and module inside the sandbox."""
+    items = [f"x:{command[0]}", *_interpreters(command[0])]
+    items += [f"r:{script}"] if script else []
+    with probe_folder() as folder:
+        home = folder / "home"
+        run_sandbox = probe_sandbox(sandbox, home)
+        plan = run_sandbox.plan(command, home, agent.network is True)
+        variables = run_sandbox.environment(environment)
+        try:
+            completed = run_probe(plan, ["/bin/sh", "-c", CHECK_FILES, "sh", *items], variables)
+            if completed.returncode != 0:
+                return _check_failed(completed.stderr)
+            if missing := completed.stdout.splitlines():
+                return _missing(missing[0], command[0])
+            if (module := _module(command)) is not None:
+                flags, name = module
+                find = [command[0], *flags, "-c", FIND_MODULE, name]
+                completed = run_probe(plan, find, variables)
+                if completed.returncode == 7:
+                    return f"no module {name!r}", f"install it for {command[0]}"
+                if completed.returncode != 0:
+                    return _check_failed(completed.stderr)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return _check_failed(str(error))
+    return None
+
+
+def _find_problem_in_image(agent: AgentSettings, sandbox: SandboxMode) -> tuple[str, str] | None:
+    """Check that the image of the container has the program."""
+    program = agent_command(agent, sandbox)[0]
+    with probe_folder() as folder:
+        home = folder / "home"
+        run_sandbox = probe_sandbox(sandbox, home)
+        plan = run_sandbox.plan([program], home, network=False)
+        find = ["/bin/sh", "-c", 'command -v "$1" >/dev/null', "sh", program]
+        try:
+            completed = run_probe(plan, find, run_sandbox.environment({}))
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return _check_failed(str(error))
+    if completed.returncode == 0:
+        return None
+    image = sandbox.settings.image
+    return (
+        f"{program} is not in the image {image}",
+        "install it in the image, or add it to read_only",
+    )
+
+
+def _interpreters(program: str) -> Iterator[str]:
+    """Yield the programs in the first line of a script, as items of CHECK_FILES."""
+    try:
+        with Path(program).open("rb") as file:
+            first = file.readline(4096)
+    except OSError:
+        return
+    if not first.startswith(b"#!"):
+        return
+    words = first[2:].decode(errors="replace").split()
+    if words:
+        yield f"x:{words[0]}"
+    if len(words) > 1 and Path(words[0]).name == "env" and not words[1].startswith("-"):
+        yield f"c:{words[1]}"
+
+
+def _module(command: Sequence[str]) -> tuple[list[str], str] | None:
+    """Return the options before `-m`, and the module, of a Python command."""
+    arguments = list(command[1:])
+    if not PYTHON.match(Path(command[0]).name) or "-m" not in arguments[:-1]:
+        return None
+    position = arguments.index("-m")
+    if _script_argument([command[0], *arguments[:position]]) is not None:
+        return None
+    return arguments[:position], arguments[position + 1]
+
+
+def _missing(item: str, program: str) -> tuple[str, str]:
+    kind, _, path = item.partition(":")
+    in_first_line = path != program and kind != "r"
+    origin = f" (in the first line of {program})" if in_first_line else ""
+    verb = {"x": "run", "r": "read", "c": "found on PATH"}[kind]
+    hint = MOVE_OUT_OF_TMP if path.startswith("/tmp/") else MAKE_READABLE  # noqa: S108
+    return f"{path}{origin} cannot be {verb} inside the sandbox", hint
+
+
+def _check_failed(stderr: str) -> tuple[str, str]:
+    lines = stderr.strip().splitlines()
+    reason = lines[-1][:200] if lines else "unknown error"
+    return f"cannot check the command inside the sandbox: {reason}", "see docs/sandbox.md"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,12 @@ from draftsman.schedules.schedule import (
     Schedule,
     ScheduleChange,
     ScheduleSpec,
+    Timing,
     check_spec,
     normal_spec,
 )
 from draftsman.schedules.service.templates import Templates
 from draftsman.schedules.store import schedules as store
-from draftsman.schedules.timing import Timing
 from draftsman.settings import Settings
 from draftsman.text import clean
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from draftsman.database.database import Database
-from draftsman.trello.card_state import CardChecklist, CardDueDate, ExpiringQuestion
+from draftsman.trello.cards import CardChecklist, CardDueDate, ExpiringQuestion
 from draftsman.trello.store import cards as store
 
 

@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from draftsman.database.database import Connection, execute, fetch_all, fetch_one, rows
 from draftsman.database.named_queries import load
-from draftsman.trello.card_state import CardChecklist, CardDueDate, ExpiringQuestion
+from draftsman.trello.cards import CardChecklist, CardDueDate, ExpiringQuestion
 
 _Q = load("trello_cards")
 MAX_JOBS: Final = 100

@@ -9,9 +9,8 @@ from draftsman.database.database import Connection
 from draftsman.errors import LostRace, NotFound, UsageError
 from draftsman.ids import unknown_job
 from draftsman.jobs.job import Condition, Status
-from draftsman.jobs.requests.invocation import GroupRef, Invocation
-from draftsman.jobs.requests.service.insertion import NewRequest, insert
-from draftsman.jobs.requests.submit_result import SubmitResult
+from draftsman.jobs.requests.invocation import GroupRef, Invocation, SubmitResult
+from draftsman.jobs.requests.service.request_rows import NewRequest, insert
 from draftsman.workflows.batch_order import Parents, batch_order, parents_of
 from draftsman.workflows.groups import OnFailure
 from draftsman.workflows.store import dependencies, groups

@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from draftsman.jobs.requests.attachments import MAX_BYTES, JobAttachment
-from draftsman_bots.slack.requests.attachments import NO_SCOPE
-from draftsman_bots.slack.transport.file_download import NO_PAGE, is_of_slack
+from draftsman_bots.slack.requests.job_requests import NO_SCOPE
+from draftsman_bots.slack.transport.attachment_download import NO_PAGE, is_of_slack
 from tests.bots.slack.listeners.conftest import ANNA, BEN, SlackBotHarness
 from tests.bots.slack.listeners.test_thread_messages import running
 from tests.support.waits import until

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from draftsman.people.quiet_hours import QuietHours
+from draftsman.people.hours import QuietHours
 from draftsman_bots.slack import ids
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, SlackBotHarness
 from tests.factories import GATE, QUESTION

@@ -14,8 +14,7 @@ from draftsman.questions.question import Question
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.questions.reaction_parser import parse_reaction
-from draftsman_bots.slack.questions.reactions import KEPT, NOT_CONFIGURED, SHARED
+from draftsman_bots.slack.questions.reactions import KEPT, NOT_CONFIGURED, SHARED, parse_reaction
 from draftsman_bots.slack.scopes import FULL, MINIMAL
 from tests.bots.slack.channel_fixtures import message
 from tests.bots.slack.listeners.conftest import (

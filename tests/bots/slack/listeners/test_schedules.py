@@ -18,8 +18,7 @@ from draftsman.repos.repo_url import parse
 from draftsman.schedules.schedule import Schedule, ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.schedules.schedule_blocks import MAX_VALUE
-from draftsman_bots.slack.schedules.schedules import MAX_LISTED
+from draftsman_bots.slack.schedules.schedules import MAX_LISTED, MAX_VALUE
 from tests.bots.slack.listeners.conftest import (
     ANNA,
     BEN,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind, ActivityState
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind, ActivityState
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.jobs.job import Source
 from draftsman.jobs.runs.quota import QuotaLimit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.jobs.job import Source
 from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime

@@ -13,7 +13,8 @@ from draftsman.runtime import Runtime
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.questions import backfill
 from draftsman_bots.slack.service import Service
-from draftsman_bots.slack.transport import app_events, socket_mode
+from draftsman_bots.slack.transport import dispatcher as app_events
+from draftsman_bots.slack.transport import socket_mode
 from tests.bots.slack.transport.service_harness import serving
 from tests.core.worker.workers import event_kinds
 from tests.factories import QUESTION, Factory

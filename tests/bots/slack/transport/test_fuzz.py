@@ -22,7 +22,7 @@ from draftsman_bots.slack import listeners
 from draftsman_bots.slack.context import BotContext
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.transport import signature
+from draftsman_bots.slack.transport import http_app as signature
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
 

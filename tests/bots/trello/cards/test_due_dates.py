@@ -12,7 +12,7 @@ from draftsman.database.database import Connection
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman.questions.response import Response
-from draftsman.trello.card_state import CardDueDate
+from draftsman.trello.cards import CardDueDate
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.deliveries.due_dates import show_expiry
 from draftsman_bots.trello.ids import parse_time

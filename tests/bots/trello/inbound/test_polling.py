@@ -10,8 +10,7 @@ from draftsman.database.database import Connection
 from draftsman.errors import ConfigError
 from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.trello import identity
-from draftsman_bots.trello.boards.board_sync import BoardSync
-from draftsman_bots.trello.boards.poller import Poller
+from draftsman_bots.trello.boards.poller import BoardSync, Poller
 from draftsman_bots.trello.requests import label_jobs
 from draftsman_bots.trello.transport.api_errors import PAUSES
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join

@@ -13,7 +13,7 @@ from draftsman.errors import DatabaseUnreachable
 from draftsman.trello.board import LabelRule
 from draftsman_bots.trello import action_router, actions
 from draftsman_bots.trello.actions import KINDS, Action, ActionKind
-from draftsman_bots.trello.transport import signature
+from draftsman_bots.trello.transport import http_app as signature
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.support.trello import FakeTrello, Fault
 

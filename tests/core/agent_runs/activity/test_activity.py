@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.agent_runs.activity.activity_text import activity_text
-from draftsman.agent_runs.activity.stream import (
+from draftsman.agent_runs.activity.activity import (
     BATCH_CHARACTERS,
     BATCH_ROWS,
     HOLD,
@@ -14,6 +13,7 @@ from draftsman.agent_runs.activity.stream import (
     ActivityBuffer,
     ActivityKind,
     ActivityState,
+    activity_text,
     of_usage,
 )
 from draftsman.log import redact

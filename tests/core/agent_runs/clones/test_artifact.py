@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.agent_runs.clones import artifact
-from draftsman.agent_runs.clones.artifact import read_artifact
+from draftsman.agent_runs.clones import workspace as artifact
+from draftsman.agent_runs.clones.workspace import read_artifact
 from draftsman.errors import Failure
 
 

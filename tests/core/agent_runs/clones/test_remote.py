@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.agent_runs.clones.remote import route
-from draftsman.agent_runs.clones.source import RepoSource
+from draftsman.agent_runs.clones.source import RepoSource, route
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
-from draftsman.jobs.error_classes import ErrorClass, classify
+from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.outbound.egress_policy import IpAddress
 from draftsman.settings import HttpSettings
 from tests.core.worker.agent_jobs import git, make_repository

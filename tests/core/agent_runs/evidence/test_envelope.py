@@ -7,12 +7,6 @@ from typing import Any
 
 import pytest
 
-from draftsman.agent_runs.evidence.envelope import (
-    Envelope,
-    parse_envelope,
-    parse_payload,
-    signed_bytes,
-)
 from draftsman.agent_runs.evidence.findings import (
     EvidenceFinding,
     FindingKind,
@@ -20,7 +14,14 @@ from draftsman.agent_runs.evidence.findings import (
     TestRun,
     judge,
 )
-from draftsman.agent_runs.evidence.statement import predicate_of, statement_of
+from draftsman.agent_runs.evidence.statement import (
+    Envelope,
+    parse_envelope,
+    parse_payload,
+    predicate_of,
+    signed_bytes,
+    statement_of,
+)
 from draftsman.errors import UsageError
 
 PREDICATE = {"job": "D-1", "branch": "draftsman/D-1", "head": "a" * 40, "patch_sha256": "b" * 64}

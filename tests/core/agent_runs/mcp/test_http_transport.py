@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from draftsman.agent_runs.mcp.http_transport import HEADER_MISMATCH, check_headers
-from draftsman.agent_runs.mcp.job_tools import JobTools
 from draftsman.agent_runs.mcp.protocol import MODERN, UNSUPPORTED_VERSION, ProtocolError, ToolError
+from draftsman.agent_runs.mcp.run_tools import JobTools
 from draftsman.handlers import registry
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Source, Status

@@ -14,8 +14,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from draftsman.agent_runs.changes.patch_files import patch_files
-from draftsman.agent_runs.policies.finding_text import denial_text, finding_lines, reasons
-from draftsman.agent_runs.policies.repo_policy import RepoPolicy
+from draftsman.agent_runs.policies.repo_policy import (
+    RepoPolicy,
+    denial_text,
+    finding_lines,
+    reasons,
+)
 from draftsman.errors import ConfigError
 from draftsman.repos.repo_profile import profile
 from draftsman.settings import load

@@ -24,8 +24,8 @@ from draftsman.deliveries.delivery import (
     Unconfirmed,
 )
 from draftsman.errors import Failure
-from draftsman.jobs.error_classes import ErrorClass, classify
 from draftsman.jobs.job import Status
+from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.ports import Channel
 from draftsman.questions.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
 

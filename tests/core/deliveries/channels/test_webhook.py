@@ -21,7 +21,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from draftsman.deliveries.channels.webhook_channel import WebhookChannel
 from draftsman.deliveries.delivery import NOT_SERVED, Receipt, Unconfirmed
 from draftsman.errors import Failure
-from draftsman.jobs.error_classes import ErrorClass, classify
+from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.outbound.webhook_signature import keys, sign
 from draftsman.settings import HttpSettings, SecretSettings, WebhookSettings
 from tests.core.deliveries.channels.channel_contract import ChannelContract, message

@@ -11,7 +11,7 @@ from draftsman.jobs.job import OnLost, Source
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_rows import row, rows
 from draftsman.jobs.requests.service.submissions import invocation
-from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.people.actor import Actor
 

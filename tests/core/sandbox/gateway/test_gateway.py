@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from draftsman.costs.budgets import CallEstimate
-from draftsman.jobs.retry_policy import RetryPolicy
+from draftsman.jobs.retries import RetryPolicy
 from draftsman.sandbox.gateway.access import GatewayAccess
 from draftsman.sandbox.gateway.api_formats import Provider, TokenUsage
 from draftsman.sandbox.gateway.gateway import DEFAULT_OUTPUT, Gateway, ModelCall

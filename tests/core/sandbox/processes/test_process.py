@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from draftsman.errors import Failure
-from draftsman.sandbox.processes.line_splitter import MAX_LINE, LineSplitter, MalformedLine
-from draftsman.sandbox.processes.process import AgentProcess
+from draftsman.sandbox.processes.process import MAX_LINE, AgentProcess, LineSplitter, MalformedLine
 from draftsman.settings import AgentSettings
 
 DEADLINE = 20.0

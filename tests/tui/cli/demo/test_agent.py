@@ -17,7 +17,7 @@ from draftsman.database.embedded.layout import MAJOR
 from draftsman.errors import SchemaOutdated, UsageError
 from draftsman.questions.answer import Verdict
 from draftsman.settings import AgentSettings, SandboxSettings, Settings
-from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman.settings.outbound import GatewaySettings
 from draftsman_tui.cli.demo.agent import (
     ENTRIES,

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click import Context
 
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind, ActivityState
 from draftsman.agent_runs.activity.service import log_feed
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind, ActivityState
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import QuotaLimit

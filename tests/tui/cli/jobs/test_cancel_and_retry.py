@@ -150,7 +150,7 @@ async def test_matching_jobs_are_canceled_after_a_dry_run(
 async def test_all_matching_jobs_are_canceled_beyond_a_page(
     cli: Cli, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("draftsman_tui.cli.jobs.cancel.PAGE", 2)
+    monkeypatch.setattr("draftsman_tui.cli.jobs.control.PAGE", 2)
     monkeypatch.setattr("draftsman.jobs.details.service.read_model.SCAN_LIMIT", 3)
     numbers = [await make.queued(tags=("x",) if n in {0, 6, 7} else ()) for n in range(8)]
     done = await cli("cancel", "--status", "queued", "--tag", "x", "--yes", "--json")

@@ -18,7 +18,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import Runtime
 from draftsman_tui.cli.app import App as CommandApp
-from draftsman_tui.cli.processes import hangup
+from draftsman_tui.cli.processes import dashboard as hangup
 from draftsman_tui.cli.processes.foreground import Foreground
 from draftsman_tui.terminal import stdio
 from tests.factories import Factory

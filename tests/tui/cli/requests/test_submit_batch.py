@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from draftsman.errors import UsageError
-from draftsman_tui.cli.requests import request_lines, submit_batch
-from draftsman_tui.cli.requests.request_lines import BATCH_LINES
+from draftsman_tui.cli.requests import submit_batch
+from draftsman_tui.cli.requests import submit_batch as request_lines
+from draftsman_tui.cli.requests.submit_batch import BATCH_LINES
 from draftsman_tui.terminal import stdio
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli
 

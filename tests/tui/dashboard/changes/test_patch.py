@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from draftsman_tui.dashboard.changes.file_tree import tree
+from draftsman_tui.dashboard.changes.diff_pane import tree
+from draftsman_tui.dashboard.changes.diff_view import colored
 from draftsman_tui.dashboard.changes.patch import (
     Patch,
     PatchRow,
@@ -11,7 +12,6 @@ from draftsman_tui.dashboard.changes.patch import (
     next_hunk,
     review_text,
 )
-from draftsman_tui.dashboard.changes.syntax import colored
 
 TEXT = """\
 diff --git a/src/app/main.py b/src/app/main.py

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind, ActivityState
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind, ActivityState
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done

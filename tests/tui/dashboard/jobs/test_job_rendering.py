@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from draftsman.agent_runs.activity.stream import ActivityRow
+from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.jobs.job import Status
 from draftsman.jobs.read_models import Artifact
 from draftsman.jobs.runs.run import RunStatus
 from draftsman_tui.dashboard.jobs.details import log_buffer
-from draftsman_tui.dashboard.jobs.details.artifacts import artifacts
 from draftsman_tui.dashboard.jobs.details.header import head
-from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
+from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, artifacts
 from draftsman_tui.dashboard.jobs.details.log import log
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogBuffer, LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.row_layout import (

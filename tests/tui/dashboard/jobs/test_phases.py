@@ -11,8 +11,16 @@ from rich.cells import cell_len
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.run import Run, RunStatus
 from draftsman.questions.question import Question, QuestionStatus
-from draftsman_tui.dashboard.jobs.details.phase_chart import BREAK, chart
-from draftsman_tui.dashboard.jobs.details.phases import QUEUE, RUN, WAIT, Phase, bar, phases
+from draftsman_tui.dashboard.jobs.details.phases import (
+    BREAK,
+    QUEUE,
+    RUN,
+    WAIT,
+    Phase,
+    bar,
+    chart,
+    phases,
+)
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from tests.tui.dashboard.fixtures_data import NOW, job_snapshot
 

@@ -9,8 +9,7 @@ import pytest
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.jobs.attention_order import LABELS, attention
-from draftsman_tui.dashboard.jobs.view import JobsResource
+from draftsman_tui.dashboard.jobs.view import LABELS, JobsResource, attention
 from draftsman_tui.dashboard.tables.filter import NOTHING, parse
 from draftsman_tui.dashboard.tables.grouping import GroupHead, grouped
 from draftsman_tui.dashboard.tables.resource import Query

@@ -7,8 +7,13 @@ from datetime import UTC, date, datetime
 import pytest
 
 from draftsman.costs.budgets import BudgetUse, Cost, CostGroup
-from draftsman_tui.dashboard.costs.budgets_view import BudgetRow, BudgetsResource
-from draftsman_tui.dashboard.costs.view import CostRow, CostsResource, share
+from draftsman_tui.dashboard.costs.view import (
+    BudgetRow,
+    BudgetsResource,
+    CostRow,
+    CostsResource,
+    share,
+)
 from draftsman_tui.dashboard.tables.filter import Filter
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

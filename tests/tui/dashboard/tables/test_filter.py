@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.errors import UsageError
-from draftsman_tui.dashboard.tables.column_filter import HEADS
-from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields, parse
+from draftsman_tui.dashboard.tables.filter import HEADS, NOTHING, Filter, FilterFields, parse
 from draftsman_tui.dashboard.views import VIEWS
 from tests.support.cases import cases
 

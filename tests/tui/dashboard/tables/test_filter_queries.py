@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from draftsman.errors import NotFound, UsageError
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.tables.column_filter import HEADS
-from draftsman_tui.dashboard.tables.filter import FIELDS, parse
+from draftsman_tui.dashboard.tables.filter import FIELDS, HEADS, parse
 from draftsman_tui.dashboard.tables.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
 from tests.factories import GATE, Factory

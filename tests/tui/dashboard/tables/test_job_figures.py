@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from draftsman.agent_runs.activity.stream import Activity, ActivityKind
+from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.jobs.job import Status
 from draftsman.jobs.read_models import JobFigures, JobSummary
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.jobs.figures import changes_text, cost_text, live_text
+from draftsman_tui.dashboard.jobs.view import changes_text, cost_text, live_text
 from tests.factories import QUESTION, Factory
 from tests.tui.dashboard.fixtures_data import NOW, PATCH, ROWS
 

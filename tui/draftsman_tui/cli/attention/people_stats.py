@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.attention.figures import FigureGroup
 from draftsman_tui.cli.app import App
-from draftsman_tui.entities.attention_figures import name_text, ratio_text, summary_text, time_text
+from draftsman_tui.entities.attention import name_text, ratio_text, summary_text, time_text
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
     from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
-    from draftsman_tui.cli.questions.answer_here import QuestionPrompter
+    from draftsman_tui.cli.questions.answers import QuestionPrompter
 
 
 @command("wait", examples=("draftsman wait D-142 --timeout 10m && echo completed",))
@@ -97,7 +97,7 @@ async def print_pause(app: App, rt: Runtime, number: int) -> None:
 
 
 def _prompter(app: App, rt: Runtime) -> QuestionPrompter:
-    from draftsman_tui.cli.questions.answer_here import QuestionPrompter
+    from draftsman_tui.cli.questions.answers import QuestionPrompter
 
     return QuestionPrompter(app, rt)
 

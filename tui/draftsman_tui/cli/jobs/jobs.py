@@ -13,7 +13,7 @@ import click
 from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
-from draftsman.jobs.retry_policy import layer
+from draftsman.jobs.retries import layer
 from draftsman.queues.queue_models import missing_worker
 from draftsman.text import first_line
 from draftsman_tui.cli.app import App, command, number_of

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman.agent_runs.activity.activity_text import activity_text
-from draftsman.agent_runs.activity.stream import TEXT_KINDS, ActivityKind, ActivityRow
+from draftsman.agent_runs.activity.activity import (
+    TEXT_KINDS,
+    ActivityKind,
+    ActivityRow,
+    activity_text,
+)
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.reserved_names import TRANSCRIPT

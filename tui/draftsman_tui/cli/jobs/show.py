@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.ids import actor_name, job_name
-from draftsman.jobs.error_classes import ErrorClass
 from draftsman.jobs.job import TERMINAL, Job, Source, Status
+from draftsman.jobs.retries import ErrorClass
 from draftsman.questions.question import QuestionStatus, asking_text
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.artifacts import file_text
 from draftsman_tui.entities.attention import attention_lines
 from draftsman_tui.entities.deliveries import summary_lines
 from draftsman_tui.entities.events import missing_months
-from draftsman_tui.entities.job_messages import attachment_lines, message_lines
 from draftsman_tui.entities.jobs import (
     DENIED,
     MAX_STEPS,
+    attachment_lines,
     checkpoint_text,
+    message_lines,
     reason_data,
     result_lines,
     run_text,

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from draftsman.errors import DraftsmanError, Refused, UsageError
-from draftsman.questions.permission_rules.choices import ALLOWING, REFUSING
+from draftsman.questions.permission_rules.permission_rule import ALLOWING, REFUSING
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.cli.questions.ask_team import answer_of, submit_question, why_unanswered
 from draftsman_tui.entities import run_socket

@@ -2,17 +2,268 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
-from typing import Final
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
-from draftsman.agent_runs.mcp.run_tools import INSTRUCTIONS, RunTools
+from draftsman.agent_runs.mcp.protocol import MAX_LINE, TOO_LONG, McpServer, Tool, ToolError
+from draftsman.agent_runs.mcp.run_tools import (
+    ACTION,
+    CHOICES,
+    CONTEXT,
+    INSTRUCTIONS,
+    JOB,
+    MAX_RESULT,
+    RunTools,
+    answer_result,
+    object_schema,
+    question_fields,
+    text_schema,
+)
+from draftsman.errors import AnswerTimeout, DraftsmanError
+from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.mcp.stdio import serve
-from draftsman_tui.cli.mcp.tools import TeamTools, ask_run
 from draftsman_tui.entities import run_socket
 from draftsman_tui.terminal import params
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+
+# The tools of the MCP server outside a run, and the socket of those inside.
+
+
+MAX_WAIT: Final = 3600
+MAX_OPEN: Final = 100
+"""Maximum number of questions that the server remembers."""
+_WAIT: Final = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": MAX_WAIT,
+    "description": "seconds to wait for the answer",
+}
+
+
+class TeamTools:
+    """Tools outside a run, with access to the database."""
+
+    def __init__(self, app: App, wait: float, notify: list[str]) -> None:
+        self._app, self._wait, self._notify = app, wait, notify
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._opened: Runtime | None = None
+        self._open: dict[str, int] = {}
+        """Jobs of questions whose answer no call has returned yet, by content."""
+
+    def tools(self) -> list[Tool]:
+        """Return the tools."""
+        return [
+            Tool(
+                "ask_human",
+                "Ask people of the team a question, and wait for the answer.",
+                object_schema(
+                    ("question",),
+                    question=text_schema("the question", 3000),
+                    choices=CHOICES,
+                    context=CONTEXT,
+                    wait_seconds=_WAIT,
+                ),
+                self._ask,
+            ),
+            Tool(
+                "request_approval",
+                "Ask people of the team to approve an action before you do it.",
+                object_schema(
+                    ("question",),
+                    question=text_schema("the action to approve", 3000),
+                    action=ACTION,
+                    context=CONTEXT,
+                    wait_seconds=_WAIT,
+                ),
+                self._approve,
+            ),
+            Tool(
+                "submit_job",
+                "Submit a job to draftsman, such as work for another coding agent.",
+                object_schema(
+                    (),
+                    text=text_schema("the instructions", 100_000),
+                    type=text_schema("the type of the job; default: run_agent", 100),
+                    agent=text_schema("the name of a configured agent", 100),
+                    repo=text_schema("the repository: path, URL or name", 1000),
+                    title=text_schema("a title; default: the first line of the text", 500),
+                    key=text_schema("idempotency key: the same key is the same job, forever", 500),
+                    mode={"type": "string", "maxLength": 20, "enum": ["fix", "investigate"]},
+                    payload={"type": "object", "description": "the payload of another type"},
+                ),
+                self._submit,
+            ),
+            Tool(
+                "job_status",
+                "Return the status, the open questions and the result of a job.",
+                object_schema(("job",), job=JOB),
+                self._status,
+                read_only=True,
+            ),
+        ]
+
+    async def close(self) -> None:
+        """Close the connections to the database."""
+        await self._stack.aclose()
+
+    async def _runtime(self) -> Runtime:
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await self._stack.enter_async_context(self._app.runtime(pooled=True))
+            return self._opened
+
+    async def _ask(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        choices = arguments.get("choices", [])
+        payload = question_fields(arguments) | {"choices": choices}
+        return await self._question(payload, arguments.get("wait_seconds"))
+
+    async def _approve(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        payload = question_fields(arguments) | {"kind": "approval"}
+        return await self._question(payload, arguments.get("wait_seconds"))
+
+    async def _question(
+        self, payload: dict[str, Any], wait: float | None
+    ) -> tuple[dict[str, Any], str]:
+        """Ask, or wait again for the answer to the same question."""
+        from draftsman_tui.cli.questions.ask_team import (
+            answer_of,
+            submit_question,
+            why_unanswered,
+        )
+
+        content = json.dumps(payload, sort_keys=True)
+        try:
+            rt = await self._runtime()
+            async with self._opening:
+                if content not in self._open:
+                    if len(self._open) >= MAX_OPEN:
+                        raise ToolError(f"{MAX_OPEN} questions are open; wait for their answers")
+                    submitted = await submit_question(self._app, rt, payload, notify=self._notify)
+                    self._open[content] = submitted.number
+                number = self._open[content]
+            name = job_name(number)
+            wait = self._wait if wait is None else wait
+            try:
+                async with asyncio.timeout(wait):
+                    await rt.read_model.wait(number)
+            except TimeoutError:
+                reason = await why_unanswered(rt, number, wait)
+                text = f"{reason}. {name} stays open: make the same call again to wait for it."
+                return {"outcome": "open", "job": name}, text
+            job = await rt.read_model.job(number)
+            self._open.pop(content, None)
+            return answer_result(answer_of(job) | {"job": name})
+        except AnswerTimeout as error:
+            return {"outcome": "expired", "job": name}, str(error)
+        except DraftsmanError as error:
+            raise ToolError(str(error)) from None
+
+    async def _submit(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        from draftsman.jobs.requests.service.request_checks import (
+            build_request,
+            require_instructions,
+        )
+
+        try:
+            rt = await self._runtime()
+            require_instructions(arguments)
+            request = build_request(arguments, self._app.settings)
+            request = await rt.request_checks.resolve(request)
+            job = await rt.submissions.submit(request, await rt.actor())
+        except DraftsmanError as error:
+            raise ToolError(str(error)) from None
+        data = {"job": job.name, "outcome": str(job.outcome), "status": str(job.status)}
+        if job.warning is not None:
+            data["warning"] = job.warning
+            return data, f"{job.name} {job.outcome}; {job.warning}"
+        return data, f"{job.name} {job.outcome}"
+
+    async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        from draftsman.ids import parse_job
+
+        try:
+            rt = await self._runtime()
+            number = await rt.read_model.resolve(parse_job(arguments["job"]))
+            job = await rt.read_model.job(number)
+            why = await rt.read_model.why(number)
+            questions = await rt.questions.open(number)
+        except DraftsmanError as error:
+            raise ToolError(str(error)) from None
+        data: dict[str, Any] = {
+            "job": job.name,
+            "status": str(job.status),
+            "title": job.ticket_title,
+        }
+        data |= {"why": why.text, "error": job.last_error, "pull_request": job.pr_url}
+        data["questions"] = [
+            {"question": question.name, "text": question.text} for question in questions
+        ]
+        result = json.dumps(job.result, ensure_ascii=False)
+        fits = len(result) <= MAX_RESULT
+        data |= {"result": job.result} if fits else {"result_truncated": result[:MAX_RESULT]}
+        data = {name: value for name, value in data.items() if value not in (None, [], "")}
+        return data, json.dumps(data, ensure_ascii=False)
+
+
+async def ask_run(kind: str, /, **fields: Any) -> dict[str, Any]:
+    """Send a message on the socket of the run; return its reply. Raises ToolError."""
+    try:
+        return await asyncio.to_thread(run_socket.send, kind, **fields)
+    except DraftsmanError as error:
+        raise ToolError(str(error)) from None
+
+
+# The transport of the MCP server over standard input and output: a message is a line.
+
+
+async def serve(
+    tools: Sequence[Tool], instructions: str, source: BinaryIO, output: BinaryIO
+) -> None:
+    """Answer the messages of a client until the end of its input."""
+
+    def send(message: dict[str, Any]) -> None:
+        output.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        output.flush()
+
+    server = McpServer(tools, instructions, send)
+    reader = asyncio.StreamReader(limit=MAX_LINE)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+    try:
+        while (line := await _read_line(reader)) is not None:
+            server.receive(line)
+    finally:
+        await server.cancel()
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes | None:
+    """Return the next line; None at the end, and invalid JSON for a line over the limit."""
+    try:
+        return await reader.readuntil() or None
+    except asyncio.IncompleteReadError as error:
+        return error.partial or None
+    except asyncio.LimitOverrunError:
+        pass
+    while True:  # discard the rest of the line
+        try:
+            await reader.readuntil()
+        except asyncio.LimitOverrunError as error:
+            await reader.readexactly(error.consumed)
+        except asyncio.IncompleteReadError:
+            return TOO_LONG
+        else:
+            return TOO_LONG
+
 
 DEFAULT_WAIT: Final = 50.0
 """Seconds that a call waits for people: clients give up after a minute by default."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -13,18 +18,77 @@ import click
 
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.processes import hangup
 from draftsman_tui.cli.processes.first_frame import first_frame
 from draftsman_tui.cli.processes.process_setup import child, set_up_log
 from draftsman_tui.terminal import extras, stdio
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
+    from draftsman.processes.shutdown import ShutdownSignals
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.frame.session import Connect
     from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
+
+
+# Hangups of the terminal while the dashboard is shown.
+
+
+@contextlib.contextmanager
+def ending(signals: ShutdownSignals) -> Iterator[None]:
+    """Let a hangup of the terminal end the process, since Textual blocks on a lost terminal.
+
+    A terminal that does not control the process hangs up without SIGHUP. Textual would then read
+    the end of its input again and again.
+    """
+    with signals.left_to_kernel(signal.SIGHUP):
+        if not stdio.is_terminal(sys.stdin):  # the dashboard of a browser
+            yield
+            return
+        stopped, stop = os.pipe()
+        watch = threading.Thread(target=_watch, args=(sys.stdin.fileno(), stopped), daemon=True)
+        watch.start()
+        try:
+            with _restored_job_control():
+                yield
+        finally:
+            os.close(stop)
+            watch.join()
+            os.close(stopped)
+
+
+def has_happened() -> bool:
+    """Return whether the terminal of standard input is gone."""
+    waiting = select.poll()
+    waiting.register(sys.stdin.fileno(), 0)  # hangups only
+    return bool(waiting.poll(0))
+
+
+@contextlib.contextmanager
+def _restored_job_control() -> Iterator[None]:
+    """Restore the handlers that Textual replaces and keeps, after the block.
+
+    A hangup continues the process. The handler of a dashboard that has ended would then show it
+    again, and its thread would read the end of the input again and again.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watch(terminal: int, stopped: int) -> None:
+    """Wait for the end of the block or of the terminal; end the process with its terminal."""
+    waiting = select.poll()
+    waiting.register(terminal, 0)  # hangups only
+    waiting.register(stopped, select.POLLIN)
+    if any(ready == terminal for ready, _ in waiting.poll()):
+        os.kill(os.getpid(), signal.SIGHUP)
+        os._exit(128 + signal.SIGHUP)  # SIGHUP is ignored, as after `nohup`
+
 
 PORT: Final = 8420
 IN_BROWSER: Final = "textual.drivers.web_driver:WebDriver"
@@ -111,7 +175,7 @@ async def dashboard(
             live_dashboard = create_dashboard(
                 app, connect, read_only=read_only, view=view, theme=theme
             )
-        with signals.handled_by(lambda _: live_dashboard.exit()), hangup.ending(signals):
+        with signals.handled_by(lambda _: live_dashboard.exit()), ending(signals):
             await live_dashboard.run_async()
         code = live_dashboard.return_code
     if code:

@@ -6,20 +6,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import shutil
 import signal
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
+from draftsman.errors import DraftsmanError, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.processes import dashboard, hangup, status_line
-from draftsman_tui.cli.processes.supervisor_handle import SupervisorHandle, start_supervisor
+from draftsman_tui.cli.processes import dashboard
+from draftsman_tui.cli.processes import dashboard as hangup
+from draftsman_tui.cli.processes.supervisor import DETACH
 from draftsman_tui.terminal import extras, stdio
+from draftsman_tui.terminal.output import plain
+from draftsman_tui.terminal.own_command import start_process
 
 if TYPE_CHECKING:
+    from draftsman.jobs.read_models import Stats
     from draftsman.people.actor import Actor
     from draftsman.processes.shutdown import ShutdownSignals
     from draftsman.runtime import Runtime
@@ -27,6 +38,128 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.frame.session import Connect
     from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
+
+
+# Handle of the supervisor that `up` starts in a session of its own.
+#
+# The supervisor's stdin is a pipe from this process. When the pipe closes, for whatever reason, the
+# supervisor stops everything, unless it was detached first.
+
+
+MAX_LOG_SIZE: Final = 10_000_000
+"""Bytes; a larger log is truncated at the start."""
+MAX_RECENT_LINES: Final = 20
+"""Maximum number of recent log lines in memory."""
+
+
+class SupervisorHandle:
+    """A running supervisor and its log."""
+
+    def __init__(self, process: Process, log: Path, lines: BinaryIO) -> None:
+        self.pid = process.pid
+        self.log = log
+        self.exit_task = asyncio.create_task(process.wait())
+        self.stopping = False
+        self.detached = False
+        self.recent = deque[str](maxlen=MAX_RECENT_LINES)
+        self._process = process
+        self._lines = lines
+
+    @property
+    def ended(self) -> bool:
+        """Whether the supervisor exited."""
+        return self.exit_task.done()
+
+    def stop(self) -> None:
+        """Request shutdown; a second call makes the supervisor kill its children."""
+        self.stopping = True
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+
+    def detach(self) -> None:
+        """Keep the supervisor running after this process exits."""
+        self.detached = True
+        assert self._process.stdin is not None  # noqa: S101 - it was started with a pipe
+        self._process.stdin.write(DETACH)
+        self._process.stdin.close()
+
+    def read_new_output(self) -> str:
+        """Return the log output since the last call."""
+        text = self._lines.read().decode("utf-8", "replace")
+        self.recent += text.splitlines()
+        return text
+
+
+@asynccontextmanager
+async def start_supervisor(command: Sequence[str], log: Path) -> AsyncIterator[SupervisorHandle]:
+    """Start the supervisor and read its log from here; raises UsageError for an unwritable log."""
+    with _log_file(log) as file:
+        offset = file.seek(0, os.SEEK_END)
+        process = await start_process(command, stdin=PIPE, output=file)
+    with log.open("rb") as lines:
+        lines.seek(offset)
+        handle = SupervisorHandle(process, log, lines)
+        try:
+            yield handle
+        finally:
+            handle.exit_task.cancel()
+
+
+def _log_file(path: Path) -> BinaryIO:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > MAX_LOG_SIZE:
+            path.write_bytes(b"")
+        return path.open("ab")
+    except OSError as error:
+        raise UsageError(
+            f"{path}: {error.strerror}; set data_dir to a writable directory"
+        ) from None
+
+
+# Status line of `up` on a terminal without the dashboard, with the log above it.
+
+
+CLEAR: Final = "\r\x1b[2K"
+
+
+async def numbers(rt: Runtime | None, *, stopping: bool) -> str:
+    """Return the status line: the effect of Ctrl-C, and counts if connected."""
+    parts = ["stopping; Ctrl-C: stop now"] if stopping else []
+    if rt is not None:
+        try:
+            parts.append(_counts(await rt.read_model.stats()))
+        except DraftsmanError as error:
+            parts.append(str(error))
+    return " · ".join(parts if stopping else [*parts, "Ctrl-C: stop"])
+
+
+def show(text: str) -> None:
+    """Replace the status line."""
+    width = shutil.get_terminal_size((80, 24)).columns
+    _write(f"{CLEAR}{plain(text)[: width - 1]}")
+
+
+def print_above(text: str) -> None:
+    """Print lines above the status line; without text, erase the status line."""
+    _write(CLEAR + plain(text))
+
+
+def _counts(stats: Stats) -> str:
+    jobs = stats.jobs
+    waiting = jobs["waiting_for_input"] + jobs["waiting_for_approval"]
+    queued = jobs["queued"] + jobs["resumed"] + jobs["claimed"]
+    parts = [f"{stats.workers} worker{'' if stats.workers == 1 else 's'}"]
+    parts += [f"{jobs['running']} running", f"{queued} queued"]
+    parts += [f"{waiting} waiting: draftsman questions"] if waiting else ["no open questions"]
+    return " · ".join(parts)
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
 
 POLL_INTERVAL: Final = 1.0
 """Seconds between reads of the log and the counts."""
@@ -72,7 +205,7 @@ class Foreground:
             self._shown = True
             while not (handle.ended or handle.detached):
                 await self._show_line(handle)
-            status_line.print_above(handle.read_new_output())
+            print_above(handle.read_new_output())
             if handle.detached:
                 self._app.out.info(f"processes keep running, pid {handle.pid}; log: {path}")
                 self._app.out.info("to view them: draftsman dashboard")
@@ -111,7 +244,7 @@ class Foreground:
             self._dashboard = None
             watching.cancel()
         if handle.ended:
-            status_line.print_above("\n".join([*handle.recent, ""]))
+            print_above("\n".join([*handle.recent, ""]))
         elif choice == "leave":
             handle.detach()
         elif choice == "stop" and not handle.stopping:
@@ -123,8 +256,8 @@ class Foreground:
         """Update the status line, wait for the next interval, and handle Ctrl-C and hangups."""
         if not handle.stopping and hangup.has_happened():
             handle.stop()
-        status_line.print_above(handle.read_new_output())
-        status_line.show(await status_line.numbers(self._rt, stopping=handle.stopping))
+        print_above(handle.read_new_output())
+        show(await numbers(self._rt, stopping=handle.stopping))
         waiting = asyncio.create_task(self._interrupted.wait())
         await asyncio.wait(
             {handle.exit_task, waiting}, timeout=POLL_INTERVAL, return_when=asyncio.FIRST_COMPLETED
@@ -165,7 +298,7 @@ async def _watch(
 
 def _ask() -> str:
     """Prompt for the action; Enter continues, a second Ctrl-C or a closed terminal stops."""
-    status_line.print_above("")
+    print_above("")
     try:
         return prompts.prompt(
             "Stop all processes, leave them running, or continue",

@@ -90,8 +90,8 @@ async def _run_seeds(
     app: App, base: Path, seeds: range, seconds: float, workers: int, *, keep: bool
 ) -> Figures:
     from draftsman_soak.figures import Figures
+    from draftsman_soak.final_state import find_violations
     from draftsman_soak.seed_run import SeedRun
-    from draftsman_soak.violations import find_violations
 
     figures = Figures()
     for seed in seeds:

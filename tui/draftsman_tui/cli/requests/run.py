@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.agent_runs.activity.activity_text import activity_text
-from draftsman.agent_runs.activity.stream import ActivityRow
+from draftsman.agent_runs.activity.activity import ActivityRow, activity_text
 from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
-from draftsman.queues.reservation import DEFAULT_SECONDS
+from draftsman.queues.queue_models import DEFAULT_SECONDS
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
@@ -24,7 +23,7 @@ from draftsman_tui.terminal import params, times
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob
-    from draftsman.queues.reservation import QueueReservation
+    from draftsman.queues.queue_models import QueueReservation
     from draftsman.runtime import Runtime
 
 

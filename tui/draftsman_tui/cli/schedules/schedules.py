@@ -308,7 +308,7 @@ def _phrase_rule(text: str, zone: str | None, now: datetime) -> tuple[str, str |
 
 def _instant(text: str, zone: str | None) -> datetime:
     """Parse a time; without an offset it is in the zone, or local without a zone."""
-    from draftsman.schedules.timing import find_zone
+    from draftsman.schedules.schedule import find_zone
 
     at = times.parse_instant(text)
     if zone is None or datetime.fromisoformat(text.strip()).tzinfo is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,7 +17,6 @@ from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.requests.submit import print_submitted, print_warning
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
-from draftsman_tui.cli.schedules.template_parts import parameter_text, schema_of, template_file
 from draftsman_tui.entities.jobs import submitted_text
 from draftsman_tui.entities.requests import options_named
 from draftsman_tui.terminal import params, times
@@ -24,6 +25,71 @@ from draftsman_tui.terminal.output import as_data, line, styled
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.schedules.template import Template, TemplateDefinition
+
+
+# Parameters of a template as options and as text, and its file.
+
+
+TYPES: Final = ("string", "integer", "number", "boolean")
+
+
+def schema_of(parameters: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON Schema of parameters such as `days:integer=7`; raises UsageError."""
+    properties: dict[str, Any] = {}
+    required = []
+    for text in parameters:
+        declared, equals, default = text.partition("=")
+        name, colon, kind = declared.partition(":")
+        schema: dict[str, Any] = {"type": "string"}
+        if "|" in kind:
+            schema["enum"] = [choice for choice in kind.split("|") if choice]
+        elif colon and kind not in TYPES:
+            raise UsageError(
+                f"--parameter {text[:80]!r}: unknown type {kind!r}; allowed: {', '.join(TYPES)},"
+                " or values as a|b"
+            )
+        elif colon:
+            schema["type"] = kind
+        if equals:
+            schema["default"] = _default(default, schema, text)
+        else:
+            required.append(name)
+        properties[name] = schema
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def parameter_text(definition: TemplateDefinition) -> Iterator[str]:
+    """Yield a line for each parameter: its type or values, and its default."""
+    for name, schema in definition.properties.items():
+        kind = schema.get("type", "any")
+        parts = ["|".join(map(str, schema["enum"])) if "enum" in schema else str(kind)]
+        if "default" in schema:
+            parts.append(f"default {json.dumps(schema['default'], ensure_ascii=False)}")
+        elif name in definition.required:
+            parts.append("required")
+        if "description" in schema:
+            parts.append(str(schema["description"]))
+        yield f"{name}: {', '.join(parts)}"
+
+
+def template_file(path: str) -> dict[str, Any]:
+    """Read the fields of a template from a TOML file, or from stdin for `-`; raises UsageError."""
+    text = params.read_text(Path(path))
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: invalid TOML: {error}") from None
+
+
+def _default(text: str, schema: dict[str, Any], option: str) -> Any:
+    if schema["type"] == "string":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise UsageError(
+            f"--parameter {option[:80]!r}: the default is not a valid {schema['type']}"
+        ) from None
 
 
 @click.group(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Failure, NotFound
-from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman.settings.network import as_json
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.setup.configuration import mask_command

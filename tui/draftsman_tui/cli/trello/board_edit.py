@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Conflict, Refused, UsageError
-from draftsman.trello.comment_template import check
+from draftsman.trello.cards import check
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.trello.board_text import document, print_board
 from draftsman_tui.entities.trello_access import configured, find_board, trello

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import click
 
-from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
+from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.errors import ConfigError, DraftsmanError, Failure, Refused, UsageError
+from draftsman.jobs.job import Status
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
-from draftsman_tui.cli.trello.board_edit import add, change
-from draftsman_tui.cli.trello.board_preview import preview, test
-from draftsman_tui.cli.trello.board_templates import bind, unbind
-from draftsman_tui.cli.trello.board_text import document, print_board
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines, number_of
+from draftsman_tui.cli.trello.board_edit import NONE, add, change, check_rules, read_template
+from draftsman_tui.cli.trello.board_text import check_line, document, print_board, rule_text
 from draftsman_tui.cli.trello.board_webhooks import webhook
 from draftsman_tui.entities.trello_access import (
     NO_BOARDS,
@@ -23,14 +25,212 @@ from draftsman_tui.entities.trello_access import (
     trello,
 )
 from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.extras import require
 from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
     from draftsman.trello.board import BoardConfig, LabelRule
     from draftsman_bots.process.checks import Check
+    from draftsman_bots.trello.requests.label_jobs import LabelPreview
+
+
+# The `boards test` and `boards preview` commands, which change nothing.
+
+
+@command("test", examples=("draftsman boards test Work", "draftsman boards test Work --json"))
+@click.argument("board", type=params.TEXT)
+async def test(app: App, board: str) -> None:
+    """Test the configuration of a board without changing it.
+
+    Checks the token, its permissions to comment, move cards and change labels, and the configured
+    labels, lists and webhook. Shows which jobs each label would create now. Exits with 1 if a check
+    fails.
+    """
+    async with app.runtime(read_only=True) as rt:
+        config = await find_board(rt, board)
+        async with trello(rt) as context:
+            from draftsman_bots.trello import doctor
+            from draftsman_bots.trello.boards import board_setup
+            from draftsman_bots.trello.requests.label_jobs import preview_labels
+
+            checks = [
+                await doctor.check_identity(context),
+                *await doctor.check_board(context, config),
+            ]
+            layout = await board_setup.fetch_layout(context.trello, config.board_id)
+            previews = await preview_labels(context, config)
+    failed = [check for check in checks if check.status == "fail"]
+    if app.json:
+        app.out.document({"ok": not failed, "checks": checks, "labels": previews})
+    else:
+        for check in checks:
+            app.out.print(*check_line(check))
+        if not failed:
+            app.out.print("ok    the bot may comment, move cards and change labels")
+        _print(app, config, layout.names, previews)
+    if failed:
+        count = f"{len(failed)} check{'s' if len(failed) > 1 else ''}"
+        raise Refused(f"{config.name}: {count} failed")
+
+
+@command(
+    "preview",
+    examples=(
+        "draftsman boards preview D-142",
+        "draftsman boards preview --sample --board Work",
+        "draftsman boards preview --sample --template '{job} completed: {summary}'",
+    ),
+)
+@click.argument("job", type=params.JOB, required=False)
+@click.option("--sample", is_flag=True, help="Use a sample result.")
+@click.option("--board", type=params.TEXT, help="Use the template of this board.")
+@click.option("--template", metavar="FILE|TEXT", type=params.TEXT, help="Use this template.")
+async def preview(
+    app: App, job: JobRef | None, sample: bool, board: str | None, template: str | None
+) -> None:
+    """Preview the comment for a result."""
+    if (job is None) != sample:
+        raise UsageError("specify a job or --sample")
+    override = read_template(template)
+    require("trello")
+    async with app.runtime(read_only=True) as rt:
+        config = None if board is None else await find_board(rt, board)
+        message = SAMPLE
+        if job is not None:
+            from draftsman.deliveries.service.message_builder import build_result
+
+            number = await number_of(rt, job)
+            questions, _ = await rt.questions.of_job(number)
+            message = build_result(await rt.read_model.job(number), questions)
+        if config is None and override is None:
+            config = await _only(rt)
+    from draftsman_bots.trello.deliveries.markdown import with_marker
+    from draftsman_bots.trello.deliveries.render import render
+
+    comment_template = config.comment_template if config is not None else None
+    if override is not None:
+        comment_template = None if override == NONE else override
+    text = with_marker(render(message, template=comment_template), message.marker)
+    if app.json:
+        name = config.name if config is not None else None
+        app.out.document({"board": name, "template": comment_template, "text": text})
+    else:
+        app.out.print(text)
+
+
+async def _only(rt: Runtime) -> BoardConfig | None:
+    """Return the only configured board, if any; raises UsageError if there are several."""
+    boards = await rt.boards.all()
+    if len(boards) > 1:
+        names = ", ".join(repr(board.name) for board in boards)
+        raise UsageError(f"--board is required, {len(boards)} boards are configured: {names}")
+    return boards[0] if boards else None
+
+
+def _print(
+    app: App, config: BoardConfig, names: dict[str, str], previews: list[LabelPreview]
+) -> None:
+    for preview in previews:
+        kind = rule_text(config.labels[preview.label])
+        queued = config.queued_label_id
+        action = f"replaced by {names.get(queued, queued)!r}" if queued else "removed"
+        app.out.print(f"label {preview.name!r} creates a job ({kind}) and is {action}")
+        counts = (
+            (preview.jobs, "would create a job in the next poll"),
+            (preview.known, "had the label before and create none"),
+            (preview.ignored, "in ignored lists"),
+        )
+        for count, text in counts:
+            if count:
+                app.out.print(f"    {count} card(s) {text}")
+    for id in config.ignored_list_ids:
+        app.out.print(f"list {names.get(id, id)!r}: ignored, its cards create no jobs")
+    for status, move in config.moves.items():
+        source = ", ".join(repr(names.get(id, id)) for id in move.out_of)
+        out_of = f" from {source}" if source else ""
+        app.out.print(f"{status}: move the card{out_of} to {names.get(move.to, move.to)!r}")
+
+
+_THEN = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SAMPLE = Message(
+    marker="00000000-0000-4000-8000-000000000142",
+    seq=0,
+    kind=DeliveryKind.RESULT,
+    target="",
+    created_at=_THEN,
+    subject=Subject(
+        number=142,
+        id=UUID("00000000-0000-4000-8000-000000000142"),
+        type="run_agent",
+        status=Status.COMPLETED,
+        title="Fix the parser",
+        agent="tidy",
+        repo="acme/pay",
+        invoker="anna",
+        result={
+            "summary": "The parser takes *empty* lines now.\nTwo tests were added.",
+            "pr_url": "https://github.com/acme/pay/pull/7",
+            "files": 3,
+        },
+        created_at=_THEN,
+        finished_at=_THEN,
+    ),
+)
+"""Result of a fictional job."""
+
+
+# The `boards bind` and `boards unbind` commands: labels that create jobs of a template.
+
+
+@command(
+    "bind",
+    examples=("draftsman boards bind Work 'update package' bump", "draftsman boards show Work"),
+)
+@click.argument("board", type=params.TEXT)
+@click.argument("label", type=params.TEXT)
+@click.argument("template", type=params.TEXT)
+async def bind(app: App, board: str, label: str, template: str) -> None:
+    """Bind a label to a template: its cards create jobs of the template.
+
+    Parameters are lines `NAME: VALUE` in the description of a card. TEMPLATE@VERSION binds a
+    version.
+    """
+    async with app.runtime() as rt:
+        old = await find_board(rt, board)
+        async with trello(rt) as context:
+            from draftsman_bots.trello.boards import board_setup
+
+            layout = await board_setup.fetch_layout(context.trello, old.board_id)
+            config, warnings = board_setup.bind_template(layout, old, label, template)
+        await check_rules(rt, config)
+        await rt.boards.save(config, await rt.actor())
+    if app.json:
+        app.out.document(document(config))
+        return
+    app.out.print(f"{config.name}: label {label} creates jobs of template {template}")
+    for text in warnings:
+        app.out.info(text)
+
+
+@command("unbind", examples=("draftsman boards unbind Work 'update package'",))
+@click.argument("board", type=params.TEXT)
+@click.argument("label", type=params.TEXT)
+async def unbind(app: App, board: str, label: str) -> None:
+    """Unbind a label from its template: the label no longer creates jobs."""
+    require("trello")
+    from draftsman_bots.trello.boards import board_setup
+
+    async with app.runtime() as rt:
+        config = board_setup.unbind_template(await find_board(rt, board), label)
+        await rt.boards.save(config, await rt.actor())
+    if app.json:
+        app.out.document(document(config))
+    else:
+        app.out.print(f"{config.name}: label {label} no longer creates jobs")
 
 
 @click.group(

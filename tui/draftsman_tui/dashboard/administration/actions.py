@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, cast
 from draftsman.errors import Refused, UsageError
 from draftsman.jobs.job import Source
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
-from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
-from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
-from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
-from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import (
+    ChoiceDialog,
+    ConfirmDialog,
+    PromptDialog,
+    TextDialog,
+)
 from draftsman_tui.entities.permission_rules import backtest_lines
 from draftsman_tui.entities.trello_access import remove_webhook
 from draftsman_tui.terminal import times

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman.attention.pings import ACKNOWLEDGED, MAX_DELAY, parse_delay
+from draftsman.attention.attention import ACKNOWLEDGED, MAX_DELAY, parse_delay
 from draftsman.durations import parse_duration
 from draftsman.errors import UsageError
-from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog
 from draftsman_tui.terminal.times import clock
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from draftsman.attention.figures import AttentionFigures, FigureGroup
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
-from draftsman_tui.entities.attention_figures import name_text, ratio_text, time_text
+from draftsman_tui.entities.attention import name_text, ratio_text, time_text
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.deliveries.service.outbox import MAX_DEAD
 from draftsman.errors import Refused
-from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 from draftsman_tui.dashboard.frame.bulk import job_names
 
 if TYPE_CHECKING:

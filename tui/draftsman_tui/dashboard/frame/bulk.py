@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.ids import job_name
 from draftsman.jobs.control.service.control import AGAIN_OPTION
-from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
-from draftsman_tui.dashboard.dialogs.progress_dialog import ProgressDialog
-from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog, ProgressDialog, TextDialog
 
 if TYPE_CHECKING:
     from draftsman.jobs.pending_decisions.pending_decision import PendingDecision

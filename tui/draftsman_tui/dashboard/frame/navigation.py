@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import parse_question, question_name
-from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
 from draftsman_tui.dashboard.dialogs.help_dialog import HelpDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog
 from draftsman_tui.dashboard.jobs.details import tab_actions
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.key_map import display_key

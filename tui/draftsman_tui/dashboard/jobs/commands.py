@@ -9,10 +9,10 @@ from draftsman_tui.dashboard.attention import actions as attention_actions
 from draftsman_tui.dashboard.command import JOB, JOBS, ORDERED, QUESTION_VIEWS, DashboardCommand
 from draftsman_tui.dashboard.deliveries import actions as delivery_actions
 from draftsman_tui.dashboard.jobs import actions as job_actions
-from draftsman_tui.dashboard.jobs import retry_actions
+from draftsman_tui.dashboard.jobs import actions as retry_actions
 from draftsman_tui.dashboard.questions import actions as question_actions
 from draftsman_tui.dashboard.questions import review_actions
-from draftsman_tui.dashboard.queues import order_actions
+from draftsman_tui.dashboard.queues import actions as order_actions
 from draftsman_tui.dashboard.requests import actions as submit_actions
 
 JOB_COMMANDS: Final = (

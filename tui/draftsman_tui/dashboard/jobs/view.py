@@ -8,27 +8,132 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from draftsman.ids import job_name
-from draftsman.jobs.error_classes import ErrorClass
-from draftsman.jobs.job import WAITING, Status
+from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.read_models import JobSummary
+from draftsman.jobs.retries import ErrorClass
 from draftsman.text import first_line, humanize
-from draftsman_tui.dashboard.jobs.attention_order import LABELS, attention, page
-from draftsman_tui.dashboard.jobs.figures import (
-    asked_text,
-    changed_lines,
-    changes_text,
-    cost,
-    cost_text,
-    live_text,
-)
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Cell, Column, Query, Resource, Rows
 from draftsman_tui.entities.queues import hold_text
 from draftsman_tui.terminal import times
+from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from draftsman.jobs.read_models import JobFilters, JobPage
     from draftsman.runtime import Runtime
+
+
+# Cost, changes and progress of a job in a row.
+
+
+SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+def changes_text(row: JobSummary) -> str:
+    """Return the changed lines of the newest patch: `+55 -3`; "" if there are none."""
+    figures = row.figures
+    if figures is None or not (figures.added or figures.removed):
+        return ""
+    return f"+{figures.added or 0} -{figures.removed or 0}"
+
+
+def cost_text(row: JobSummary) -> str:
+    """Return the cost in dollars; "" for none."""
+    dollars = cost(row)
+    return "" if not dollars else f"${dollars:.2f}" if dollars >= 0.005 else "<$0.01"
+
+
+def live_text(row: JobSummary, now: datetime) -> str:
+    """Return a spinner, the time and the progress of a running job."""
+    frame = SPINNER[int(now.timestamp()) % len(SPINNER)]
+    elapsed = times.span((now - (row.started_at or now)).total_seconds())
+    progress = row.figures.progress if row.figures else ""
+    return " ".join(filter(None, (frame, elapsed, one_line(progress))))
+
+
+def asked_text(row: JobSummary) -> str:
+    """Return the question or action of a waiting job: `push draftsman/D-3`; "" if unknown."""
+    return first_line(row.figures.asks, 80) if row.figures else ""
+
+
+def cost(row: JobSummary) -> float:
+    """Return the cost in dollars; 0 if it is unknown."""
+    return (row.figures.cost_usd or 0.0) if row.figures else 0.0
+
+
+def changed_lines(row: JobSummary) -> int:
+    """Return the number of changed lines."""
+    return (row.figures.added or 0) + (row.figures.removed or 0) if row.figures else 0
+
+
+# Jobs in the order of the attention that they need: those that wait for a person first.
+
+
+FAILED: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
+LABELS: Final = ("needs a person", "running", "waits", "failed", "finished")
+"""The groups, in their order."""
+STATUSES: Final = (
+    WAITING,
+    frozenset({Status.RUNNING, Status.CLAIMED}),
+    frozenset({Status.QUEUED, Status.RESUMED, Status.SCHEDULED, Status.RETRYING}),
+    FAILED,
+    TERMINAL,
+)
+"""The statuses of each group; failed jobs that need no person are among the finished jobs."""
+
+
+def attention(row: JobSummary) -> str:
+    """Return the group of a job by the attention that it needs."""
+    if row.status in FAILED:
+        is_open = row.retried_as is None and row.error_class != ErrorClass.DENIED
+        return LABELS[3 if is_open else 4]
+    return next(
+        label for label, statuses in zip(LABELS, STATUSES, strict=True) if row.status in statuses
+    )
+
+
+async def page(
+    rt: Runtime,
+    statuses: Collection[Status],
+    before: tuple[int, int] | None,
+    since: datetime | None,
+    limit: int,
+) -> Rows[JobSummary]:
+    """Return a page of jobs in the order of their groups, in each the newest first.
+
+    `before` has the index of a group and a number. Each group is read through the index of
+    statuses, so that a page costs its rows, however many jobs there are.
+    """
+    jobs: list[JobSummary] = []
+    start, below = before or (0, None)
+    for nth in range(start, len(LABELS)):
+        wanted = [status for status in Status if status in STATUSES[nth] and status in statuses]
+        filters: JobFilters = {"statuses": wanted, "since": since, "before": below}
+        for _ in range(MAX_PAGES if wanted else 0):
+            filters["limit"] = limit - len(jobs)
+            read = await rt.read_model.page(**filters)
+            jobs += [job for job in read.jobs if attention(job) == LABELS[nth]]
+            end = _end(read, filters["limit"])
+            if end is None:
+                break
+            filters["before"] = end
+            if len(jobs) >= limit:
+                return Rows(jobs, (nth, end))
+        else:
+            if wanted:
+                end_name = job_name(filters["before"] or 0)
+                return Rows(jobs, (nth, filters["before"]), f"searched back to {end_name}")
+        below = None
+    return Rows(jobs)
+
+
+def _end(read: JobPage, limit: int) -> int | None:
+    """Return the number before which the next page of a group starts; None after the last."""
+    return read.jobs[-1].number if len(read.jobs) >= limit else None
+
 
 PAUSED: Final = "paused"
 """Filter value of jobs that are paused, in whatever status."""
@@ -200,3 +305,19 @@ def _next(row: JobSummary, now: datetime) -> Cell:
             return cells.text(first_line(row.last_error or "", 80), role)
         case _:
             return Cell("")
+
+
+# Dead letters: jobs that exhausted their attempts.
+
+
+class DeadLettersResource(JobsResource):
+    """Jobs that are not retried automatically any more."""
+
+    name = "dead"
+    help = "Jobs that exhausted their attempts."
+    statuses = (str(Status.DEAD_LETTER),)
+    empty = "No dead letters."
+
+    async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
+        job_filter = replace(query.filter, statuses=(str(Status.DEAD_LETTER),))
+        return await super().read(rt, replace(query, filter=job_filter))

@@ -19,8 +19,7 @@ from draftsman.questions.question import Question, QuestionKind, QuestionStatus,
 from draftsman.questions.response import Response
 from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
-from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
-from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog, PromptDialog
 from draftsman_tui.dashboard.jobs.details.ticket import request_text
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog

@@ -17,7 +17,7 @@ from draftsman_tui.dashboard.changes.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.dialogs.base import Heading, safe
 from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.widgets.banner import UndoLine
-from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
+from draftsman_tui.dashboard.widgets.inputs import MultilineInput
 from draftsman_tui.terminal.output import one_line
 
 SINGLE_DIGIT: Final = 9

@@ -11,9 +11,7 @@ from draftsman.errors import Refused
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.questions.question import OpenQuestion, QuestionKind
 from draftsman.text import first_line
-from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
-from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
-from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
 from draftsman_tui.dashboard.frame.bulk import MAX_LISTED, report_held, run_bulk
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.entities.answers import build_response, hold_response

@@ -22,7 +22,7 @@ from draftsman_tui.dashboard.dialogs.base import (
     return_value,
     safe,
 )
-from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
 from draftsman_tui.dashboard.questions.key_guard import RELEASED
 from draftsman_tui.dashboard.widgets.banner import UndoLine
 from draftsman_tui.entities.questions import deadline_text

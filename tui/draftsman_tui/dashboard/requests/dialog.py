@@ -14,10 +14,10 @@ from textual.widgets import Static
 
 from draftsman.errors import DraftsmanError
 from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog, return_value
-from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 from draftsman_tui.dashboard.requests.form import BY_NAME, FIELDS, FormErrors, Typed
-from draftsman_tui.dashboard.widgets.autocomplete import Autocomplete
 from draftsman_tui.dashboard.widgets.field import FieldRow
+from draftsman_tui.dashboard.widgets.inputs import Autocomplete
 from draftsman_tui.terminal.output import one_line
 
 

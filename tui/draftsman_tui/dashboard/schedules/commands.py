@@ -7,7 +7,7 @@ from typing import Final
 from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import GROUPS, SCHEDULES, TEMPLATES, DashboardCommand
 from draftsman_tui.dashboard.schedules import actions as schedule_actions
-from draftsman_tui.dashboard.schedules import template_actions
+from draftsman_tui.dashboard.schedules import actions as template_actions
 from draftsman_tui.dashboard.workflows import actions as group_actions
 
 SCHEDULE_COMMANDS: Final = (

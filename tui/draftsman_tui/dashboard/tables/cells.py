@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from draftsman.jobs.error_classes import ErrorClass
 from draftsman.jobs.job import Status
+from draftsman.jobs.retries import ErrorClass
 from draftsman.text import humanize
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.terminal import times

@@ -6,8 +6,8 @@ from typing import Final
 
 from draftsman_tui.dashboard.command import GROUPED, JOBS, TABLES, DashboardCommand
 from draftsman_tui.dashboard.frame import navigation
+from draftsman_tui.dashboard.jobs import actions as browser_actions
 from draftsman_tui.dashboard.jobs import actions as job_actions
-from draftsman_tui.dashboard.jobs import browser_actions
 from draftsman_tui.dashboard.tables import view_actions
 from draftsman_tui.dashboard.tables.row_preview import PREVIEWED
 

@@ -13,12 +13,46 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from draftsman.errors import UsageError
-from draftsman_tui.dashboard.tables import status_aliases
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
+
+
+# Status aliases in filters: labels of the screens and common synonyms.
+
+
+ALIASES: Final[dict[str, tuple[str, ...]]] = {
+    "waiting_for_input": ("asks", "asking", "waiting", "question", "input"),
+    "waiting_for_approval": ("gate", "asking", "waiting", "approval"),
+    "input": ("question", "asks"),
+    "approval": ("gate",),
+    "dead_letter": ("dead",),
+    "canceled": ("cancelled",),
+    "completed": ("done", "succeeded"),
+}
+"""By job status or question kind."""
+MIN_PREFIX: Final = 3
+"""Length from which a unique prefix matches a status."""
+
+
+def matching(name: str, statuses: Sequence[str]) -> tuple[str, ...]:
+    """Return the statuses that match a name exactly, by alias or by unique prefix."""
+    if name in statuses:
+        return (name,)
+    aliased = tuple(status for status in statuses if name in ALIASES.get(status, ()))
+    if aliased or len(name) < MIN_PREFIX:
+        return aliased
+    prefixed = tuple(status for status in statuses if status.startswith(name))
+    return prefixed if len(prefixed) == 1 else ()
+
+
+def words(status: str) -> str:
+    """Return the spellings and aliases of a status, for text search."""
+    spellings = (status.replace("_", sign) for sign in "_ -")
+    return " ".join(dict.fromkeys((*spellings, *ALIASES.get(status, ()))))
+
 
 T = TypeVar("T")
 PAGE: Final = 200
@@ -184,7 +218,7 @@ class Resource(ABC, Generic[T]):
             term.check(self.columns)
         statuses: list[str] = []
         for name in row_filter.statuses:
-            if not (matches := status_aliases.matching(name, (*self.statuses, *self.kinds))):
+            if not (matches := matching(name, (*self.statuses, *self.kinds))):
                 raise UsageError(self._unknown_status(name))
             statuses += matches
         return replace(row_filter, statuses=tuple(dict.fromkeys(statuses)))
@@ -204,7 +238,7 @@ class Resource(ABC, Generic[T]):
     @property
     def status_completions(self) -> Sequence[str]:
         """Return the completions of `status:`."""
-        waiting = len(status_aliases.matching("waiting", self.statuses)) > 1
+        waiting = len(matching("waiting", self.statuses)) > 1
         return ("waiting", *self.statuses) if waiting else self.statuses
 
     async def fetch(self, rt: Runtime, query: Query) -> Rows[T]:
@@ -246,7 +280,7 @@ class Resource(ABC, Generic[T]):
     def _column_text(self, row: T, status: str, now: datetime) -> str:
         """Return the text of all columns, visible or not, and the aliases of the status."""
         texts = (cell.text for cell in self.cells(row, now))
-        return " ".join(filter(None, (*texts, status_aliases.words(status))))
+        return " ".join(filter(None, (*texts, words(status))))
 
 
 def page(items: Sequence[T], limit: int, cursor: Callable[[T], Any]) -> Rows[T]:

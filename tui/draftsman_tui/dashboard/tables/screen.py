@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from textual import events, on
 from textual.containers import Container
@@ -22,22 +22,174 @@ from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
 from draftsman_tui.dashboard.tables import filter as filters
 from draftsman_tui.dashboard.tables.completion import Values
-from draftsman_tui.dashboard.tables.grouping import GroupHead
-from draftsman_tui.dashboard.tables.resource import MAX_ROWS, PAGE, Query, Resource
+from draftsman_tui.dashboard.tables.grouping import GroupHead, grouped
+from draftsman_tui.dashboard.tables.resource import MAX_ROWS, PAGE, Query, Resource, Rows
 from draftsman_tui.dashboard.tables.row_preview import RowPreview
 from draftsman_tui.dashboard.tables.saved_views import View
-from draftsman_tui.dashboard.tables.table_state import (
-    TableState,
-    from_view,
-    shown_lines,
-    title_parts,
-)
-from draftsman_tui.dashboard.tables.table_tabs import COUNTED, MIN_HEIGHT, table_tabs
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
-from draftsman_tui.dashboard.widgets.table import ResourceTable
-from draftsman_tui.dashboard.widgets.tabs import Tabs
+from draftsman_tui.dashboard.widgets.table import LOADING, ResourceTable, Shape
+from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
 from draftsman_tui.dashboard.widgets.title import Title
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from draftsman_tui.dashboard.attention.attention import AttentionCount
+    from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats
+
+
+# Tab bar of the tables, with the numbers that need attention.
+
+
+KEYED: Final = 10
+"""Tables that have a key; the others open by name."""
+MIN_HEIGHT: Final = 30
+"""Height from which the tab bar is shown."""
+COUNTED: Final = 100
+"""Width from which the numbers are shown."""
+LIVE: Final = (
+    *("scheduled", "queued", "claimed", "running", "retrying", "resumed"),
+    *("waiting_for_input", "waiting_for_approval"),
+)
+"""Statuses of the jobs that are counted."""
+SHORT: Final = {"deliveries": "deliv", "workers": "work", "events": "event", "boards": "board"}
+"""Labels on narrow screens."""
+
+
+def table_tabs(stats: DashboardStats | None, attention: AttentionCount | None) -> Sequence[Tab]:
+    """Return a tab for each table with a key."""
+    counts = _counts(stats, attention)
+    mine = attention.mine if attention is not None else 0
+    return [
+        Tab(
+            name,
+            SHORT.get(name, name),
+            str(nth % KEYED),
+            count=counts.get(name),
+            needs_attention=name == "inbox" and mine > 0,
+        )
+        for nth, name in enumerate(list(VIEWS)[:KEYED], 1)
+    ]
+
+
+def _counts(stats: DashboardStats | None, attention: AttentionCount | None) -> Mapping[str, int]:
+    """Return live jobs, open questions, dead letters and workers."""
+    counts: dict[str, int] = {}
+    if attention is not None:
+        counts["inbox"] = attention.open
+    if stats is not None:
+        counts["jobs"] = sum(stats.jobs.get(status, 0) for status in LIVE)
+        counts["dead"] = stats.jobs.get("dead_letter", 0)
+        counts["workers"] = sum(stats.workers.health.values())
+    return counts
+
+
+# State of a table: filter, order, columns and page, and the title that shows them.
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """State of a table; `name` is its saved view until something changes."""
+
+    filter: filters.Filter = filters.NOTHING
+    sort: str | None = None
+    down: bool = False
+    columns: tuple[str, ...] = ()
+    limit: int = PAGE
+    starts: tuple[Any, ...] = ()
+    """Cursors of the previous pages, and of the current page last."""
+    rows: Rows[Any] | None = None
+    name: str = ""
+    group: str | None = None
+    """How the rows are grouped; None: as the table is by default, "": not at all."""
+    folded: frozenset[str] = frozenset()
+    """Labels of the folded groups."""
+
+    @property
+    def before(self) -> Any:
+        """Cursor of the current page."""
+        return self.starts[-1] if self.starts else None
+
+    @property
+    def shape(self) -> Shape:
+        """Display settings for the table widget."""
+        return Shape(self.sort, self.down, self.columns, bool(self.filter))
+
+    def grouping(self, resource: Resource[Any]) -> str:
+        """Return how the rows are grouped: the default only in the default order."""
+        if self.group is not None:
+            return self.group
+        return "" if self.sort or self.down else resource.default_group
+
+    def as_view(self, table: str) -> View:
+        """Convert to a saved view."""
+        return View(table, str(self.filter), self.sort, self.down, self.columns, self.group)
+
+
+def from_view(view: View, name: str) -> TableState:
+    """Create the state from a saved view."""
+    shown = filters.parse(view.filter), view.sort, view.down, view.columns
+    return TableState(*shown, name=name, group=view.group)
+
+
+def shown_lines(
+    resource: Resource[Any], state: TableState, names: Collection[str] | None = None
+) -> Sequence[Any] | None:
+    """Return the rows in display order, with the heads of groups; None while loading.
+
+    `names` are those of the user, whose rows come first where the table wants this.
+    """
+    if state.rows is None:
+        return None
+    rows = _sorted(resource, state, state.rows.items)
+    if resource.mine_first and names is not None and not state.sort and not state.down:
+        rows = sorted(rows, key=lambda row: not _waits_for(resource, row, names))
+    if group := state.grouping(resource):
+        order = resource.group_order.get(group, ())
+        rules = state.group is None and not state.folded
+        return grouped(rows, resource.groups[group], state.folded, order, rules=rules)
+    return rows
+
+
+def _waits_for(resource: Resource[Any], row: Any, names: Collection[str]) -> bool:
+    return not set(names).isdisjoint(resource.filter_fields(row).responders)
+
+
+def _sorted(resource: Resource[Any], state: TableState, rows: Sequence[Any]) -> Sequence[Any]:
+    column = next((column for column in resource.columns if column.head == state.sort), None)
+    if column is not None and column.order is not None:
+        return sorted(rows, key=column.order, reverse=state.down != column.largest_first)
+    return rows[::-1] if state.down else rows
+
+
+def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
+    """Return the parts of the title."""
+    rows = state.rows
+    has_more = rows is not None and rows.next is not None
+    more = "+" if has_more else ""
+    count = LOADING if rows is None else f"{len(rows.items)}{more}"
+    parts = [f"{table} {state.name}".strip(), count]
+    if rows is not None and (jobs := VIEWS[table].counted(rows.items, more)):
+        parts.append(jobs)
+    if marked:
+        parts.append(f"{marked} marked")
+    if state.filter:
+        parts.append(f"/{state.filter}")
+    if state.sort or state.down:
+        arrow = "↓" if state.down else "↑"
+        among = f" among the loaded {len(rows.items)}" if rows is not None and has_more else ""
+        parts.append(f"by {(state.sort or 'default').lower()} {arrow}{among}")
+    if state.group:
+        parts.append(f"grouped by {state.group}")
+    elif state.group == "" and VIEWS[table].default_group:
+        parts.append("not grouped")
+    if state.starts:
+        parts.append(f"page {len(state.starts) + 1}")
+    if rows is not None and rows.scanned:
+        parts.append(rows.scanned)
+    return parts
+
 
 COMPLETION_ROWS: Final = 200
 """Rows whose values are offered as completions."""

@@ -15,7 +15,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from draftsman_tui.dashboard.tables.completion import Completer
-from draftsman_tui.dashboard.widgets.autocomplete import CompletingInput
+from draftsman_tui.dashboard.widgets.inputs import CompletingInput
 from draftsman_tui.terminal.output import one_line
 
 HINT: Final = "tab: complete   up: history   esc: back"

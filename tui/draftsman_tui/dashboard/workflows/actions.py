@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from draftsman.errors import Refused
-from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 
 if TYPE_CHECKING:
     from draftsman.workflows.groups import JobGroup

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from draftsman.agent_runs.activity import store
-from draftsman.agent_runs.activity.stream import Activity, ActivityRow
+from draftsman.agent_runs.activity.activity import Activity, ActivityRow
 from draftsman.database.database import Connection, Database
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import Lease, lease_lost

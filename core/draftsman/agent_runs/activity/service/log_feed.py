@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.agent_runs.activity.stream import ActivityRow
+from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.jobs.job import TERMINAL
 
 if TYPE_CHECKING:

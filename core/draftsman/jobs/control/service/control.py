@@ -14,11 +14,11 @@ from draftsman.jobs.control.store import control as store
 from draftsman.jobs.control.store import messages as job_messages
 from draftsman.jobs.control.store.control import LockedJob
 from draftsman.jobs.job import TERMINAL, Status
+from draftsman.jobs.requests.invocation import SubmitResult
 from draftsman.jobs.requests.service.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.requests.store import submissions as requests
-from draftsman.jobs.requests.submit_result import SubmitResult
-from draftsman.jobs.retry_policy import CHAIN_LIMIT
+from draftsman.jobs.retries import CHAIN_LIMIT
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.text import clean, humanize

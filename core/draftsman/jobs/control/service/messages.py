@@ -18,6 +18,7 @@ from draftsman.jobs.control.job_message import (
 from draftsman.jobs.control.store import control as jobs
 from draftsman.jobs.control.store import messages as store
 from draftsman.jobs.job import TERMINAL, Status
+from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.text import humanize
@@ -128,3 +129,32 @@ def _finished(locked: jobs.LockedJob) -> Refused:
     return Refused(
         f"is {humanize(locked.status)}, and takes no more messages", subject=name, hint=retry
     )
+
+
+# Messages of people, as the run of a job gives them to its agent.
+
+
+class RunMessages:
+    """Reads and writes of a run about the messages of its job; writes prove the lease."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def undelivered(self, job: int) -> list[JobMessage]:
+        """Return the messages that no run has delivered, oldest first."""
+        async with self._db.connection() as conn:
+            return [item for item in await store.of_job(conn, job) if item.delivered_at is None]
+
+    async def hand(self, lease: Lease, ordinals: Sequence[int]) -> None:
+        """Record that the agent is given these messages."""
+        if not await self._db.run_transaction(lambda conn: store.hand(conn, lease, ordinals)):
+            raise lease_lost(lease)
+
+    async def deliver(self, lease: Lease, ordinals: Sequence[int]) -> None:
+        """Record that these messages are delivered."""
+        if not await self._db.run_transaction(lambda conn: store.deliver(conn, lease, ordinals)):
+            raise lease_lost(lease)
+
+    async def deliver_in(self, conn: Connection, lease: Lease, ordinals: Sequence[int]) -> bool:
+        """Record it in the transaction of the caller; return whether the run owns its job."""
+        return await store.deliver(conn, lease, ordinals)

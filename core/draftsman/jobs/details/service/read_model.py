@@ -11,7 +11,7 @@ from typing import Any, Final, Unpack
 
 from draftsman.database import schema
 from draftsman.database.database import Database, translate_errors
-from draftsman.database.notifications import receives_notifications
+from draftsman.database.notification_listener import receives_notifications
 from draftsman.errors import CommandHint, NotFound, UsageError
 from draftsman.events.event import Event
 from draftsman.ids import JobRef, unknown_job
@@ -130,7 +130,7 @@ class ReadModel:
     async def with_figures(self, jobs: Sequence[JobSummary]) -> list[JobSummary]:
         """Return jobs with their cost, changes, progress and open questions."""
         from draftsman.agent_runs.activity import store as activity
-        from draftsman.agent_runs.activity.agent_progress import AgentProgress
+        from draftsman.agent_runs.activity.activity import AgentProgress
         from draftsman.deliveries.action_text import action_text
 
         started = [job.number for job in jobs if job.run_count]

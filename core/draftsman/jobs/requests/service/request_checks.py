@@ -21,9 +21,8 @@ from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.jobs.requests.invocation import Invocation, RepoResolution
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.job_limits import check_override_names
-from draftsman.repos.local_repository import repository_top
 from draftsman.repos.repo_catalog import AmbiguousRepo, RepoLocation
-from draftsman.repos.repo_url import MAX_URL_LENGTH, is_repo_url
+from draftsman.repos.repo_url import MAX_URL_LENGTH, is_repo_url, repository_top
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
 from draftsman.worker.registry.liveness import is_lost

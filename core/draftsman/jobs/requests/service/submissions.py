@@ -34,12 +34,10 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.read_models import RecentDuplicate
 from draftsman.jobs.requests import payloads as job_payloads
-from draftsman.jobs.requests.invocation import Invocation, same_keys
+from draftsman.jobs.requests.invocation import Invocation, SubmitResult, same_keys
 from draftsman.jobs.requests.service import unique_work
-from draftsman.jobs.requests.service.insertion import NewRequest, insert
-from draftsman.jobs.requests.service.request_rows import rows, set_default_keys
+from draftsman.jobs.requests.service.request_rows import NewRequest, insert, rows, set_default_keys
 from draftsman.jobs.requests.store import submissions as store
-from draftsman.jobs.requests.submit_result import SubmitResult
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.actor import Actor

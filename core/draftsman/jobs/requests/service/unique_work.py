@@ -11,11 +11,9 @@ from draftsman.errors import NotPermitted
 from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.control.store.control import LockedJob
 from draftsman.jobs.job import Status
-from draftsman.jobs.requests.invocation import Invocation
+from draftsman.jobs.requests.invocation import Invocation, SubmitResult, Unique, UniqueBy
 from draftsman.jobs.requests.store import submissions as store
 from draftsman.jobs.requests.store.submissions import RepeatedJob
-from draftsman.jobs.requests.submit_result import SubmitResult
-from draftsman.jobs.requests.unique_work import Unique, UniqueBy
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 

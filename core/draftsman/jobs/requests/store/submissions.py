@@ -15,10 +15,10 @@ from draftsman.database.pinned_connection import Statement, fetch, statement
 from draftsman.deliveries.target import Target
 from draftsman.jobs.job import Status
 from draftsman.jobs.read_models import RecentDuplicate
-from draftsman.jobs.requests.submit_result import SubmitResult
+from draftsman.jobs.requests.invocation import SubmitResult
 
 if TYPE_CHECKING:
-    from draftsman.jobs.requests.unique_work import Unique
+    from draftsman.jobs.requests.invocation import Unique
 
 _Q = load("submissions")
 Row = Mapping[str, Any]

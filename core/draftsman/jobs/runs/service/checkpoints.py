@@ -37,7 +37,7 @@ from draftsman.text import (
 if TYPE_CHECKING:
     from draftsman.agent_runs.activity.service.activity import ActivityStream
     from draftsman.agent_runs.changes.service import Reviews
-    from draftsman.jobs.control.service.run_messages import RunMessages
+    from draftsman.jobs.control.service.messages import RunMessages
     from draftsman.jobs.requests.service.attachments import Attachments
 
 COUNTED_PATCH = 1024 * 1024
@@ -57,7 +57,7 @@ class Checkpoints:
     @cached_property
     def messages(self) -> RunMessages:
         """Messages of people to the job of a run."""
-        from draftsman.jobs.control.service.run_messages import RunMessages
+        from draftsman.jobs.control.service.messages import RunMessages
 
         return RunMessages(self._db)
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from draftsman.database.database import Database
 from draftsman.errors import DraftsmanError, Failure, NotOnThisWorker
-from draftsman.jobs.error_classes import ErrorClass, classify, is_unexpected
 from draftsman.jobs.job import Status
-from draftsman.jobs.retry_policy import after_failure, layer
+from draftsman.jobs.retries import ErrorClass, after_failure, classify, is_unexpected, layer
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus

@@ -9,8 +9,8 @@ from typing import Final
 from draftsman.deliveries.result_text import change_summary
 from draftsman.ids import actor_name
 from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, expiry_text
-from draftsman.jobs.error_classes import ErrorClass
 from draftsman.jobs.job import TERMINAL, Job, Status
+from draftsman.jobs.retries import ErrorClass
 from draftsman.questions.question import QuestionKind
 from draftsman_tui.dashboard.jobs.details.phases import bar, phases
 from draftsman_tui.dashboard.jobs.details.row_layout import Row

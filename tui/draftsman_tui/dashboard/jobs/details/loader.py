@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.agent_runs.activity.agent_progress import AgentProgress
+from draftsman.agent_runs.activity.activity import AgentProgress
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.jobs.job import LEASED, TERMINAL
 from draftsman.jobs.runs.service.checkpoints import MAX_RUN

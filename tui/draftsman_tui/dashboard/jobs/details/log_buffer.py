@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from draftsman.agent_runs.activity.activity_text import activity_text
-from draftsman.agent_runs.activity.stream import ActivityKind, ActivityRow
+from draftsman.agent_runs.activity.activity import ActivityKind, ActivityRow, activity_text
 
 LINES: Final = 5000
 """Maximum lines to keep."""

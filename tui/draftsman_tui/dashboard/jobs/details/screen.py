@@ -14,16 +14,14 @@ from draftsman.ids import job_name
 from draftsman.questions.question import QuestionStatus
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
 from draftsman_tui.dashboard.command import DashboardCommand
-from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.jobs.details import row_layout
-from draftsman_tui.dashboard.jobs.details.diff import truncation
 from draftsman_tui.dashboard.jobs.details.header import head
-from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, NAMES, JobTab
+from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, NAMES, JobTab, truncation
 from draftsman_tui.dashboard.jobs.details.loader import JobLoader
-from draftsman_tui.dashboard.jobs.details.phase_chart import chart
-from draftsman_tui.dashboard.jobs.details.phases import phases
+from draftsman_tui.dashboard.jobs.details.phases import chart, phases
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded, JobPatch, JobSnapshot
 from draftsman_tui.dashboard.widgets.fixed_rows import JobHeader, PhaseChart
 from draftsman_tui.dashboard.widgets.item_list import ItemList, ScrollPosition

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.deliveries.plain_text import resolution_text
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import actor_name, job_name
-from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
-from draftsman_tui.dashboard.jobs.details.related import GROUP_KEY
+from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
+from draftsman_tui.dashboard.jobs.details.job_tabs import GROUP_KEY
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.questions import actions as question_actions
 from draftsman_tui.dashboard.tables.filter import Filter

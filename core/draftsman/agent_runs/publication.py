@@ -1,0 +1,285 @@
+"""Publishing of work: the branch, and the pull request that a run opens once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
+from draftsman.agent_runs.validation.validation import Validation
+from draftsman.costs.budgets import usage_of
+from draftsman.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.deliveries.result_text import change_summary
+from draftsman.deliveries.target import IssueTarget, Target
+from draftsman.errors import Failure
+from draftsman.forges.api.connection import forge_of, forge_settings
+from draftsman.forges.api.publication import base_branch, open_pull_request
+from draftsman.forges.body import (
+    AnsweredQuestion,
+    Command,
+    PullRequestFacts,
+    body_of,
+    find_issues,
+    status_of,
+    title_of,
+)
+from draftsman.forges.project import compare_url
+from draftsman.forges.pull_request import PullRequestText, PullState
+from draftsman.handlers.worker_run import WorkerRun
+from draftsman.jobs.job import Source, Status
+from draftsman.jobs.reserved_names import EVIDENCE, PULL_REQUEST, Owner
+from draftsman.jobs.retries import after_failure, classify
+from draftsman.jobs.runs.run import Run
+from draftsman.ports import Forge
+from draftsman.settings import ForgeSettings
+
+PROBLEM: Final = "pull_request_problem"
+"""Field of a result: why there is no pull request, or which part of it is missing."""
+DECIDED: Final = ("answered", "approved", "denied")
+
+
+async def open_for_job(
+    run: WorkerRun,
+    workspace: Workspace,
+    result: dict[str, Any],
+    validation: Validation,
+    ref: str | None,
+) -> dict[str, Any]:
+    """Return the fields of the result about the pull request; none for a plain git remote.
+
+    The work is published already: a forge that refuses the pull request for good, or after the last
+    attempt of the job, is a field of the result. Raises Failure while the job is retried.
+    """
+    found = forge_settings(run.settings, workspace.source.location)
+    forge = forge_of(run.settings, workspace.source.location)
+    if found is None or forge is None or not found[1].pull_requests:
+        return {}
+    settings = found[1]
+
+    async def effect(_: str) -> dict[str, Any]:
+        base = ref
+        try:
+            base = await base_branch(forge, ref)
+            facts = await _facts(run, forge, result, validation)
+            return await _open(forge, settings, facts, workspace, base) | {
+                "source": workspace.source.location,
+                "project": forge.project.path.casefold(),
+                "branch": workspace.branch,
+                "base": base,
+                "follow_ups": settings.events is not None,
+            }
+        except Failure as error:
+            if _is_retried(run, error):
+                raise
+            page = compare_url(settings.kind, forge.project, base or "HEAD", workspace.branch)
+            return {"problem": f"not opened: {error}; to open it yourself: {page}"}
+
+    opened = await run.step(PULL_REQUEST, effect, owner=Owner.WORKER)
+    if settings.events is not None and opened.get("state") == PullState.OPEN:
+        await _ask_there(run, forge, settings, opened)
+    if settings.merge == "ask" and opened.get("state") == PullState.OPEN and not opened["draft"]:
+        await _ask_for_merge(run, opened)
+    fields = {"pr_url": opened.get("url"), PROBLEM: opened.get("problem")}
+    return {name: value for name, value in fields.items() if value}
+
+
+async def _open(
+    forge: Forge,
+    settings: ForgeSettings,
+    facts: PullRequestFacts,
+    workspace: Workspace,
+    base: str,
+) -> dict[str, Any]:
+    """Open the pull request; return the record of the step."""
+    title = title_of(facts, forge.limits)
+    body = body_of(facts, forge.limits, settings.body)
+    text = PullRequestText(workspace.branch, base, title, body, facts.draft)
+    status = status_of(facts, forge.limits)
+    opened = await open_pull_request(forge, settings, text, status, id=facts.id, head=facts.head)
+    pull = opened.pull
+    return {
+        "forge": forge.name,
+        "number": pull.number,
+        "url": pull.url,
+        "state": pull.state,
+        "draft": facts.draft or pull.draft,
+        "head": facts.head,
+        "step": opened.step,
+        "problem": f"incomplete: {'; '.join(opened.problems)}" if opened.problems else "",
+    }
+
+
+async def _facts(
+    run: WorkerRun,
+    forge: Forge,
+    result: dict[str, Any],
+    validation: Validation,
+) -> PullRequestFacts:
+    job, runs = run.job, await run.runs()
+    used = usage_of(runs)
+    ticket = await run.wait(run.services.checkpoints.ticket_url, job.number)
+    evidence = validation.evidence
+    followed = await run.wait(run.services.workflows.followed_pull, job.number)
+    title = job.ticket_title if followed is None else followed.title
+    request = "\n".join(filter(None, (title, job.ticket_text)))
+    source = job.source if followed is None else followed.source
+    # anyone may write the text of an issue, and an agent that of a job that another job submitted
+    by_person = "issue" not in job.payload and source != Source.INTERNAL
+    changes, conflicts = (
+        change_summary({key: result.get(key) for key in keys})
+        for keys in (
+            ("files_changed", "insertions", "deletions"),
+            ("conflicts", "conflicts_unknown"),
+        )
+    )
+    return PullRequestFacts(
+        job=job.name,
+        id=job.id if followed is None else followed.root_id,
+        head=str(result["commit"]),
+        title=title,
+        request=job.ticket_text or "",
+        requester=job.invoker_id,
+        source=str(job.source),
+        summary=str(result.get("summary") or ""),
+        changes=changes,
+        conflicts=conflicts,
+        agent=_agent_text(run, runs),
+        draft=bool(result.get("draft")),
+        commands=_commands(validation),
+        findings=[item.text for item in evidence.findings] if evidence is not None else (),
+        check_files=validation.check_files,
+        evidence_sha256=await _evidence_sha256(run, result),
+        decisions=await _decisions(run),
+        tokens=int(used.get("input_tokens", 0) + used.get("output_tokens", 0)),
+        cost=used.get("cost_usd", 0.0),
+        issues=find_issues(request, forge.project, ticket, closes=by_person),
+    )
+
+
+def _commands(validation: Validation) -> list[Command]:
+    """Return the commands that ran on the work, also with the check files of the base."""
+    commands = [*validation.commands, *validation.base_checks]
+    base = len(validation.commands)
+    return [
+        Command(
+            item.name + (" (check files of the base)" if place >= base else ""),
+            item.command,
+            item.passed,
+            item.required and place < base,
+            item.summary,
+        )
+        for place, item in enumerate(commands)
+        if not item.missing
+    ]
+
+
+def _agent_text(run: WorkerRun, runs: Sequence[Run]) -> str:
+    """Return the agent with its version and models, as its runs recorded them."""
+    params: Mapping[str, Any] = next(
+        (item.params_snapshot for item in reversed(runs) if "agent" in item.params_snapshot), {}
+    )
+    models = sorted({model for item in runs for model in (item.usage or {}).get("models", ())})
+    names = (params.get("agent") or run.job.agent, params.get("version"))
+    name = " ".join(str(part) for part in names if part)
+    return f"{name} with {', '.join(models)}" if models else name
+
+
+async def _evidence_sha256(run: WorkerRun, result: dict[str, Any]) -> str | None:
+    if "evidence" not in result:
+        return None
+    read = run.services.checkpoints.read_artifact
+    _, data = await run.wait(read, run.job.number, EVIDENCE)
+    return hashlib.sha256(data).hexdigest()
+
+
+async def _decisions(run: WorkerRun) -> list[AnsweredQuestion]:
+    questions, _ = await run.wait(run.services.questions.of_job, run.job.number)
+    decided = [(item, item.resolution or {}) for item in questions]
+    return [
+        AnsweredQuestion(
+            item.text,
+            item.answer_text() or str(resolution["outcome"]),
+            tuple(resolution.get("by", ())),
+        )
+        for item, resolution in decided
+        if resolution.get("outcome") in DECIDED
+    ]
+
+
+def _is_retried(run: WorkerRun, error: Failure) -> bool:
+    """Return whether the job runs again after this failure."""
+    job = run.job
+    decision = after_failure(
+        classify(error),
+        run.limits,
+        attempts=job.attempts,
+        max_attempts=job.max_attempts,
+        retry_count=job.retry_count,
+        max_retries=job.max_retries,
+    )
+    return decision.status is Status.RETRYING
+
+
+async def _ask_there(
+    run: WorkerRun, forge: Forge, settings: ForgeSettings, opened: dict[str, Any]
+) -> None:
+    """Show the questions of the job, and of its merge, in comments of the pull request too."""
+    is_pull = settings.kind == "gitlab"
+    path, number = forge.project.path.casefold(), int(opened["number"])
+    target = IssueTarget(forge.name, path, number, is_pull).target
+    asked = (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
+    add = run.services.checkpoints.add_target
+    await run.wait(add, run.job.lease, Target(ChannelName.FORGE, target, kinds=asked))
+
+
+async def _ask_for_merge(run: WorkerRun, opened: dict[str, Any]) -> None:
+    """Submit the job that waits for the checks and asks for the merge, in the job's channels."""
+    spawn = run.services.workflows.spawn
+    fields = {
+        "payload": {"job": run.job.number},
+        "queue": run.job.queue,
+        "title": f"Merge the pull request of {run.job.name}",
+        "url": opened["url"],
+    }
+    await run.wait(spawn, run.job, "merge", "merge_pull_request", fields, notify=True)
+
+
+# Publishing of a branch, over commits of earlier runs of the same job only.
+#
+# A job that follows up adds a commit to the branch, on the head that it started from.
+
+
+PUSH: Final = "agent:push:"
+"""Prefix of steps of runs that pushed, whose invocation ids are the commits."""
+COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+
+async def publish(run: WorkerRun, workspace: Workspace, snapshot: Snapshot) -> str:
+    """Push the branch, and return its commit.
+
+    A run that died before it could record its push may have left another commit of this job
+    there, because an agent that runs again makes another. Raises Failure `branch_moved`, …
+    """
+    steps = await run.steps(Owner.WORKER)
+    pushed = [step.invocation_id for key, step in steps.items() if key.startswith(PUSH)]
+    key = f"{PUSH}{run.job.run}"
+    await run.note_step(key, snapshot.commit, Owner.WORKER)
+    await _push(workspace, snapshot, [commit for commit in pushed if COMMIT.fullmatch(commit)])
+    await run.finish_step(key, snapshot.commit, Owner.WORKER)
+    return snapshot.commit
+
+
+async def _push(workspace: Workspace, snapshot: Snapshot, own_commits: Sequence[str]) -> None:
+    head = workspace.parents[0] if workspace.parents else None
+    for expected in (head, *own_commits):
+        try:
+            await workspace.publish(snapshot, expected)
+        except Failure as error:
+            if error.code != "branch_moved":
+                raise
+            branch_moved = error
+        else:
+            return
+    raise branch_moved

@@ -1,0 +1,170 @@
+"""The commands of attention: `ack`, `snooze`, `delegate` and `digest`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED
+from draftsman.errors import UsageError
+from draftsman.ids import question_name
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.questions.answers import resolve_question
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from draftsman.attention.digests import DigestHours
+    from draftsman.ids import JobRef
+
+
+def delay_options(default: float) -> Callable[[Any], Any]:
+    """Add `--for`, and the duration as an argument, as it is written in a chat."""
+
+    def decorate(function: Any) -> Any:
+        option = click.option(
+            "--for",
+            "seconds",
+            type=params.REMINDER_DELAY,
+            help=f"How long reminders wait; at most 1d. Default: {times.format_duration(default)}.",
+        )
+        argument = click.argument("duration", type=params.REMINDER_DELAY, required=False)
+        return argument(option(function))
+
+    return decorate
+
+
+def _delay(duration: float | None, seconds: float | None, default: float) -> float:
+    """Return the seconds of a delay; raises UsageError for two of them."""
+    if duration is not None and seconds is not None:
+        raise UsageError("the duration was given twice; use --for alone")
+    return duration or seconds or default
+
+
+@command("ack", examples=("draftsman ack D-142/1", "draftsman ack D-142/1 --for 3h"))
+@click.argument("question", type=params.QUESTION)
+@delay_options(ACKNOWLEDGED)
+async def ack(
+    app: App, question: tuple[JobRef, int | None], duration: float | None, seconds: float | None
+) -> None:
+    """Acknowledge a question: you work on the answer.
+
+    DURATION is short for --for. Others are notified once, and all reminders and steps of the ladder
+    wait until then. The question stays open for everyone, and its deadline stays. While the
+    acknowledgment of another person holds, yours is refused.
+    """
+    async with app.runtime() as rt:
+        job, ordinal = await resolve_question(app, rt, question, "ack")
+        delay = _delay(duration, seconds, ACKNOWLEDGED)
+        held = await rt.acknowledgments.acknowledge(job, ordinal, await rt.actor(), delay)
+    if app.json:
+        document = {"job": job, "ordinal": ordinal, "person": held.person}
+        app.out.document(document | {"until": held.expires_at})
+    else:
+        until = f" acknowledged until {times.clock(held.expires_at)}; no reminders until then"
+        app.out.print(line(styled(question_name(job, ordinal), "bold"), until))
+
+
+@command("snooze", examples=("draftsman snooze D-142/1", "draftsman snooze D-142/1 --for 4h"))
+@click.argument("question", type=params.QUESTION)
+@delay_options(SNOOZED)
+async def snooze(
+    app: App, question: tuple[JobRef, int | None], duration: float | None, seconds: float | None
+) -> None:
+    """Pause your own reminders of a question.
+
+    DURATION is short for --for. Others are reminded as before, and so is a channel that they read.
+    """
+    async with app.runtime() as rt:
+        job, ordinal = await resolve_question(app, rt, question, "snooze")
+        delay = _delay(duration, seconds, SNOOZED)
+        until = await rt.acknowledgments.snooze(job, ordinal, await rt.actor(), delay)
+    if app.json:
+        app.out.document({"job": job, "ordinal": ordinal, "until": until})
+    else:
+        text = f" no reminders for you until {times.clock(until)}"
+        app.out.print(line(styled(question_name(job, ordinal), "bold"), text))
+
+
+@command(
+    "delegate",
+    examples=(
+        "draftsman delegate D-142/1 --to bob",
+        "draftsman delegate D-142/1 --to bob --for 4h",
+    ),
+)
+@click.argument("question", type=params.QUESTION)
+@click.option("--to", "person", type=params.TEXT, required=True, help="Person who may answer it.")
+@click.option(
+    "--for",
+    "seconds",
+    type=params.REMINDER_DELAY,
+    default="1h",
+    show_default=True,
+    help="How long others are not notified; at most 1d.",
+)
+async def delegate(
+    app: App, question: tuple[JobRef, int | None], person: str, seconds: float
+) -> None:
+    """Ask another person to answer a question.
+
+    The person is notified, and the targets of the job get a notice. Reminders and the steps of
+    the ladder wait until then. The question stays open for everyone who may answer it.
+    """
+    async with app.runtime() as rt:
+        job, ordinal = await resolve_question(app, rt, question, "delegate")
+        until = await rt.acknowledgments.delegate(job, ordinal, await rt.actor(), person, seconds)
+    if app.json:
+        app.out.document({"job": job, "ordinal": ordinal, "person": person, "until": until})
+    else:
+        text = f" delegated to {person}; others are not notified until {times.clock(until)}"
+        app.out.print(line(styled(question_name(job, ordinal), "bold"), text))
+
+
+# The command `digest`: questions in a single message at chosen hours.
+
+
+@command(
+    "digest",
+    examples=(
+        "draftsman digest",
+        "draftsman digest 09:00,15:00 --timezone Europe/Berlin",
+        "draftsman digest off",
+    ),
+)
+@click.argument("hours", type=params.TEXT, metavar="[HOURS|off]", required=False)
+@click.option(
+    "--timezone",
+    type=params.TEXT,
+    metavar="ZONE",
+    help="Time zone of the hours; default: yours, as configured.",
+)
+@click.option("--person", type=params.TEXT, metavar="NAME", help="Another person; for operators.")
+async def digest(app: App, hours: str | None, timezone: str | None, person: str | None) -> None:
+    """Get your questions in a digest at hours of your own.
+
+    The digest is a single message instead of a message for each question: a comment on the digest
+    card of the Trello board that asks (boards set --digest-card), else a private message in Slack,
+    or for people without an account there in the log of the worker. Without HOURS, the current
+    hours are shown. Approvals, and questions that expire before the digest, still notify
+    you at once.
+    """
+    async with app.runtime(read_only=hours is None) as rt:
+        actor = await rt.actor()
+        if hours is None:
+            chosen = await rt.digests.hours(person or actor.voter)
+        else:
+            chosen = await rt.digests.choose(hours, actor, timezone=timezone, person=person)
+    if app.json:
+        app.out.document(chosen)
+    else:
+        app.out.print(_text(chosen))
+
+
+def _text(chosen: DigestHours | None) -> str:
+    if chosen is None:
+        return "no digest: questions notify at once"
+    following = f"; the next {times.left(chosen.next_at)}" if chosen.next_at is not None else ""
+    return f"digest of {chosen.person} at {chosen.text} {chosen.timezone}{following}"

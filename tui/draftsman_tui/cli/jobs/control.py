@@ -1,0 +1,319 @@
+"""The `cancel`, `pause`, `resume` and `tell` commands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from draftsman.errors import DraftsmanError, UsageError
+from draftsman.ids import job_name
+from draftsman.jobs.job import TERMINAL, WAITING, Status
+from draftsman.text import first_line, humanize
+from draftsman_tui.cli import prompts
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.entities.jobs import status_text
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from draftsman.ids import JobRef
+    from draftsman.jobs.control.service.control import CancelResult
+    from draftsman.jobs.read_models import JobSummary
+    from draftsman.runtime import Runtime
+
+
+@command("pause", examples=("draftsman pause D-142 --reason 'the API is down until noon'",))
+@click.argument("job", type=params.JOB)
+@click.option("--reason", type=params.TEXT, required=True, help="Reason, which `why` shows.")
+async def pause(app: App, job: JobRef, reason: str) -> None:
+    """Pause a job.
+
+    A running job is parked at its checkpoint, and its slot is free. A waiting job still takes
+    answers, messages and a cancel, and no worker claims it until draftsman resume.
+    """
+    async with app.runtime() as rt:
+        number = await number_of(rt, job)
+        result = await rt.job_control.pause(number, await rt.actor(), reason)
+    if app.json:
+        app.out.document(result)
+        return
+    running = "; its worker parks it" if result.status is Status.RUNNING else ""
+    name = job_name(number)
+    app.out.print(f"{name} paused{running}; to continue it: draftsman resume {name}")
+
+
+@command("resume", examples=("draftsman resume D-142",))
+@click.argument("job", type=params.JOB)
+async def resume(app: App, job: JobRef) -> None:
+    """Continue a paused job.
+
+    It continues from its checkpoint when a worker claims it, or after the answer that it waits for.
+    """
+    async with app.runtime() as rt:
+        number = await number_of(rt, job)
+        result = await rt.job_control.resume(number, await rt.actor())
+    if app.json:
+        app.out.document(result)
+        return
+    waits = "; it waits for an answer" if result.status in WAITING else ""
+    app.out.print(f"{job_name(number)} resumed{waits}")
+
+
+# The `tell` command: a message to the agent of a job.
+
+
+@command(
+    "tell",
+    examples=(
+        "draftsman tell D-142 'use the v2 API'",
+        "draftsman tell D-142 --key review-7 'the tests are in tests/api'",
+        "draftsman tell D-142 - < notes.md",
+    ),
+)
+@click.argument("job", type=params.JOB)
+@click.argument("message", nargs=-1, type=params.TEXT)
+@click.option(
+    "--key",
+    type=params.TEXT,
+    help="Idempotency key: sent once; refused with another text.",
+)
+async def tell(app: App, job: JobRef, message: tuple[str, ...], key: str | None) -> None:
+    """Send a message to the agent of a job.
+
+    MESSAGE - reads the text from stdin. A running agent gets the message between two turns; without
+    one, the next run gets it. draftsman show lists the messages, and which are delivered.
+    """
+    text = params.read_stdin() if message == ("-",) else " ".join(message)
+    if not text.strip():
+        raise UsageError("MESSAGE is required: draftsman tell D-142 'use the v2 API'")
+    async with app.runtime() as rt:
+        number = await number_of(rt, job)
+        sent = await rt.messages.send(number, await rt.actor(), text, key=key)
+    if app.json:
+        app.out.document(sent)
+    else:
+        app.out.print(str(sent))
+
+
+# The `cancel` command: cancel jobs, named or matching a filter.
+
+
+FILTERS: Final = "--status, e.g. --status queued"
+PAGE: Final = 1000
+"""Jobs that a query reads."""
+
+
+@command(
+    "cancel",
+    examples=(
+        "draftsman cancel D-142 --reason 'not needed any more'",
+        "draftsman cancel D-140 D-141 --yes",
+        "draftsman cancel D-142 --tree",
+        "draftsman cancel --status queued,scheduled --type report:weekly --dry-run",
+        "draftsman cancel --status waiting --tag nightly --since 1d",
+    ),
+)
+@click.argument("jobs", metavar="[JOB...]", nargs=-1, type=params.JOB)
+@click.option("--status", type=params.STATUS, multiple=True, help="Cancel all with this status.")
+@click.option("--type", type=params.TEXT, help="With --status: filter by type.")
+@click.option("--agent", type=params.AGENT, help="With --status: filter by agent.")
+@click.option("--repo", type=params.REPO, help="With --status: filter by repository.")
+@click.option("--queue", type=params.TEXT, help="With --status: filter by queue.")
+@click.option(
+    "--tag", "tags", type=params.TEXT, multiple=True, help="With --status: filter by tag."
+)
+@click.option("--mine", is_flag=True, help="With --status: only jobs that you submitted.")
+@click.option("--since", type=params.DURATION, help="With --status: created within, e.g. 2h.")
+@click.option("--tree", is_flag=True, help="Cancel all jobs that wait for it as well.")
+@click.option("--dry-run", is_flag=True, help="List the matching jobs without canceling them.")
+@click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
+@click.option("--force", is_flag=True, help="Cancel without waiting for the worker.")
+@params.yes_option
+async def cancel(
+    app: App,
+    jobs: tuple[JobRef, ...],
+    status: tuple[tuple[Status, ...], ...],
+    since: float | None,
+    mine: bool,
+    tree: bool,
+    dry_run: bool,
+    reason: str | None,
+    force: bool,
+    yes: bool,
+    **filters: Any,
+) -> None:
+    """Cancel jobs.
+
+    A running job is asked to stop first. With --force it is canceled immediately, and later writes
+    of its worker are rejected.
+
+    Jobs that wait for the success of a canceled job are canceled by the system. With --tree, all
+    jobs that wait for it are canceled, directly or not, whatever they wait for.
+
+    With --status, cancels every matching job, after a confirmation. Exits with 1 if a job could not
+    be canceled.
+    """
+    statuses = [value for group in status for value in group]
+    filtered = any(filters.values()) or mine or since or dry_run
+    if not statuses and filtered:
+        raise UsageError(f"filters and --dry-run require {FILTERS}")
+    if bool(jobs) == bool(statuses):
+        raise UsageError(f"specify either jobs or {FILTERS}")
+    if tree and (len(jobs) != 1 or force):
+        raise UsageError("--tree takes a single job, and cannot be combined with --force")
+    if ended := [value for value in statuses if value in TERMINAL]:
+        live = ", ".join(value for value in Status if value not in TERMINAL)
+        raise UsageError(f"a job that is {ended[0]} cannot be canceled; choose: {live}")
+    async with app.runtime(read_only=dry_run) as rt:
+        if jobs:
+            numbers = [await number_of(rt, job) for job in jobs]
+            if tree:
+                await _cancel_tree(app, rt, numbers[0], reason, yes=yes)
+                return
+            if app.out.interactive and not yes:
+                await _confirm_named(rt, numbers)
+        else:
+            if since:
+                filters["since"] = datetime.now(UTC) - timedelta(seconds=since)
+            if mine:
+                filters["invoker"] = (await rt.actor()).voter
+            matching = await _matching(rt, {"statuses": statuses, **filters})
+            if dry_run:
+                _list(app, matching)
+                return
+            if not matching:
+                _print_none(app)
+                return
+            _confirm_matching(app, matching, yes)
+            numbers = [job.number for job in matching]
+        await _cancel_each(app, rt, numbers, reason, single=len(jobs) == 1, force=force)
+
+
+async def _matching(rt: Runtime, filters: dict[str, Any]) -> list[JobSummary]:
+    """Return all jobs that match, oldest first."""
+    jobs: list[JobSummary] = []
+    before: int | None = None
+    while True:
+        page = await rt.read_model.page(**filters, before=before, limit=PAGE)
+        jobs += page.jobs
+        before = page.jobs[-1].number if len(page.jobs) == PAGE else page.scanned_to
+        if before is None:
+            return jobs[::-1]
+
+
+async def _cancel_each(
+    app: App, rt: Runtime, numbers: Sequence[int], reason: str | None, *, single: bool, force: bool
+) -> None:
+    """Cancel each job in a transaction of its own; raises the last error after all of them."""
+    results: list[CancelResult] = []
+    errors: list[DraftsmanError] = []
+    actor = await rt.actor()
+    try:
+        for number in numbers:
+            try:
+                result = await rt.job_control.cancel(number, actor, reason, force=force)
+            except DraftsmanError as error:
+                if error.exit_code == 6:
+                    raise
+                errors.append(error)
+                continue
+            results.append(result)
+            if not app.json:
+                _print(app, result)
+    finally:  # jobs canceled before an interruption are printed as well
+        if app.json and not single:
+            app.out.document(results)
+    if app.json and single and results:
+        app.out.document(results[0])
+    if len(numbers) > 1:
+        for failed in errors:
+            app.out.info(f"draftsman: {failed}")
+    if errors and len(numbers) > 1:
+        raise DraftsmanError(f"{len(errors):,} of {len(numbers):,} jobs could not be canceled")
+    if errors:
+        raise errors[0]
+
+
+async def _cancel_tree(
+    app: App, rt: Runtime, number: int, reason: str | None, *, yes: bool
+) -> None:
+    """Cancel a job and all that wait for it, after a confirmation."""
+    if app.out.interactive and not yes:
+        total = (await rt.workflows.tree(number, 1)).total
+        count = "the job that waits" if total == 2 else f"the {total - 1:,} jobs that wait"
+        others = f" and {count} for it" if total > 1 else ""
+        prompts.confirm(f"Cancel {job_name(number)}{others}? Work so far is kept.")
+    results = await rt.job_control.cancel_tree(number, await rt.actor(), reason)
+    if app.json:
+        app.out.document(results)
+        return
+    for result in results:
+        _print(app, result)
+
+
+def _print(app: App, result: CancelResult) -> None:
+    name = job_name(result.number)
+    if result.requested:
+        app.out.print(f"{name}: cancellation requested; to wait: draftsman wait {name}")
+    else:
+        app.out.print(line(styled(name, "bold"), " canceled"))
+
+
+def _print_none(app: App) -> None:
+    if app.json:
+        app.out.document([])
+    else:
+        app.out.info("no jobs match the filters; to list all jobs: draftsman jobs")
+
+
+async def _confirm_named(rt: Runtime, numbers: Sequence[int]) -> None:
+    """Ask for confirmation; raises Refused on no."""
+    if len(numbers) > 1:
+        jobs = [await rt.read_model.job(number) for number in numbers]
+        prompts.confirm(f"Cancel {_summary([job.status for job in jobs])}? Work so far is kept.")
+        return
+    details = await rt.read_model.job(numbers[0])
+    title = f", {details.ticket_title!r}" if details.ticket_title else ""
+    action = "stop" if details.status is Status.RUNNING else "cancel"
+    state = humanize(str(details.status))
+    prompts.confirm(f"{details.name}{title} is {state}. {action.capitalize()} it?")
+
+
+def _confirm_matching(app: App, jobs: Sequence[JobSummary], yes: bool) -> None:
+    """Ask for confirmation; raises Refused on no, UsageError without a terminal."""
+    if yes:
+        return
+    summary = _summary([job.status for job in jobs])
+    if not app.out.interactive:
+        raise UsageError(
+            f"not a terminal; to cancel {summary}, use --yes (or --dry-run to list them)"
+        )
+    prompts.confirm(f"Cancel {summary}? Work so far is kept.")
+
+
+def _summary(statuses: Sequence[Status]) -> str:
+    counts = Counter(humanize(str(status)) for status in statuses)
+    kinds = ", ".join(f"{count:,} {status}" for status, count in counts.items())
+    return f"{len(statuses):,} job{'' if len(statuses) == 1 else 's'} ({kinds})"
+
+
+def _list(app: App, jobs: Sequence[JobSummary]) -> None:
+    if app.json:
+        app.out.document(jobs)
+        return
+    if jobs:
+        rows = [
+            (
+                styled(job_name(job.number), "bold"),
+                status_text(job.status),
+                first_line(job.ticket_title or job.type, 60),
+                times.ago(job.created_at),
+            )
+            for job in jobs
+        ]
+        app.out.table(("JOB", "STATUS", "TITLE", "CREATED"), rows, flexible=2)
+    app.out.info(f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'} would be canceled")
