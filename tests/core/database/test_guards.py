@@ -217,6 +217,8 @@ async def test_a_run_is_opened_under_the_lease_of_a_running_job_and_no_other(
     for job, token in ((queued, 1), (10**9, 1), (running.number, running.token + 1)):
         async with refused(CONSISTENCY, "is not the newest run of a running job"):
             await run(conn, _OPEN_RUN, {"job": job, "token": token})
+    async with refused(CONSISTENCY, "is not the newest run of a running job"):
+        await run(conn, _ENDED_RUN, {"job": queued})
     claimed = await make.claimed()
     async with refused(CONSISTENCY, "is not the newest run of a running job"):
         await run(conn, _START, {"job": claimed.number, "other": 1})
@@ -226,6 +228,9 @@ async def test_a_run_is_opened_under_the_lease_of_a_running_job_and_no_other(
 _OPEN_RUN = """
 INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
 VALUES (%(job)s, 7, gen_random_uuid(), %(token)s)"""
+_ENDED_RUN = """
+INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)
+VALUES (%(job)s, 1, gen_random_uuid(), 99, 'failed', now())"""
 _START = """
 WITH moved AS (
 UPDATE draftsman.job_states

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from draftsman.database.database import Connection
 from draftsman.errors import Failure
 from draftsman.events.event import Event
 from draftsman.jobs.job import INITIAL, TRANSITIONS, Status
+from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from tests.factories import GATE, Factory
@@ -144,6 +146,16 @@ async def test_the_details_of_an_event_have_the_reason(
     await rt.job_control.cancel(number, people.olga, "enough")
     canceled = (await rt.read_model.job_events(number))[-1].payload
     assert canceled == {"reason": "enough", "by": "cli:olga"}
+
+
+@pytest.mark.parametrize("result", [{"summary": "all done"}, {"n": 1}])
+async def test_the_event_of_a_completion_has_the_summary_if_there_is_one(
+    make: Factory, rt: Runtime, result: dict[str, Any]
+) -> None:
+    work = await make.running()
+    await rt.settlement.outcome(work, Done(result))
+    event = (await rt.read_model.job_events(work.number))[-1]
+    assert event.payload == {name: result[name] for name in result if name == "summary"}
 
 
 async def test_the_code_of_a_failure_is_in_its_event(make: Factory, rt: Runtime) -> None:

@@ -55,6 +55,25 @@ async def test_a_paused_queue_holds_its_jobs_and_no_others(
     assert [job.number for job in await claim(conn, make)] == [held, later]
 
 
+async def test_a_type_is_paused_in_its_queue_alone_also_beside_a_pause_of_another(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    await rt.queues.pause("other", owner, "model is down", "report")
+    await rt.queues.pause("q", owner, "disk is full", "noop")
+    report = await make.queued(queue="q", type="report")
+    await make.queued(queue="q")
+    assert [job.number for job in await claim(conn, make, "q", "other")] == [report]
+
+
+async def test_a_job_with_a_pause_is_not_claimed_also_without_a_hold(
+    make: Factory, conn: Connection
+) -> None:
+    paused, free = [await make.queued(queue="q") for _ in range(2)]
+    pause = "INSERT INTO draftsman.job_pauses (job, reason, paused_by) VALUES (%s, 'wait', 'anna')"
+    await run(conn, pause, (paused,))
+    assert [job.number for job in await claim(conn, make)] == [free]
+
+
 async def test_a_paused_type_lets_the_other_types_of_its_queue_pass(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:

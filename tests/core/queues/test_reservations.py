@@ -69,6 +69,19 @@ async def test_only_the_reserving_job_is_claimed_from_its_queue(
     assert await claimed(conn, make, "q") == [later, *earlier]
 
 
+async def test_a_reserving_job_is_claimed_for_its_type_and_unless_it_is_locked(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    job = await reserve(rt, owner)
+    assert await claim(conn, make, "q", types=("report",)) == []
+    async with rt.db.transaction() as other:
+        lock = "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE"
+        await other.execute(lock, (job,))
+        async with asyncio.timeout(5):
+            assert await claimed(conn, make, "q") == []
+    assert await claimed(conn, make, "q") == [job]
+
+
 async def test_a_reservation_ends_with_its_job(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:

@@ -104,6 +104,7 @@ async def test_a_worker_whose_session_lock_is_held_is_alive_until_its_lease_ends
     await clock.forward(rt.settings.worker.lease + 1)
     assert await rt.sweeps.rescue(LeaderTerm()) == 1, "after the lease, the lock protects nobody"
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0, "its session lock is held"
     await session.close()
     await until(lambda: _acquires(rt), "the lease of a leader whose process and session ended")
     assert await rt.sweeps.deregister(LeaderTerm()) == 1
