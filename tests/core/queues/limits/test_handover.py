@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from draftsman.database.database import Connection
@@ -68,6 +70,28 @@ async def test_places_go_to_the_first_jobs_of_each_limit(
     assert {(await rt.read_model.job(number)).status for number in [*numbers, first]} == {
         Status.COMPLETED
     }
+
+
+async def test_places_are_handed_over_in_the_order_of_claims_but_not_past_another_type(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 3}})
+    claim = Claim(rt.db, make.worker, ("q",))
+
+    async def exchange(done: list[ClaimedJob]) -> list[ClaimedJob]:
+        runs = [(job.lease, dict[str, Any]()) for job in done]
+        jobs = await claim.exchange(runs, types=["noop"], free=3, ahead=0)
+        return [job for job in jobs if job.status is Status.RUNNING]
+
+    for _ in range(3):
+        await make.queued(queue="q")
+    running = await exchange([])
+    low, high, middle, later = [await make.queued(queue="q", priority=p) for p in (0, 5, 1, 0)]
+    running = await exchange(running)
+    assert [job.number for job in running] == [high, middle, low]
+    report = await make.queued(queue="q", type="report", priority=9)
+    assert await exchange(running) == []
+    assert await placed(conn) == [later, report]
 
 
 async def test_a_place_goes_to_the_first_job_also_if_another_worker_serves_its_queue(
