@@ -32,7 +32,8 @@ OBJECTS: Final = frozenset(
 )
 """Views and functions of migrations that the claim reads, and those that guard its transitions."""
 GUARDS: Final = {"record_transitions": "SELECT bit_or("}
-"""Functions of which only the part before this text guards transitions."""
+"""Functions of which only the part before this text guards transitions. Their constants are flags
+of the rest."""
 REQUIRED: Final = re.compile(
     "job instead of token|SKIP LOCKED|(true|false) for .*token.* = |true for .*type = ANY"
 )
@@ -138,7 +139,10 @@ def mutants() -> list[Mutant]:
             mutant
             for mutant in mutants_of_objects(path, source, OBJECTS)
             if (end := GUARDS.get(mutant.unit)) is None
-            or end in source[mutant.end : source.index("END $$;", mutant.end)]
+            or (
+                end in source[mutant.end : source.index("END $$;", mutant.end)]
+                and " CONSTANT " not in source.splitlines()[mutant.line - 1]
+            )
         ]
     for path in FUNCTIONS:
         found += mutants_of_functions(path, _read(path))
