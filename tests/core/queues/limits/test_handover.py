@@ -14,7 +14,7 @@ from draftsman.jobs.runs.service.claim import Claim
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.support.limits import check_places, placed, set_limits, waiting
-from tests.support.statements import rows
+from tests.support.statements import rows, run
 
 
 async def _exchange(claim: Claim, done: list[ClaimedJob]) -> list[int]:
@@ -92,6 +92,21 @@ async def test_places_are_handed_over_in_the_order_of_claims_but_not_past_anothe
     report = await make.queued(queue="q", type="report", priority=9)
     assert await exchange(running) == []
     assert await placed(conn) == [later, report]
+
+
+async def test_of_jobs_with_the_same_position_the_older_gets_the_place(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 1}})
+    running = await make.queued(queue="q")
+    claim = Claim(rt.db, make.worker, ("q",))
+    (job,) = await claim.exchange([], types=["noop"], free=1, ahead=0)
+    assert job.number == running
+    older = await make.queued(queue="q")
+    await make.queued(queue="q", type="report")
+    await run(conn, "UPDATE draftsman.job_states SET position = 1 WHERE status = 'queued'")
+    ended, started = await claim.exchange([(job.lease, {})], types=["noop"], free=1, ahead=0)
+    assert (ended.number, started.number) == (running, older)
 
 
 async def test_a_place_goes_to_the_first_job_also_if_another_worker_serves_its_queue(
