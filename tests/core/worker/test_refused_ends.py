@@ -198,9 +198,13 @@ async def test_claims_that_cannot_be_released_keep_no_worker_from_its_work(
     async with running_worker(runtime_with(rt, heartbeat=0.05), {"noop": noop}) as process:
         lost = await make.running(worker=process.id, queue="other")
         await refuse(conn, lost.number, "DM001")
-        process.worker._claim_loops[0].may_have_lost_claims = True
-        process.worker.wake()
-        await captured.wait("claims whose reply was lost are not released, retrying")
+
+        async def is_refused() -> bool:
+            process.worker._claim_loops[0].may_have_lost_claims = True  # a release may be under way
+            process.worker.wake()
+            return bool(captured.lines("claims whose reply was lost are not released, retrying"))
+
+        await until(is_refused, "the refused release")
         number = await make.queued(queue="default")
         assert (await wait_for_end(rt, number)).status is S.COMPLETED
         await accept(conn)

@@ -297,6 +297,8 @@ class Refresher:
             raise
         except DraftsmanError as error:
             message = LoadRejected(str(error))
+        else:
+            self._loaded_at = time.monotonic()
         self._post(message)
         self._read_at = time.monotonic()
 
