@@ -123,6 +123,61 @@ async def test_of_jobs_with_the_same_position_the_older_gets_the_place_whatever_
     assert await claim([found.pop()]) == [running, older]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "winner"),
+    [
+        (("r", 9, 1), ("q", 0, 5), 1),
+        (("q", 0, 5), ("r", 9, 1), 0),
+        (("q", 0, 1), ("q", 5, 9), 1),
+        (("q", 5, 9), ("q", 0, 1), 0),
+        (("q", 0, 7), ("q", 0, 3), 1),
+        (("q", 0, 3), ("q", 0, 7), 0),
+        (("q", 0, 3), ("q", 0, 3), 0),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+async def test_of_the_places_of_several_limits_a_slot_takes_the_first_in_the_order_of_claims(
+    rt: Runtime,
+    make: Factory,
+    conn: Connection,
+    first: tuple[str, int, int],
+    second: tuple[str, int, int],
+    winner: int,
+    turned: bool,
+) -> None:
+    await set_limits(rt, conn, repo={"*": {"running": 1}})
+    repos = [f"https://git.example.org/x/{name}" for name in ("shop", "mail")]
+    if turned:
+        repos.reverse()
+    for repo in repos:
+        await make.queued(queue="q", repo=repo)
+    claim = Claim(rt.db, make.worker, ("q", "r"))
+    running = await claim.exchange([], types=["noop"], free=2, ahead=0)
+    waits = []
+    for repo, (queue, priority, position) in zip(repos, (first, second), strict=True):
+        number = await make.queued(queue=queue, repo=repo, priority=priority)
+        move = "UPDATE draftsman.job_states SET position = %s WHERE number = %s"
+        await run(conn, move, (position, number))
+        waits.append(number)
+    jobs = await claim.exchange(
+        [(job.lease, {}) for job in running], types=["noop"], free=1, ahead=0
+    )
+    started = [job.number for job in jobs if job.status is Status.RUNNING]
+    assert started == [waits[winner]]
+
+
+async def test_a_paused_job_is_handed_no_place(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 1}})
+    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    _, paused = [await make.queued(queue="q") for _ in range(2)]
+    await _exchange(claim, done)
+    pause = "INSERT INTO draftsman.job_pauses (job, reason, paused_by) VALUES (%s, 'wait', 'anna')"
+    await run(conn, pause, (paused,))
+    assert await _exchange(claim, done) == []
+
+
 async def test_a_place_goes_to_the_first_job_also_if_another_worker_serves_its_queue(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
