@@ -19,8 +19,6 @@ from draftsman_soak.ledger import retry_until_reachable
 
 CONNECT_TIMEOUT: Final = 5
 """Seconds to wait for a connection."""
-PING: Final = 0.1
-"""Seconds between two checks."""
 CUT: Final = Path(__file__).with_name("cut.sql")
 SHIFT: Final = Path(__file__).with_name("shift_clock.sql")
 READ_ONLY: Final = Path(__file__).with_name("read_only.sql")
@@ -99,11 +97,10 @@ async def open_transaction(server: EmbeddedServer) -> AsyncIterator[Transaction]
         raise _unreachable(error) from error
 
 
-async def stall(connection: Transaction, seconds: float, patience: float) -> float | None:
+async def stall(connection: Transaction, seconds: float) -> float | None:
     """Leave a transaction open; return for how long no run started or ended, None if one did.
 
-    It stays open for `seconds`, and without progress for up to `patience` more. Raises
-    psycopg.Error if it is broken.
+    Raises psycopg.Error if it is broken.
     """
 
     async def progress() -> object:
@@ -111,11 +108,7 @@ async def stall(connection: Transaction, seconds: float, patience: float) -> flo
 
     began, before = time.monotonic(), await progress()
     await asyncio.sleep(seconds)
-    while await progress() == before:
-        if (stalled := time.monotonic() - began) > seconds + patience:
-            return stalled
-        await asyncio.sleep(PING)
-    return None
+    return time.monotonic() - began if await progress() == before else None
 
 
 def _unreachable(error: psycopg.Error) -> DatabaseUnreachable:

@@ -18,7 +18,6 @@ from draftsman.errors import DatabaseUnreachable
 from draftsman.runtime import Runtime
 from draftsman_soak.actors import actor_for
 from draftsman_soak.fault_injection import (
-    PING,
     DatabaseClock,
     accept_ends,
     cut_connections,
@@ -45,14 +44,14 @@ REFUSED: Final = (1.0, LEASE + 3.0)
 """Seconds for which the database refuses the end of a run."""
 OPEN: Final = (4.0, 6.0)
 """Seconds for which a client leaves a transaction open."""
-PATIENCE: Final = 30.0
-"""Seconds after these until workers that other faults stopped are back: a stall lasts longer."""
 STEPS: Final = (2, 3600)
 """Seconds by which the clock of the host is stepped, both on and back."""
 REVIVAL: Final = 20.0
 """Seconds for the workers to restart a killed server before the soak does."""
 LOOKOUT: Final = 5.0
 """Seconds to wait for a running agent to kill."""
+PING: Final = 0.1
+"""Seconds between two checks."""
 RUN: Final = re.compile(r"/runs/D-(\d+)\.")
 
 
@@ -305,7 +304,7 @@ class FaultInjector:
                     requests, actor, connection=connection
                 )
                 self._note("transaction of a client open", interrupts=False)
-                stalled = await stall(connection, self.chance.uniform(*OPEN), PATIENCE)
+                stalled = await stall(connection, self.chance.uniform(*OPEN))
                 if stalled is not None:
                     self.ledger.stalls.append(stalled)
                 if self.chance.random() < 0.5:

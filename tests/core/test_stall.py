@@ -21,9 +21,9 @@ async def test_workers_stall_only_while_none_makes_progress(
     database_url: str, make: Factory, conn: Connection
 ) -> None:
     async with await psycopg.AsyncConnection.connect(database_url) as client:
-        assert await stall(client, 0, 0) is not None, "no run starts"
+        assert await stall(client, 0) is not None, "no run starts"
         await client.rollback()
-        watching = asyncio.create_task(stall(client, 0, 60))
+        watching = asyncio.create_task(stall(client, 3))
         own = client.info.backend_pid
         await until(lambda: value(conn, LOOKED, [own]), "the first look")
         await make.running()
@@ -36,4 +36,4 @@ async def test_a_transaction_that_is_broken_stalls_nobody(
     async with await psycopg.AsyncConnection.connect(database_url) as client:
         await value(conn, "SELECT pg_terminate_backend(%s)", [client.info.backend_pid])
         with pytest.raises(psycopg.OperationalError, match="terminating connection"):
-            await stall(client, 0, 0)
+            await stall(client, 0)
