@@ -26,7 +26,8 @@ from bench.server import SERVER_URL, BenchError, BenchServer, server, session
 from draftsman.errors import DraftsmanError
 
 README = Path(__file__).with_name("README.md")
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+BEGIN = "<!-- measured: begin -->"
+END = "<!-- measured: end -->"
 
 
 class Measured(NamedTuple):
@@ -44,7 +45,8 @@ async def run(
     url: str, given: argparse.Namespace, recorded: guard.Recorded | None = None
 ) -> Measured:
     """Run the benchmarks, once more if a cost is over the recorded cost."""
-    results, past = Results(), Backlog(given.history, given.waiting)
+    results = Results()
+    past = Backlog(given.history, given.waiting)
     sides = await load_contestants(given.peers, results)
     async with session(url) as admin:
         place = BenchServer(url, admin)

@@ -30,7 +30,9 @@ async def answer(run: Run) -> Figures:
     `call_ms` and `claimed_ms` are medians from the same moment: to the return of the call, and to
     the event of the claim.
     """
-    after, answers, ratios = await run.newest(), list[Answer](), list[float]()
+    after = await run.newest()
+    answers = list[Answer]()
+    ratios = list[float]()
     settings = Settings.model_validate({"database_url": run.url})
     async with open_runtime(settings) as rt, run.side.child("work", run.url) as worker:
         asking = [invocation(type="ask") for _ in range(WARM_SAMPLES + run.jobs)]
@@ -64,7 +66,8 @@ class Answer(NamedTuple):
 async def _answered(rt: Runtime, worker: Child, number: int) -> Answer:
     await asyncio.sleep(random.uniform(*GAP))
     response = Response(source_event_id=f"bench-{number}", text="red")
-    at, began = time.time(), time.monotonic_ns()
+    at = time.time()
+    began = time.monotonic_ns()
     await rt.questions.answer(number, 1, response, ME)
     returned = time.monotonic_ns()
     start = await worker.hear("start")

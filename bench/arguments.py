@@ -25,7 +25,9 @@ def arguments(description: str | None) -> argparse.Namespace:
     if fixed and (set_here := [name for name in FIXED if getattr(given, name) is not None]):
         parser.error(f"--guard and --record measure a fixed set: without --{', --'.join(set_here)}")
     if fixed:
-        given.peers, given.only, given.servers = guard.PEER, ",".join(guard.MEASURES), "none"
+        given.peers = guard.PEER
+        given.only = ",".join(guard.MEASURES)
+        given.servers = "none"
         given.no_history = True
     if given.rounds is None:
         given.rounds = guard.ROUNDS if fixed else ROUNDS
@@ -41,7 +43,8 @@ def arguments(description: str | None) -> argparse.Namespace:
 
 def _parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=description)
-    add, extra = parser.add_argument, [name for name in MEASURES if name not in DEFAULT]
+    add = parser.add_argument
+    extra = [name for name in MEASURES if name not in DEFAULT]
     add("--peers", help=f"of {', '.join(install.PEERS)}; none for none (all)")
     add("--rounds", type=int, metavar="N", help=f"of all figures ({ROUNDS}; guard {guard.ROUNDS})")
     add(

@@ -8,7 +8,8 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.widgets import DataTable, Static
 
-ROWS, COLUMNS = 200, 8
+ROWS = 200
+COLUMNS = 8
 
 
 class BareApp(App[None]):

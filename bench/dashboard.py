@@ -28,7 +28,8 @@ from bench.server import Session, session
 SMALL = Backlog(900, 100)
 """Figure of a small database that the figure over a large history is compared with."""
 COMMAND = (sys.executable, "-m", "draftsman_tui", "dashboard")
-AT_ONCE, EVERY = 5, 0.1
+AT_ONCE = 5
+EVERY = 0.1
 """Number of jobs, and the seconds between submissions of that many: 50 a second."""
 STARTS = 5
 """Number of starts."""
@@ -68,7 +69,9 @@ async def measured(run: Run, minutes: float, idle: float = IDLE) -> Figures:
 
 async def _starts(where: dict[str, str]) -> Figures:
     """Start it repeatedly: the times from the start of the process and from the first frame."""
-    whole, painted, frames = list[float](), list[float](), list[float]()
+    whole = list[float]()
+    painted = list[float]()
+    frames = list[float]()
     for _ in range(STARTS):
         terminal = Terminal(COMMAND, where)
         at = await terminal.shows(_has_rows, "the first paint")
@@ -90,7 +93,8 @@ async def _keys(run: Run, where: dict[str, str], minutes: float) -> Figures:
         # in the default order, rows change their groups between a key and the paint
         await terminal.key(":group-by none\r", lambda now: "not grouped" in _title(now))
         await asyncio.sleep(SETTLE)
-        own, server = _cpu(terminal.pid), await _backends(admin, others)
+        own = _cpu(terminal.pid)
+        server = await _backends(admin, others)
         began = time.monotonic()
         for name, press in KEYS.items():
             await terminal.key("1", lambda now: _titled(now, "jobs"))
@@ -111,7 +115,8 @@ async def _idle(run: Run, where: dict[str, str], seconds: float) -> Figures:
     await terminal.shows(_has_rows, "the first paint")
     await asyncio.sleep(SETTLE)
     async with session(run.url) as admin:
-        own, server = _cpu(terminal.pid), await _backends(admin)
+        own = _cpu(terminal.pid)
+        server = await _backends(admin)
         await asyncio.sleep(seconds)
         cost = {"idle_cpu": (_cpu(terminal.pid) - own) / seconds * 100}
         cost["idle_server"] = _used(await _backends(admin), server) / seconds * 100
@@ -121,7 +126,8 @@ async def _idle(run: Run, where: dict[str, str], seconds: float) -> Figures:
 
 async def _memory(terminal: Terminal, minutes: float) -> Figures:
     """Press a key each second; return the resident memory and its growth per minute."""
-    process, samples = psutil.Process(terminal.pid), list[tuple[float, float]]()
+    process = psutil.Process(terminal.pid)
+    samples = list[tuple[float, float]]()
     began = time.monotonic()
     for keys in _wander():
         now = time.monotonic() - began

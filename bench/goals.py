@@ -79,7 +79,8 @@ class Goal:
         return results.median(Key(self.measure, OURS, self.over), self.figure)
 
     def _to_best(self, results: Results, ours: Key) -> float | None:
-        own, peers = results.median(ours, self.figure), results.queues(self.measure)
+        own = results.median(ours, self.figure)
+        peers = results.queues(self.measure)
         figures = [
             figure
             for queue in peers
@@ -93,7 +94,8 @@ class Goal:
         ratio = results.ratio(Key(self.measure, self.host), ours, self.figure)
         if not self.floor:
             return ratio
-        there, here = Key("floor", f"{self.floor} {self.host}"), Key("floor", self.floor)
+        there = Key("floor", f"{self.floor} {self.host}")
+        here = Key("floor", self.floor)
         floor = results.ratio(there, here, self.figure)
         return ratio / floor if ratio and floor else None
 

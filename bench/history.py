@@ -60,7 +60,8 @@ async def seed_draftsman(conn: AsyncConnection, past: Backlog) -> None:
 
 async def _copy(into: Session, side: Contestant, url: str, past: Backlog) -> None:
     """Run a few jobs, and copy the rows of a job in each of its states."""
-    waiting, finished = side.about["waiting"], side.about["finished"]
+    waiting = side.about["waiting"]
+    finished = side.about["finished"]
     if not waiting:
         raise BenchError("its rows cannot be copied in SQL")
     async with side.child("produce", url) as producer:

@@ -29,7 +29,8 @@ async def hosts(majors: Sequence[int], missing: dict[str, str]) -> AsyncIterator
 
     Their data is in the same folder as that of the bench's own server.
     """
-    folder, started = Path(tempfile.gettempdir()), list[Host]()
+    folder = Path(tempfile.gettempdir())
+    started = list[Host]()
     async with AsyncExitStack() as stack:
         for major in majors:
             try:

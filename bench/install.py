@@ -62,7 +62,8 @@ def _oban() -> Program:
         return _environment(folder, OBAN_LOCK, sys.executable)
     newer = next((name for name in NEWER if _works(name)), None)
     if newer is None:
-        own, oldest = platform.python_version(), ".".join(map(str, OBAN_PYTHON))
+        own = platform.python_version()
+        oldest = ".".join(map(str, OBAN_PYTHON))
         raise FileNotFoundError(
             f"it needs Python {oldest} or later; this is {own}, and none is on the PATH"
         )
@@ -97,7 +98,8 @@ def _one_by_one(pip: tuple[str, ...], lock: Path, folder: Path) -> None:
 
 
 def _node() -> Program:
-    node, npm = shutil.which("node"), shutil.which("npm")
+    node = shutil.which("node")
+    npm = shutil.which("npm")
     if node is None or npm is None:
         raise FileNotFoundError("there is no node with npm on the PATH")
     folder = FOLDER / "node"

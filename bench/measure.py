@@ -139,7 +139,9 @@ async def drain(run: Run) -> Figures:
     submissions. The WAL, the server's CPU and the commits are counted from the command to start,
     or from the start of the worker.
     """
-    place, side, jobs = run.place, run.side, run.jobs
+    place = run.place
+    side = run.side
+    jobs = run.jobs
     after = await run.newest()
     await run.until_idle()
     async with side.child("produce", run.url, extra=run.extra) as producer:
@@ -170,7 +172,8 @@ async def drain(run: Run) -> Figures:
 
 async def idle(run: Run) -> Figures:
     """Submit to an idle worker: from before the call to the start of the handler."""
-    after, times = await run.newest(), list[float]()
+    after = await run.newest()
+    times = list[float]()
     async with (
         run.side.child("produce", run.url) as producer,
         run.side.child("work", run.url, run.preset) as worker,
@@ -183,7 +186,8 @@ async def idle(run: Run) -> Figures:
         for number in range(WARM_SAMPLES + run.jobs):
             await asyncio.sleep(random.uniform(*GAP))
             producer.say({"first": number, "jobs": 1, "many": False})
-            start, done = await worker.hear("start"), await producer.hear("done")
+            start = await worker.hear("start")
+            done = await producer.hear("done")
             times.append((start["at"] - done["began"]) / 1e6)
             if time.monotonic() > deadline and len(times) > WARM_SAMPLES + 2:
                 break

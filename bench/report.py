@@ -52,7 +52,8 @@ class Results:
 
     def ratio(self, above: Key, below: Key, figure: str) -> float | None:
         """Return the ratio of two medians, or None if a median is missing."""
-        over, under = self.median(above, figure), self.median(below, figure)
+        over = self.median(above, figure)
+        under = self.median(below, figure)
         return over / under if over is not None and under else None
 
     def queues(self, measure: str) -> list[str]:
@@ -180,7 +181,8 @@ def footer(missing: Mapping[str, str]) -> str:
 
 def _list(results: Results, measure: str) -> str:
     titles, without, ratio = LISTS[measure]
-    few, many = Key(measure, OURS), Key(measure, OURS, True)
+    few = Key(measure, OURS)
+    many = Key(measure, OURS, True)
     rows = [
         (
             title,
@@ -204,7 +206,8 @@ def _table(results: Results, measure: str) -> str:
 
     timed = not measured("rate")
     main = "p50_ms" if timed else "rate"
-    costs, shown = measured(*COSTS), measured("p50_ms", "p99_ms", *LEGS)
+    costs = measured(*COSTS)
+    shown = measured("p50_ms", "p99_ms", *LEGS)
     heads = (
         measure,
         *(() if timed else (RATES.get(measure, "jobs/s"),)),
@@ -217,7 +220,8 @@ def _table(results: Results, measure: str) -> str:
     )
     rows = []
     for queue in results.queues(measure):
-        key, past = Key(measure, queue), Key(measure, queue, True)
+        key = Key(measure, queue)
+        past = Key(measure, queue, True)
         cells = [queue, *([] if timed else [number(results.median(key, "rate"))])]
         cells += [number(results.median(key, name)) for name in shown]
         cells.append("" if queue == OURS else number(results.ratio(ours, key, main)))

@@ -41,7 +41,8 @@ class OtherWork:
     def __init__(self, server: ServerCpu | None) -> None:
         """Start counting."""
         self._server = server
-        self._began, self._others = time.monotonic(), self._seconds()
+        self._began = time.monotonic()
+        self._others = self._seconds()
 
     def share(self) -> float:
         """Return the part of the CPU of all cores that other programs used since the start."""
@@ -50,7 +51,8 @@ class OtherWork:
 
     def _seconds(self) -> float:
         """Return the CPU seconds of the machine without the bench, its children and the server."""
-        machine, own = psutil.cpu_times(), os.times()
+        machine = psutil.cpu_times()
+        own = os.times()
         idle = machine.idle + getattr(machine, "iowait", 0.0) + getattr(machine, "guest", 0.0)
         server = self._server.seconds() if self._server else 0.0
         own_seconds = own.user + own.system + own.children_user + own.children_system
@@ -68,7 +70,8 @@ def cpu_seconds(pid: int) -> float:
 
 def server_cpu(conn: AsyncConnection) -> ServerCpu | None:
     """Return the CPU clock of the server of a connection; None if its processes are invisible."""
-    host, address = conn.info.host, conn.info.hostaddr
+    host = conn.info.host
+    address = conn.info.hostaddr
     local = host.startswith("/") or bool(address and ipaddress.ip_address(address).is_loopback)
     try:
         backend = psutil.Process(conn.info.backend_pid) if local else None

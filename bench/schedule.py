@@ -211,7 +211,8 @@ class BenchRun:
                     await self._turn(f"[{number}/{rounds}]", scenario, number == 1)
 
     async def _seed(self, side: Contestant, past: Backlog, stack: AsyncExitStack) -> None:
-        database, began = await stack.enter_async_context(self.place.database(side.name)), _now()
+        database = await stack.enter_async_context(self.place.database(side.name))
+        began = _now()
         try:
             await seed(self.place, side, database, past)
         except FAILURES as error:

@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bench.server import DEADLINE, BenchError
 
-COLUMNS, LINES = 120, 40
+COLUMNS = 120
+LINES = 40
 PATIENCE = 30.0
 """Seconds after which missing output is an error."""
 CONTROLLED = """import fcntl, os, sys, termios
@@ -77,7 +78,8 @@ class Screen:
                 if given
                 else (1, 1)
             )
-            self._y, self._x = min(LINES, y) - 1, x - 1
+            self._y = min(LINES, y) - 1
+            self._x = x - 1
         elif verb == "C":
             self._x += int(given or 1)
         elif verb == "K":

@@ -69,7 +69,8 @@ async def _sent(port: int, count: int) -> Figures:
     """Send events, all signed in advance; raises BenchError if any is rejected."""
     requests = [_request(number) for number in range(WARM + count)]
     await _through(port, iter(requests[:WARM]))
-    left, began = iter(requests[WARM:]), time.monotonic()
+    left = iter(requests[WARM:])
+    began = time.monotonic()
     lines = await asyncio.gather(*(_through(port, left) for _ in range(AT_ONCE)))
     took = time.monotonic() - began
     return {"rate": count / took} | percentiles(
@@ -142,7 +143,8 @@ def _request(number: int) -> bytes:
 
 async def _ready(port: int) -> None:
     """Wait until the bot knows its identity."""
-    ask, deadline = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", time.monotonic() + DEADLINE
+    ask = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    deadline = time.monotonic() + DEADLINE
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     while await _answer(reader, writer, ask) != 200:
         if time.monotonic() > deadline:

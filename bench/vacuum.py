@@ -41,7 +41,8 @@ class Sample:
 
 async def load(run: Run, minutes: float) -> Figures:
     """Submit and complete jobs for some minutes; raises BenchError if a job is incomplete."""
-    after, samples = await run.newest(), list[Sample]()
+    after = await run.newest()
+    samples = list[Sample]()
     async with (
         run.side.child("produce", run.url) as producer,
         run.side.child("work", run.url, run.preset, NEVER) as worker,
@@ -64,7 +65,8 @@ async def load(run: Run, minutes: float) -> Figures:
 
 async def _loaded(watching: Session, producer: Child, samples: list[Sample], seconds: float) -> int:
     """Keep the queue filled and take samples; return the number of submitted jobs."""
-    began, submitted = time.monotonic(), 0
+    began = time.monotonic()
+    submitted = 0
     while True:
         queued = int(
             await watching.value(
@@ -103,7 +105,8 @@ async def _sample(watching: Session, seconds: float, finished: int) -> Sample:
 
 def _figures(samples: list[Sample]) -> Figures:
     """Return the figures of a load; growth is that after the first quarter."""
-    first, last = samples[0], samples[-1]
+    first = samples[0]
+    last = samples[-1]
     early = next(sample for sample in samples if sample.seconds >= last.seconds / 4)
     late = next(sample for sample in samples if sample.seconds >= last.seconds * 3 / 4)
     millions = max(1, last.finished - early.finished) / 1e6

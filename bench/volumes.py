@@ -78,7 +78,8 @@ async def held(run: Run) -> Figures:
 
     A call settles ten runs and claims ten jobs, which are before the others of their queue.
     """
-    calls, keys = WARM + max(50, run.jobs // 40), run.jobs // 10
+    calls = WARM + max(50, run.jobs // 40)
+    keys = run.jobs // 10
     async with AsyncExitStack() as stack:
         bare = run.place.url(await stack.enter_async_context(run.place.database(run.side.name)))
         claimers = []

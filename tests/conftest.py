@@ -171,7 +171,8 @@ def sessions(server: Server) -> Iterator[Sessions]:
 def _restored_logging() -> Iterator[None]:
     """Undo the logging setup of a test: a command called in this process sets levels."""
     root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    handlers = list(root.handlers)
+    level = root.level
     yield
     root.handlers[:] = handlers
     root.setLevel(level)

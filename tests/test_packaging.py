@@ -101,7 +101,8 @@ def test_the_installed_package_works_in_any_folder(
         "names = [name for name, _ in (*r.migrations(), *r.functions())]\n"
         "print(r.__file__, *names, len(r.config_example()) > 1000)"
     )
-    empty, project = tmp_path_factory.mktemp("empty"), tmp_path_factory.mktemp("project")
+    empty = tmp_path_factory.mktemp("empty")
+    project = tmp_path_factory.mktemp("project")
     for name in ("core", "config", "tui", "bots", "soak", "migrations", "tests"):
         (project / name).mkdir()
         (project / name / "__init__.py").write_text(f"raise ImportError('their {name}')\n")

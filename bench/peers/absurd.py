@@ -10,12 +10,14 @@ from absurd_sdk import AsyncAbsurd
 
 from bench.peers.peer import QUEUE, About, Probe
 
-TASK, RUN = "md5('task' || g)::uuid", "md5('run' || g)::uuid"
+TASK = "md5('task' || g)::uuid"
+RUN = "md5('run' || g)::uuid"
 LATER = {"available_at": "now() + interval '1 year'"}
 
 
 def _rows(prefix: str, **run: str) -> list[tuple[str, dict[str, str]]]:
-    task, execution = TASK.replace("'task'", f"'{prefix}t'"), RUN.replace("'run'", f"'{prefix}r'")
+    task = TASK.replace("'task'", f"'{prefix}t'")
+    execution = RUN.replace("'run'", f"'{prefix}r'")
     return [
         (f"absurd.t_{QUEUE}", {"task_id": task, "last_attempt_run": execution}),
         (f"absurd.r_{QUEUE}", {"run_id": execution, "task_id": task, **run}),

@@ -33,7 +33,8 @@ class Queue:
     )
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
-        self.url, self.settings = _without_user(url), dict(settings)
+        self.url = _without_user(url)
+        self.settings = dict(settings)
 
     async def prepare(self) -> None:
         client = awa.AsyncClient(self.url)

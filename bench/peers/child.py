@@ -28,8 +28,11 @@ async def produce(peer: Peer, commands: asyncio.StreamReader) -> None:
     emit(event="ready")
     while line := await commands.readline():
         order = json.loads(line)
-        first, jobs, times = order["first"], order["jobs"], []
-        cpu, began = time.process_time(), time.monotonic_ns()
+        first = order["first"]
+        jobs = order["jobs"]
+        times = []
+        cpu = time.process_time()
+        began = time.monotonic_ns()
         if order["many"]:
             for number in range(first, first + jobs, BATCH):
                 await peer.submit_many(range(number, min(number + BATCH, first + jobs)))
@@ -38,7 +41,8 @@ async def produce(peer: Peer, commands: asyncio.StreamReader) -> None:
                 call = time.monotonic_ns()
                 await peer.submit(number)
                 times.append(time.monotonic_ns() - call)
-        took, cpu = time.monotonic_ns() - began, time.process_time() - cpu
+        took = time.monotonic_ns() - began
+        cpu = time.process_time() - cpu
         emit(event="done", began=began, took=took, cpu=cpu, times=times)
 
 
@@ -47,7 +51,8 @@ async def work(peer: Peer, commands: asyncio.StreamReader, target: int) -> None:
     emit(event="ready")
     await commands.readline()
     probe = Probe(target)
-    working, stop = asyncio.create_task(peer.work(probe)), asyncio.create_task(commands.readline())
+    working = asyncio.create_task(peer.work(probe))
+    stop = asyncio.create_task(commands.readline())
     await asyncio.wait((working, stop), return_when=asyncio.FIRST_COMPLETED)
     if working.done():
         working.result()
@@ -86,8 +91,11 @@ if __name__ == "__main__":
     if role == "about":
         from importlib.metadata import version  # not in the memory of a worker
 
-        release, python = version(kind.ABOUT.distribution), ".".join(map(str, sys.version_info[:2]))
+        release = version(kind.ABOUT.distribution)
+        python = ".".join(map(str, sys.version_info[:2]))
         emit(event="about", version=release, python=python, **asdict(kind.ABOUT))
     else:
-        url, settings, target = rest[0], json.loads(rest[1]), int(rest[2])
+        url = rest[0]
+        settings = json.loads(rest[1])
+        target = int(rest[2])
         asyncio.run(main(role, kind(url, settings), target))

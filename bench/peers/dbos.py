@@ -32,7 +32,8 @@ class Queue:
     )
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
-        self.url, self.settings = url, settings
+        self.url = url
+        self.settings = settings
 
     async def prepare(self) -> None:
         self._launch()

@@ -31,7 +31,8 @@ class Queue:
     )
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
-        self.url, self.settings = url, settings
+        self.url = url
+        self.settings = settings
         values = {"database_url": url, "limits": settings.get("limits", {})}
         self.opening = open_runtime(Settings.model_validate(values))
         self.persons = [

@@ -49,7 +49,8 @@ class Queue:
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-        self.url, self.settings = url, settings
+        self.url = url
+        self.settings = settings
 
     async def prepare(self) -> None:
         pool = await Oban.create_pool(self.url)

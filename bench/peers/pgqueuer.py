@@ -36,7 +36,8 @@ class Queue:
     )
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
-        self.url, self.settings = url, settings
+        self.url = url
+        self.settings = settings
 
     async def prepare(self) -> None:
         await self.open()

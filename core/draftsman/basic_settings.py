@@ -116,7 +116,8 @@ class BasicSettings(BasicTable):
 def read(config: Path | None, load: Callable[[], Any]) -> BasicSettings | None:
     """Return the settings, or None if the whole configuration must be validated."""
     try:
-        variables, path = _variables(), config_path(config)
+        variables = _variables()
+        path = config_path(config)
         data = {} if path is None else _validated_data(path)
         values = {**data, **variables}
         fallback = None if "database_url" in values else fallback_url()

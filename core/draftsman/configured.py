@@ -337,5 +337,6 @@ class AttentionServices:
         """Permission rules."""
         from draftsman.questions.permission_rules.service import PermissionRules
 
-        used, target = self.settings.rules, rules_target(self.settings)
+        used = self.settings.rules
+        target = rules_target(self.settings)
         return PermissionRules(self.db, self.policy, used.propose_after, used.expires_in, target)

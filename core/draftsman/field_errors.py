@@ -94,7 +94,8 @@ def matching(pattern: str, allowed: str) -> AfterValidator:
 
 def describe_error(error: ErrorDetails) -> str:
     """Return the problem of a value without its name: `must be at most 5`."""
-    kind, context = error["type"], error.get("ctx") or {}
+    kind = error["type"]
+    context = error.get("ctx") or {}
     if kind in _SIZES:
         return _size(*_SIZES[kind], context)
     if kind in _TEXTS:
@@ -142,7 +143,8 @@ def field_error(
     """
     details = error.errors(include_url=False)[0]
     field, problem = first_error(error)
-    value, rule = details["input"], details["type"]
+    value = details["input"]
+    rule = details["type"]
     if allowed and rule == "extra_forbidden":
         problem = f"unknown key; allowed: {', '.join(allowed)}"
     shown = f" {value[:60]!r}" if isinstance(value, str) and shows(field) else ""

@@ -103,7 +103,8 @@ class Runtime(configured.AttentionServices):
         """Questions and answers."""
         from draftsman.questions.service.questions import Questions
 
-        asked, ladders = self.settings.questions, configured.ladder_choices(self.settings)
+        asked = self.settings.questions
+        ladders = configured.ladder_choices(self.settings)
         return Questions(self.db, self.policy, asked.expires_in, asked.escalate_to, ladders)
 
     @cached_property
@@ -174,7 +175,8 @@ class Runtime(configured.AttentionServices):
         """Archived months of events."""
         from draftsman.events.service.archives import Archives
 
-        kept, limit = self.settings.retention, self.settings.sweeps.limit
+        kept = self.settings.retention
+        limit = self.settings.sweeps.limit
         folder = kept.archive_dir or self.settings.data_dir / "archive"
         return Archives(self.db, self.policy, kept, folder, limit)
 
@@ -319,8 +321,10 @@ class Runtime(configured.AttentionServices):
         from draftsman.worker.execution import WorkerServices
         from draftsman.worker.worker_process import WorkerProcess
 
-        worker, served_queues = new_id(), queues or self.settings.worker.queues
-        claim, revive = self.claim(worker, served_queues), self.revive if self.embedded else None
+        worker = new_id()
+        served_queues = queues or self.settings.worker.queues
+        claim = self.claim(worker, served_queues)
+        revive = self.revive if self.embedded else None
         runs = self.checkpoints, self.model_calls, self.questions, self.settlement
         used = *runs, self.outbox, self.repos, self.workflows, revive
         channels = configured.worker_channels(self.settings)

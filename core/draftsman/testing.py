@@ -224,8 +224,10 @@ class _Memory:
         self.collected.steps = {
             step.key: step.result for step in steps if step.owner == Owner.HANDLER
         }
-        self.collected.outcome, self.collected.runs = outcome, self.run
-        self.collected.questions, self.collected.checkpoint = self.asked, self.data
+        self.collected.outcome = outcome
+        self.collected.runs = self.run
+        self.collected.questions = self.asked
+        self.collected.checkpoint = self.data
         return self.collected
 
     # Checkpoints
@@ -243,7 +245,8 @@ class _Memory:
         bundle: bytes | None = None,
         messages: Sequence[int] = (),
     ) -> None:
-        self.data, self.bundle = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint"), bundle
+        self.data = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint")
+        self.bundle = bundle
 
     async def begin_step(
         self, lease: Lease, key: str, invocation_id: str | None, owner: Owner

@@ -106,7 +106,8 @@ async def stall(connection: Transaction, seconds: float) -> float | None:
     async def progress() -> object:
         return await (await connection.execute(PROGRESS.read_bytes())).fetchone()
 
-    began, before = time.monotonic(), await progress()
+    began = time.monotonic()
+    before = await progress()
     await asyncio.sleep(seconds)
     return time.monotonic() - began if await progress() == before else None
 

@@ -74,7 +74,8 @@ class FaultInjector:
 
     async def run(self, seconds: float) -> None:
         """Inject faults for a time; return when all are reverted."""
-        end, deck = time.monotonic() + seconds, list[str]()
+        end = time.monotonic() + seconds
+        deck = list[str]()
         try:
             while (remaining := end - time.monotonic()) > 0:
                 await asyncio.sleep(min(remaining, self.chance.uniform(*EVERY)))

@@ -88,7 +88,8 @@ class FinalState:
 
 async def read_final_state(runtime: Runtime, numbers: Iterable[int], outside: Path) -> FinalState:
     """Return the final state of jobs; missing jobs are left out."""
-    gate, jobs = asyncio.Semaphore(AT_ONCE), dict[int, JobRecord]()
+    gate = asyncio.Semaphore(AT_ONCE)
+    jobs = dict[int, JobRecord]()
 
     async def read(number: int) -> None:
         async with gate:
@@ -163,7 +164,8 @@ def _answer_value(payload: dict[str, Any]) -> str | None:
 # Each finding is a line that names the job. Any finding fails the soak.
 
 
-APPROVE, DENY = "approve", "deny"
+APPROVE = "approve"
+DENY = "deny"
 SLEEP: Final = "sleep:"
 """Prefix of the step keys of `ctx.sleep`, which have no external effect."""
 
@@ -326,7 +328,8 @@ def _overlaps(job: JobRecord) -> Iterator[str]:
 
     The job's row lock orders the events, so their order is that of the writes on any clock.
     """
-    begun, running = 0, False
+    begun = 0
+    running = False
     for moment in job.job_events:
         if moment.kind == "job_started":
             begun += 1

@@ -73,7 +73,8 @@ class Pooler:
     def kill(self) -> None:
         """Kill the pooler, with the connections of all its clients."""
         if self._process is not None:
-            process, self._process = self._process, None
+            process = self._process
+            self._process = None
             process.kill()
             process.wait(END)
 

@@ -117,7 +117,8 @@ class SeedRun:
             agents=self.place.git,
             other_clocks=not any(lack.startswith("time") for lack in self.ledger.unsupported),
         )
-        self.stage, self.began = "loaded", time.monotonic()
+        self.stage = "loaded"
+        self.began = time.monotonic()
         async with self._in_background(load.run):
             try:
                 await faults.run(seconds)
@@ -133,7 +134,8 @@ class SeedRun:
         self.stage = "settling"
         if self._clock.offset < self._clock.max_offset:
             await self._clock.shift(0)
-        advances, deadline = 0, time.monotonic() + GRACE
+        advances = 0
+        deadline = time.monotonic() + GRACE
         last = deadline + 2 * GRACE
         while time.monotonic() < min(deadline, last):
             stats = await retry_until_reachable(lambda: session.read_model.stats())

@@ -68,8 +68,10 @@ class SimulatedUsers:
             self._left_to_default.add(question.name)
             return
         first, second = self.chance.sample(PEOPLE[1:], 2)
-        response, other = self._response(question, first), self._response(question, second)
-        left, right = self.sessions[0], self.sessions[-1]
+        response = self._response(question, first)
+        other = self._response(question, second)
+        left = self.sessions[0]
+        right = self.sessions[-1]
         match self.chance.randrange(4):
             case 0:
                 await self._submit(left, question, response, first)

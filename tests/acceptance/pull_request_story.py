@@ -27,7 +27,8 @@ from tests.support.waits import until
 
 async def label_to_merge(story: Story, owner: Actor) -> None:
     """Go from the label to the card in Done."""
-    world, trello = story.world, story.services.trello
+    world = story.world
+    trello = story.services.trello
     await story.set_up(owner)
     await story.start()
 

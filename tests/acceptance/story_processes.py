@@ -83,10 +83,12 @@ class Story:
     killed: int = 0
 
     def __post_init__(self) -> None:
-        slack, trello = self.services.slack, self.services.trello
+        slack = self.services.slack
+        trello = self.services.trello
         self.world = self.services.forge.world
         self.payloads = Payloads(self.world)
-        self.anna, self.ben = slack.user("anna"), slack.user("ben")
+        self.anna = slack.user("anna")
+        self.ben = slack.user("ben")
         self.room = slack.channel("pay", [self.anna, self.ben])
         self.member = trello.member("anna")
         self.board = trello.board("Work", [self.member])
@@ -99,7 +101,9 @@ class Story:
 
     def configure(self, **agent: Any) -> None:
         """Write the configuration, with these settings of the agent and its gateway."""
-        slack, trello, world = self.services.slack, self.services.trello, self.world
+        slack = self.services.slack
+        trello = self.services.trello
+        world = self.world
         listen, self.webhook = (f"127.0.0.1:{free_port()}" for _ in range(2))
         self.env |= {
             "SLACK_BOT": slack.bot_token,
@@ -264,7 +268,8 @@ class Story:
 
     async def work(self, word: str) -> str:
         """Answer the question about the next command; return the head that it led to."""
-        branch, before = "draftsman/D-1", self.world.head("draftsman/D-1")
+        branch = "draftsman/D-1"
+        before = self.world.head("draftsman/D-1")
         await self.answer(self.anna, command_of(word), f"{ids.ANSWER}:1")
         await self.until(
             lambda: self.world.head(branch) not in (None, before), f"the commit with {word}"

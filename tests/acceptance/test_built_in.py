@@ -89,7 +89,8 @@ async def test_sigterm_releases_each_call_and_another_worker_makes_it_once(
             type: await make.queued(type=type, queue="default", payload=payload)
             for type, payload in jobs.items()
         }
-        here, there = installations("here"), installations("there")
+        here = installations("here")
+        there = installations("there")
         for installation in (here, there):
             configure(installation, site)
         secret = {"HOOK_SECRET": SECRET}
@@ -117,7 +118,8 @@ async def test_sigterm_releases_each_call_and_another_worker_makes_it_once(
 async def test_sigterm_releases_a_notification_and_it_is_sent_once(
     rt: Runtime, make: Factory, installations: Callable[[str], Installation], conn: Connection
 ) -> None:
-    here, there = installations("here"), installations("there")
+    here = installations("here")
+    there = installations("there")
     for installation in (here, there):
         installation.configure(None, **{"notifications.log_file": str(here.folder / "told")})
     payload = {"text": "the mill is down", "targets": ["log"]}

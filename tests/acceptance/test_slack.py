@@ -32,7 +32,8 @@ class Story:
         self.slack = slack
         self.moments = itertools.cycle(n == 0 for n in range(every))
         self.installation = installation
-        self.anna, self.ben = slack.user("anna"), slack.user("ben")
+        self.anna = slack.user("anna")
+        self.ben = slack.user("ben")
         self.room = slack.channel("general", [self.anna, self.ben])
         self.secrets = {"BOT": slack.bot_token, "APP": slack.app_token}
         self.installation.configure(
@@ -87,7 +88,8 @@ async def test_every_message_is_posted_once_although_each_process_is_killed(
     async with FakeSlack() as slack:
         story = Story(slack, installation, every)
         await story.run("repos", "add", f"{tmp_path}/repo")
-        worker, bots = installation.start("worker"), await story.bots()
+        worker = installation.start("worker")
+        bots = await story.bots()
 
         request = "fix --repo=repo Tidy up, please"
         assert (await slack.command(story.anna, story.room, request, retries=3)).acked
@@ -102,7 +104,8 @@ async def test_every_message_is_posted_once_although_each_process_is_killed(
         assert pressed.acked
         worker.signal(signal.SIGKILL)
         await worker.end()
-        bots, worker = await story.restart(bots), installation.start("worker")
+        bots = await story.restart(bots)
+        worker = installation.start("worker")
 
         late = pressed.sent | {"user": {"id": story.ben, "name": "ben"}}
         assert (await slack.interactive(late, retries=3)).acked

@@ -31,7 +31,9 @@ STAGES = Path(__file__).with_name("stages")
 NOWHERE = "http://127.0.0.1:1/"
 """An unreachable service, which a bot waits for."""
 NUMBERS = itertools.count()
-TERM, INT, HUP = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+TERM = signal.SIGTERM
+INT = signal.SIGINT
+HUP = signal.SIGHUP
 Stage = tuple[str, signal.Signals]
 """`module:function`, or `module:<module>` for its import, and the signal sent there."""
 WORKER: Final[list[Stage]] = [
@@ -131,7 +133,8 @@ async def halting(
 
     It continues after the block.
     """
-    reached, over = asyncio.Event(), asyncio.Event()
+    reached = asyncio.Event()
+    over = asyncio.Event()
 
     async def hold(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server.close()  # its children inherit this
@@ -260,7 +263,8 @@ async def test_a_bot(installation: Installation, choose: Choice) -> None:
 async def test_up_without_a_terminal(
     installation: Installation, rt: Runtime, choose: Choice
 ) -> None:
-    args, stages = ("--config", str(installation.config), "up", "--headless"), choose(UP)
+    args = ("--config", str(installation.config), "up", "--headless")
+    stages = choose(UP)
     ended = await asyncio.gather(*(stopped(installation, stage, *args) for stage in stages))
     clean(ended, stages)
     assert ours(installation) == []
@@ -268,7 +272,8 @@ async def test_up_without_a_terminal(
 
 
 async def test_up_on_a_terminal(installation: Installation, rt: Runtime, choose: Choice) -> None:
-    args, stages = ("--config", str(installation.config), "up"), choose(UP_ON_TERMINAL)
+    args = ("--config", str(installation.config), "up")
+    stages = choose(UP_ON_TERMINAL)
     ended = await asyncio.gather(
         *(stopped_on_terminal(installation, stage, *args) for stage in stages)
     )
@@ -278,7 +283,9 @@ async def test_up_on_a_terminal(installation: Installation, rt: Runtime, choose:
 
 
 async def test_the_dashboard(installation: Installation, choose: Choice) -> None:
-    args, terminal, web = ("dashboard", "--web", "--port", "0"), choose(DASHBOARD), choose(WEB)
+    args = ("dashboard", "--web", "--port", "0")
+    terminal = choose(DASHBOARD)
+    web = choose(WEB)
     ended = await asyncio.gather(
         *(stopped_on_terminal(installation, stage, "dashboard") for stage in terminal),
         *(stopped(installation, stage, *args) for stage in web),
@@ -290,7 +297,8 @@ async def test_a_demo_is_interrupted(
     installation: Installation, rt: Runtime, tmp_path: Path, choose: Choice
 ) -> None:
     (tmp := tmp_path / "tmp").mkdir()
-    args, stages = ("--config", str(installation.config), "demo"), choose(DEMO)
+    args = ("--config", str(installation.config), "demo")
+    stages = choose(DEMO)
     ended = await asyncio.gather(
         *(stopped(installation, stage, *args, TMPDIR=str(tmp)) for stage in stages)
     )

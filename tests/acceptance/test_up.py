@@ -140,7 +140,8 @@ async def test_run_resumes_whichever_process_is_killed(
     folder = tmp_path / "job"
     up = home.start("up", "--headless")
     number = await submitted(home, folder)
-    agent, worker = await wait_for_agent(home.folder, "1.pid"), await child_of(up)
+    agent = await wait_for_agent(home.folder, "1.pid")
+    worker = await child_of(up)
     up.signal(signal.SIGKILL)
     psutil.Process(worker).kill()
     await up.end()

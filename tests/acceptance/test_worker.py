@@ -163,7 +163,8 @@ async def test_sigterm_lets_runs_finish_and_ends_with_0(
 async def test_sigterm_releases_an_agents_job_and_another_worker_resumes_it(
     rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
 ) -> None:
-    here, there = installations("here"), installations("there")
+    here = installations("here")
+    there = installations("there")
     number = await hanging(here, make, tmp_path)
     there.configure(SAVES_AND_WAITS)
     quick = {"DRAFTSMAN_WORKER__DRAIN": "0", "DRAFTSMAN_WORKER__ABORT": "0.3"}
@@ -210,7 +211,8 @@ async def test_handler_that_never_returns_does_not_block_the_exit(
 async def test_agent_of_a_killed_worker_ends_and_another_host_resumes(
     rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
 ) -> None:
-    here, there = installations("here"), installations("there")
+    here = installations("here")
+    there = installations("there")
     number = await hanging(here, make, tmp_path)
     there.configure(SAVES_AND_WAITS)
     worker = here.start("worker")
@@ -251,7 +253,8 @@ async def test_on_lost_of_each_job_applies_after_a_kill(
         assert (jobs[on_lost].status, jobs[on_lost].run_count) == (S.FAILED, 1)
     for job in jobs.values():
         assert (job.attempts, job.last_error) == (1, "the worker was lost")
-    lost, retried = numbers[OnLost.NEW_JOB], await event_kinds(rt, numbers[OnLost.RETRY])
+    lost = numbers[OnLost.NEW_JOB]
+    retried = await event_kinds(rt, numbers[OnLost.RETRY])
     assert "job_retrying" in retried
     [new] = [
         listed.number
@@ -311,7 +314,8 @@ async def test_suspended_worker_loses_its_jobs_and_writes_nothing_later(
     rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
 ) -> None:
     """The lease is 1.5 s here: the guard kills the agent while its worker is suspended."""
-    here, there = installations("here"), installations("there")
+    here = installations("here")
+    there = installations("there")
     number = await hanging(here, make, tmp_path)
     there.configure(SAVES_AND_WAITS)
     quick = {

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 libc = ctypes.CDLL(None, use_errno=True)
-PTRACE_ATTACH, CLONE_NEWUSER, CLONE_NEWNS = 16, 0x10000000, 0x20000
+PTRACE_ATTACH = 16
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNS = 0x20000
 MS_BIND = 4096
 
 
@@ -111,7 +113,8 @@ def connect_multipath(port: int) -> bool:
 
 def kernel_interfaces() -> bool:
     """Use interfaces of the kernel that no program of a run needs; raises if all are refused."""
-    key, arm = b"draftsman", os.uname().machine == "aarch64"
+    key = b"draftsman"
+    arm = os.uname().machine == "aarch64"
     buffer = ctypes.create_string_buffer(256)
     interfaces: dict[str, Callable[[], int]] = {
         "keyring": lambda: libc.syscall(217 if arm else 248, b"user", key, key, len(key), -2),

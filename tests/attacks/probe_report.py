@@ -52,7 +52,8 @@ async def run_program(mode: str, folder: Path, *command: str, **entry: Any) -> b
 
 async def attack_report(mode: str, folder: Path, **entry: Any) -> Report:
     """Return the result of each attack; `entry` are more settings of the sandbox."""
-    key, other = folder / "id_ed25519", folder / "runs" / "D-2.1" / "repo" / "secret"
+    key = folder / "id_ed25519"
+    other = folder / "runs" / "D-2.1" / "repo" / "secret"
     other.parent.mkdir(parents=True)
     for path in (key, other):
         path.write_text("outside")

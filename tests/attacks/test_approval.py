@@ -36,7 +36,8 @@ def _yes(event: str, **fields: str) -> Response:
 async def test_an_operator_cannot_create_an_approvers_token(
     as_role: As, session: Session, make: Factory
 ) -> None:
-    olga, work = await as_role("olga"), await make.asked(GATE)
+    olga = await as_role("olga")
+    work = await make.asked(GATE)
     with pytest.raises(NotPermitted, match="only carol can"):
         await olga.questions.mint_token(work.number, 1, "carol", await olga.actor())
     async with refused(FORBIDDEN, "cannot mint a token for carol"):
@@ -58,7 +59,8 @@ async def test_an_operator_cannot_create_an_approvers_token(
     with_sandbox="refused: only the approver redeems a token",
 )
 async def test_a_role_without_a_mapping_cannot_use_a_token(as_role: As, make: Factory) -> None:
-    carol, unmapped = await as_role("carol"), await as_role("stranger")
+    carol = await as_role("carol")
+    unmapped = await as_role("stranger")
     work = await make.asked(GATE)
     token = await carol.questions.mint_token(work.number, 1, "carol", await carol.actor())
     verdict = await unmapped.questions.answer(
@@ -101,7 +103,8 @@ async def test_the_requester_cannot_use_a_token(as_role: As, make: Factory, rt: 
     with_sandbox="refused: the database identifies the person by the login role",
 )
 async def test_a_client_cannot_make_its_user_an_approver(as_role: As, make: Factory) -> None:
-    anna, work = await as_role("anna"), await make.asked(GATE)
+    anna = await as_role("anna")
+    work = await make.asked(GATE)
     login = (await anna.actor()).id
     carol = Person("carol", frozenset({"approver"}), {Source.CLI: login})
     anna.policy.update_from(Policy({"carol": carol}))
@@ -118,7 +121,8 @@ async def test_a_client_cannot_make_its_user_an_approver(as_role: As, make: Fact
     with_sandbox="refused: a person's session vouches for its own role alone",
 )
 async def test_a_person_cannot_approve_for_another_login(as_role: As, make: Factory) -> None:
-    anna, carol = await as_role("anna"), await as_role("carol")
+    anna = await as_role("anna")
+    carol = await as_role("carol")
     work = await make.asked(GATE)
     with pytest.raises(Refused, match="cannot answer as cli"):
         await anna.questions.answer(work.number, 1, _yes("a"), await carol.actor())
@@ -130,7 +134,8 @@ async def test_a_person_cannot_approve_for_another_login(as_role: As, make: Fact
     with_sandbox="refused: a bot vouches for chat identities alone",
 )
 async def test_a_bot_cannot_approve_for_a_login(as_role: As, make: Factory) -> None:
-    bot, carol = await as_role("bot"), await as_role("carol")
+    bot = await as_role("bot")
+    carol = await as_role("carol")
     work = await make.asked(GATE)
     with pytest.raises(Refused, match="cannot answer as cli"):
         await bot.questions.answer(work.number, 1, _yes("b"), await carol.actor())
@@ -142,7 +147,8 @@ async def test_a_bot_cannot_approve_for_a_login(as_role: As, make: Factory) -> N
     with_sandbox="refused: chat identities are vouched for by the bot's role alone",
 )
 async def test_a_person_cannot_approve_for_a_chat_identity(as_role: As, make: Factory) -> None:
-    anna, work = await as_role("anna"), await make.asked(GATE)
+    anna = await as_role("anna")
+    work = await make.asked(GATE)
     carol = Actor(Source.SLACK, "U-CAROL", "Carol")
     with pytest.raises(Refused, match="cannot answer as slack:U-CAROL"):
         await anna.questions.answer(work.number, 1, _yes("a"), carol)
@@ -156,7 +162,8 @@ async def test_a_person_cannot_approve_for_a_chat_identity(as_role: As, make: Fa
 async def test_votes_of_a_person_by_two_channels_count_once(
     as_role: As, session: Session, make: Factory
 ) -> None:
-    carol, bot = await as_role("carol"), await as_role("bot")
+    carol = await as_role("carol")
+    bot = await as_role("bot")
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
     assert (await carol.questions.answer(work.number, 1, _yes("c"), await carol.actor())).accepted
     chat = Actor(Source.SLACK, "U-CAROL", "Carol")
@@ -180,7 +187,8 @@ async def test_votes_of_a_person_by_two_channels_count_once(
 async def test_a_quorum_above_the_number_of_approvers_is_refused(
     as_role: As, make: Factory
 ) -> None:
-    worker, work = await as_role("worker"), await make.running()
+    worker = await as_role("worker")
+    work = await make.running()
     item = GATE.model_copy(update={"quorum": 3})
     with pytest.raises(UsageError, match="cannot reach its quorum of 3"):
         await worker.questions.ask(work.lease, item, invoker="anna")
@@ -194,7 +202,8 @@ async def test_a_quorum_above_the_number_of_approvers_is_refused(
 async def test_a_flood_of_refused_votes_is_counted(
     as_role: As, make: Factory, conn: Connection
 ) -> None:
-    ben, work = await as_role("ben"), await make.asked(GATE)
+    ben = await as_role("ben")
+    work = await make.asked(GATE)
     actor = await ben.actor()
     for n in range(30):
         assert not (await ben.questions.answer(work.number, 1, _yes(str(n)), actor)).accepted

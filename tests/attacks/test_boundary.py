@@ -157,7 +157,8 @@ async def test_a_command_that_fills_the_disk_is_killed(tmp_path: Path) -> None:
 async def test_a_linked_program_opens_no_file_outside(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    repo, outside = tmp_path / "repo", tmp_path / "outside"
+    repo = tmp_path / "repo"
+    outside = tmp_path / "outside"
     for folder, text in ((repo, f"cat {outside}/run; echo end"), (outside, "echo secret")):
         folder.mkdir()
         (folder / "run").write_text(f"#!/bin/sh\n{text}\n")

@@ -52,7 +52,8 @@ YES = Jsonb({"decision": "approve"})
 async def test_a_forged_answer_is_refused(
     session: Session, make: Factory, roles: Roles, user: str, source: str, id: str
 ) -> None:
-    work, conn = await make.asked(GATE), await session(user)
+    work = await make.asked(GATE)
+    conn = await session(user)
     responder = roles.name(id) if source == "cli" else id
     async with refused(FORBIDDEN):
         await conn.execute(ANSWER, (work.number, source, responder, YES))
@@ -82,7 +83,8 @@ async def test_a_forced_answer_violates_an_invariant(
 async def test_an_approval_cannot_be_resolved_without_votes(
     session: Session, make: Factory, conn: Connection, roles: Roles, user: str
 ) -> None:
-    work, forger = await make.asked(GATE), await session(user)
+    work = await make.asked(GATE)
+    forger = await session(user)
     async with refused(FORBIDDEN):
         await forger.execute(
             "UPDATE draftsman.job_questions SET status = 'answered', resolution = %s,"
@@ -107,7 +109,8 @@ async def test_an_approval_cannot_be_resolved_without_votes(
 async def test_a_worker_cannot_expire_an_approval_early(
     session: Session, make: Factory, conn: Connection
 ) -> None:
-    work, worker = await make.asked(GATE), await session("worker")
+    work = await make.asked(GATE)
+    worker = await session("worker")
     expired = Jsonb({"outcome": "expired", "via": "system"})
     close = "UPDATE draftsman.job_questions SET status = %s, resolution = %s WHERE job = %s"
     async with refused(FORBIDDEN, "do not support"):
@@ -161,7 +164,8 @@ async def test_a_worker_cannot_change_an_open_approval(
 async def test_a_forged_event_is_refused(
     session: Session, make: Factory, roles: Roles, user: str, kind: str, actor: str
 ) -> None:
-    work, conn = await make.asked(GATE), await session(user)
+    work = await make.asked(GATE)
+    conn = await session(user)
     name = f"cli:{roles.name(user)}" if actor == "own" else actor
     async with refused(FORBIDDEN):
         await conn.execute(
@@ -211,7 +215,8 @@ async def test_a_spoofed_actor_is_replaced_by_the_session_role(
 async def test_a_job_for_another_requester_is_refused(
     as_role: As, known: Runtime, roles: Roles
 ) -> None:
-    anna, erin = await as_role("anna"), await as_role("erin")
+    anna = await as_role("anna")
+    erin = await as_role("erin")
     with pytest.raises(Refused, match="may not submit a job of erin"):
         await anna.submissions.submit(invocation(type="noop"), await erin.actor())
 
@@ -246,7 +251,8 @@ async def test_a_person_cannot_change_people(session: Session, user: str) -> Non
 async def test_a_person_cannot_control_another_persons_job(
     session: Session, make: Factory, roles: Roles
 ) -> None:
-    work, conn = await make.asked(GATE), await session("carol")
+    work = await make.asked(GATE)
+    conn = await session("carol")
     me = f"cli:{roles.name('carol')}"
     for call in (
         "cancel_job(%s, %s, NULL)",
@@ -266,7 +272,8 @@ async def test_a_person_cannot_control_another_persons_job(
 async def test_a_shadowed_function_is_not_called(
     session: Session, make: Factory, conn: Connection, roles: Roles, database: str
 ) -> None:
-    work, anna = await make.asked(GATE), await session("anna")
+    work = await make.asked(GATE)
+    anna = await session("anna")
     await anna.execute(
         "CREATE FUNCTION pg_temp.has_schema_privilege(name, text, text) RETURNS boolean"
         " LANGUAGE sql RETURN true"
@@ -283,7 +290,8 @@ async def test_a_shadowed_function_is_not_called(
     with_sandbox="refused: it has no role, and the row would carry its channel's id",
 )
 async def test_an_answer_for_an_unlinked_identity_is_refused(as_role: As, make: Factory) -> None:
-    bot, work = await as_role("bot"), await make.asked(GATE)
+    bot = await as_role("bot")
+    work = await make.asked(GATE)
     unlinked = Actor(Source.SLACK, "U-NOBODY", "N", "carol", frozenset({"approver"}))
     answer = Response(source_event_id="n", decision=True)
     with pytest.raises(Refused, match="slack:U-NOBODY may not answer"):

@@ -34,7 +34,8 @@ __all__ = ["as_role", "known", "roles", "session"]
 async def test_an_approval_cannot_be_inserted_as_approved(
     session: Session, make: Factory, conn: Connection
 ) -> None:
-    work, worker = await make.asked(GATE), await session("worker")
+    work = await make.asked(GATE)
+    worker = await session("worker")
     async with refused(FORBIDDEN, "must be open"):
         await run(
             worker,
@@ -57,7 +58,8 @@ async def test_an_approval_cannot_be_inserted_as_approved(
     with_sandbox="refused: a closed question may only be superseded",
 )
 async def test_a_decision_cannot_be_changed(as_role: As, session: Session, make: Factory) -> None:
-    work, carol = await make.asked(GATE), await as_role("carol")
+    work = await make.asked(GATE)
+    carol = await as_role("carol")
     await carol.questions.answer(
         work.number, 1, Response(source_event_id="c", decision=False), await carol.actor()
     )
@@ -77,7 +79,8 @@ async def test_a_decision_cannot_be_changed(as_role: As, session: Session, make:
 async def test_a_late_vote_is_refused(
     session: Session, make: Factory, roles: Roles, clock: Clock
 ) -> None:
-    work, carol = await make.asked(GATE.model_copy(update={"expires_in": 60.0})), "carol"
+    work = await make.asked(GATE.model_copy(update={"expires_in": 60.0}))
+    carol = "carol"
     await clock.forward(3600)
     async with refused(FORBIDDEN, "may not answer"):
         await (await session(carol)).execute(ANSWER, (work.number, "cli", roles.name(carol), YES))
@@ -91,7 +94,9 @@ async def test_a_late_vote_is_refused(
 async def test_only_a_voter_can_resolve_an_approval(
     session: Session, make: Factory, roles: Roles
 ) -> None:
-    work, carol, anna = await make.asked(GATE), await session("carol"), await session("anna")
+    work = await make.asked(GATE)
+    carol = await session("carol")
+    anna = await session("anna")
     resolve = (
         "SELECT draftsman.resolve_question(%s, 1, 'answered', %s, 'resumed', %s, '{}',"
         " 'answer_received', NULL)"
@@ -220,7 +225,8 @@ async def test_a_forged_retry_is_refused(
 async def test_a_forged_target_is_refused(
     session: Session, make: Factory, user: str, thread: str
 ) -> None:
-    number, conn = await make.queued(), await session(user)
+    number = await make.queued()
+    conn = await session(user)
     async with refused(FORBIDDEN, "a target can be added"):
         await conn.execute(
             "INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread_key)"
@@ -237,7 +243,8 @@ async def test_a_forged_target_is_refused(
 async def test_a_forged_notification_stops_no_run(
     session: Session, make: Factory, rt: Runtime
 ) -> None:
-    handler, reader = BlockingHandler(), await session("reader")
+    handler = BlockingHandler()
+    reader = await session("reader")
     first, second = [await make.queued(queue="default") for _ in range(2)]
     async with running_worker(
         runtime_with(rt, poll=60, heartbeat=20), {"noop": handler}
@@ -265,7 +272,8 @@ async def _listens(rt: Runtime, process: WorkerProcess) -> bool:
 async def test_refused_answers_cannot_be_forged(
     session: Session, make: Factory, conn: Connection, known: Runtime
 ) -> None:
-    work, anna = await make.asked(GATE), await session("anna")
+    work = await make.asked(GATE)
+    anna = await session("anna")
     for statement in (
         (
             "INSERT INTO draftsman.refused_answers (job, question, answers, last_voter,"
@@ -317,7 +325,8 @@ async def test_a_reserved_key_is_refused(
     with_sandbox="refused: it may only use the answers in the request",
 )
 async def test_a_worker_cannot_answer_for_the_requester(session: Session, make: Factory) -> None:
-    work, worker = await make.asked(QUESTION), await session("worker")
+    work = await make.asked(QUESTION)
+    worker = await session("worker")
     asker = (await make.rt.read_model.job(work.number)).invoker_id
     async with refused(FORBIDDEN, "cannot answer as"):
         await worker.execute(

@@ -107,7 +107,8 @@ async def test_an_agent_gets_no_token_and_does_not_approve_its_own_request(
     database_url: str,
     tmp_path: Path,
 ) -> None:
-    token, host = f"xoxb-{uuid4()}", str(conninfo_to_dict(database_url)["host"])
+    token = f"xoxb-{uuid4()}"
+    host = str(conninfo_to_dict(database_url)["host"])
     installation.configure(SNOOPING_SOURCE + TAKER)
     repo = make_repository(tmp_path / "repo")
     number = await submit_agent_job(make, repo, text=str(Path(host) / ".s.PGSQL.5432"))

@@ -22,7 +22,8 @@ from tests.support.slow import slow_except
 DEADLINE = 60.0
 SNAPSHOTS = 5
 """Snapshots while the agent is stopped."""
-ROUNDS, READS = 2, 6
+ROUNDS = 2
+READS = 6
 """Snapshots, and artifacts that are read, under attack: an unprotected snapshot fails at once."""
 SWAP = """
 import ctypes, os, sys
@@ -146,7 +147,8 @@ async def test_a_swapped_folder_is_no_artifact(tmp_path: Path) -> None:
 async def test_a_tree_of_forks_is_stopped_or_not_read(mode: str, tmp_path: Path) -> None:
     workspace, _ = await prepared(tmp_path, mode)
     async with await hostile(workspace, FORKS) as process:
-        count, refused = workspace.path / "count", None
+        count = workspace.path / "count"
+        refused = None
         sizes: list[int] = []
         running: list[int] = []
         try:

@@ -9,7 +9,8 @@ from bench.goals import BEST, GOALS, Goal, goals, most
 from bench.report import Key, Results, footer, tables
 from bench.server import BenchError
 
-OURS, PEER = Key("drain100", "draftsman"), Key("drain100", "peer")
+OURS = Key("drain100", "draftsman")
+PEER = Key("drain100", "peer")
 
 
 @pytest.fixture
@@ -148,7 +149,8 @@ def test_server_with_default_settings_is_compared_with_the_benchs_own(results: R
 
 
 def test_server_is_compared_with_the_smallest_statement_on_it(results: Results) -> None:
-    host, floor = "on PostgreSQL 15", "swap of 100"
+    host = "on PostgreSQL 15"
+    floor = "swap of 100"
     goal = Goal("drain100", "server_us", 1.1, least=False, host=host, floor=floor)
     results.add(OURS, {"server_us": 60.0})
     results.add(Key("drain100", host), {"server_us": 90.0})

@@ -23,7 +23,8 @@ def test_drawn_text_is_on_the_screen() -> None:
 
 @cases("size", [1, 2, 3, 7])
 def test_output_may_arrive_in_pieces(size: int) -> None:
-    output, screen = "\x1b[1;1Hä▸\x1b]0;title\x07\x1b[2;1H\x1b[7mé\x1b[0m".encode(), Screen()
+    output = "\x1b[1;1Hä▸\x1b]0;title\x07\x1b[2;1H\x1b[7mé\x1b[0m".encode()
+    screen = Screen()
     for at in range(0, len(output), size):
         screen.feed(output[at : at + size])
     assert screen.lines[:2] == ["ä▸", "é"]

@@ -56,8 +56,11 @@ class CrossChannelJob:
     def __init__(
         self, rt: Runtime, make: Factory, cli: Cli, slack: FakeSlack, trello: FakeTrello
     ) -> None:
-        self.rt, self.make, self.cli = rt, make, cli
-        self.slack, self.trello = slack, trello
+        self.rt = rt
+        self.make = make
+        self.cli = cli
+        self.slack = slack
+        self.trello = trello
         self.room = slack.channel("ops", [account(path) for path in AnswerPath])
         self.board = trello.board("Work", [member_of(trello, path) for path in AnswerPath])
         self.card = trello.card(self.board, trello.list(self.board, "To do"), "Fix the parser")
@@ -71,8 +74,10 @@ class CrossChannelJob:
         await self.quiet()
         (status,) = self.slack.messages(self.room)
         (message,) = self.slack.messages(self.room, status["ts"])
-        self._thread, self._ts = status["ts"], message["ts"]
-        bea, mona = account(AnswerPath.BUTTON), account(AnswerPath.MODAL)
+        self._thread = status["ts"]
+        self._ts = message["ts"]
+        bea = account(AnswerPath.BUTTON)
+        mona = account(AnswerPath.MODAL)
         action = ids.APPROVE if self.gate else ids.answer_action(2)
         self._pressed = self.slack.chosen(bea, self.room, self._ts, action)
         await self.slack.press(mona, self.room, self._ts, ids.DENY if self.gate else ids.FREE)
@@ -80,7 +85,8 @@ class CrossChannelJob:
 
     async def say(self, path: AnswerPath, reply: Reply) -> str:
         """Answer through a path; return the error output of the command line."""
-        user, name = account(path), f"{self.work.name}/1"
+        user = account(path)
+        name = f"{self.work.name}/1"
         if path is AnswerPath.BUTTON:
             assert reply in (True, "blue"), "the button that was on the screen"
             await self.slack.interactive(self._pressed)

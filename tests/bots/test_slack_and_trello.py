@@ -33,7 +33,8 @@ class Both:
         self, rt: Runtime, slack: FakeSlack, trello: FakeTrello, channel: TrelloChannel
     ) -> None:
         self.rt = rt
-        self.slack, self.wall = slack, CardHarness(trello)
+        self.slack = slack
+        self.wall = CardHarness(trello)
         self.room = slack.channel("ops")
         self.channels: tuple[SlackChannel, TrelloChannel] = (slack_channel(slack), channel)
         self.notify = (f"slack:{self.room}", f"trello:{self.wall.card}")

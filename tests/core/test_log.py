@@ -140,7 +140,8 @@ def test_libraries_log_from_warning_on() -> None:
 
 
 def test_a_second_setup_replaces_the_first() -> None:
-    first, second = _screen(), _screen()
+    first = _screen()
+    second = _screen()
     LOG.info("said")
     assert first.getvalue() == ""
     assert second.getvalue().count("said") == 1

@@ -70,7 +70,8 @@ def _names_for_type_checking(module: ModuleType) -> dict[str, Any]:
 
 
 def test_no_public_signature_of_a_service_names_a_row_of_the_store() -> None:
-    checked, leaks = 0, []
+    checked = 0
+    leaks = []
     for module in _service_modules():
         names = _names_for_type_checking(module)
         for name, value in _public_functions(module):
@@ -87,7 +88,8 @@ def test_no_public_signature_of_a_service_names_a_row_of_the_store() -> None:
 
 def test_no_front_end_imports_from_the_store() -> None:
     """A class of the store is not reached through the module of a service either."""
-    leaks, checked = [], 0
+    leaks = []
+    checked = 0
     for package in (draftsman_tui, draftsman_bots, draftsman_soak):
         for path in sorted(Path(package.__path__[0]).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

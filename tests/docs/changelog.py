@@ -41,7 +41,8 @@ def released(changelog: str, changes: Mapping[Path, str]) -> str:
             assert _ENTRIES.fullmatch(entry), f"{path}: begin with '- ', and indent by two spaces"
             entries[theme] = f"{entries[theme]}\n{entry}".strip()
     sections = [f"### {theme}\n\n{entry}" for theme, entry in entries.items() if entry]
-    head, tail = changelog[: newest.start()].strip(), changelog[end:].strip()
+    head = changelog[: newest.start()].strip()
+    tail = changelog[end:].strip()
     return (
         "\n\n".join(filter(None, [head, f"## {newest[1]}", introduction, *sections, tail])) + "\n"
     )

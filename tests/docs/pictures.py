@@ -64,7 +64,8 @@ async def take(config: Path, into: Path) -> None:
     repo = config.parent / "inventory"
     await make_sample_repo(repo)
     async with open_runtime(load(config)) as rt:
-        make, past = Factory(rt, ANNA), Past(rt)
+        make = Factory(rt, ANNA)
+        past = Past(rt)
         await _history(make, past)
         async with _worker(rt, config):
             done, asking = [
@@ -210,7 +211,8 @@ def main() -> None:
     server = Server(home, None)
     try:
         config = home / "draftsman.toml"
-        url, data = server.url(server.create()), home / "data"
+        url = server.url(server.create())
+        data = home / "data"
         values = f'database_url = "{url}"\ndata_dir = "{data}"\n'
         config.write_text(f'{values}people.carol.roles = ["approver"]\n', "utf-8")
         asyncio.run(take(config, PLACE))

@@ -41,7 +41,8 @@ def test_probes_use_the_health_port_and_wait_for_a_lease() -> None:
     port = _single(r'"--health-port", "(\d+)"')
     assert _single(r"containerPort: (\d+)") == port
     assert re.findall(r"path: (/\w+), port: health", MANIFEST) == ["/healthz", "/readyz"]
-    period, failures = _single(r"^ *periodSeconds: (30)$"), _single(r"failureThreshold: (\d+)$")
+    period = _single(r"^ *periodSeconds: (30)$")
+    failures = _single(r"failureThreshold: (\d+)$")
     assert float(period) * float(failures) == WorkerSettings().lease
     assert f"worker.lease = {WorkerSettings().lease:g} s" in MANIFEST
 

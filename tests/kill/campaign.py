@@ -128,7 +128,9 @@ class Campaign:
 
     async def worker(self, over: Callable[[], Awaitable[bool]]) -> bool:
         """Run a worker; return whether it stopped cleanly, without a fault."""
-        worker, passed, before = await self._fork("worker"), set[str](), len(self.faulted)
+        worker = await self._fork("worker")
+        passed = set[str]()
+        before = len(self.faulted)
         stopping = asyncio.create_task(self._stop(worker, passed, over))
         try:
             while (reached := await self._next(worker)) is not None:
@@ -149,7 +151,8 @@ class Campaign:
     async def _stop(
         self, worker: Process, passed: set[str], over: Callable[[], Awaitable[bool]]
     ) -> None:
-        loop, faults = asyncio.get_running_loop(), len(self.faulted)
+        loop = asyncio.get_running_loop()
+        faults = len(self.faulted)
         try:
             async with asyncio.timeout(PATIENCE) as limit:
                 while not (passed >= READY and await self._is(over)):

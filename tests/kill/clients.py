@@ -139,7 +139,8 @@ async def _show_runs(rt: Runtime) -> None:
 async def _look_at_cards(rt: Runtime) -> None:
     """Watch a board, observe added and removed labels on its cards, and settle the episodes."""
     board, card, label, other = (sign * 24 for sign in "bcad")
-    current, old = [LabelSighting(card, label)], [LabelSighting(card, other)]
+    current = [LabelSighting(card, label)]
+    old = [LabelSighting(card, other)]
     await rt.boards.save(
         BoardConfig(board_id=board, name="Work", labels={label: LabelRule(name="do")}), OWNER
     )

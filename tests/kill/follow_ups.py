@@ -26,7 +26,8 @@ async def follow_up_to_the_merge(campaign: Campaign, forge: ServedForge) -> None
 
     Each change of the forge is read three times, in part while workers are killed.
     """
-    world, rt = forge.fake.world, reading(campaign.rt, forge)
+    world = forge.fake.world
+    rt = reading(campaign.rt, forge)
     receiver = ForgeReceiver(rt)
     repo = Repo.at(parse(forge.fake.url))
     await rt.repos.add(repo, VALIDATED, OWNER)

@@ -72,7 +72,8 @@ async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
         number = (await rt.submissions.submit(request, OWNER)).number
         await rt.outbox.notice(number, "hello", "Hello")
         channel = LimitedChannel()
-        conn, lock = await rt.db.dedicated_connection(), SessionLock()
+        conn = await rt.db.dedicated_connection()
+        lock = SessionLock()
         await lock.hold(conn)
         await conn.close()
         await rt.delivery_sender.rescue([channel.name])

@@ -85,7 +85,9 @@ class Probe:
         return order == LOSE_REPLY
 
     def _wrap_queries(self) -> None:
-        execute, names, probe = AsyncCursor.execute, kill_points.texts(), self
+        execute = AsyncCursor.execute
+        names = kill_points.texts()
+        probe = self
 
         async def wrapped(self: AsyncCursor[Any], query: Any, *args: Any, **more: Any) -> Any:
             name = names.get(query) if isinstance(query, str) else None
@@ -124,13 +126,17 @@ class Probe:
         return result
 
     def _wrap_copies(self) -> None:
-        copy, names, reads, probe = AsyncCursor.copy, kill_points.texts(), kill_points.is_read, self
+        copy = AsyncCursor.copy
+        names = kill_points.texts()
+        reads = kill_points.is_read
+        probe = self
 
         @asynccontextmanager
         async def wrapped(
             self: AsyncCursor[Any], query: Any, *args: Any
         ) -> AsyncIterator[AsyncCopy]:
-            name, conn = names[query], self.connection
+            name = names[query]
+            conn = self.connection
             probe._connections[conn.info.backend_pid] = conn
             probe.at(f"{name} before")
             async with copy(self, query, *args) as lines:
@@ -142,7 +148,8 @@ class Probe:
         AsyncCursor.copy = wrapped  # type: ignore[method-assign, assignment]
 
     def _wrap_transactions(self) -> None:
-        leave, probe = AsyncTransaction.__aexit__, self
+        leave = AsyncTransaction.__aexit__
+        probe = self
 
         async def wrapped(self: AsyncTransaction, *error: Any) -> bool:
             conn = self.connection
@@ -156,10 +163,12 @@ class Probe:
         AsyncTransaction.__aexit__ = wrapped  # type: ignore[method-assign, assignment]
 
     def _wrap_git(self) -> None:
-        git, talk = running.git, running._communicate
+        git = running.git
+        talk = running._communicate
 
         def wrapped(*command: str, **more: Any) -> Awaitable[bytes]:
-            word, caller = kill_points.subcommand(list(command)), sys._getframe(1)
+            word = kill_points.subcommand(list(command))
+            caller = sys._getframe(1)
             module = Path(caller.f_code.co_filename).stem
             if caller.f_code.co_name in kill_points._relays(module) and caller.f_back is not None:
                 caller = caller.f_back
@@ -190,7 +199,8 @@ class Probe:
         asyncio.to_thread = wrapped  # type: ignore[assignment]
 
     def _wrap_agent(self) -> None:
-        send, hear = AgentProcess.send, agent_session.AgentSession._receive
+        send = AgentProcess.send
+        hear = agent_session.AgentSession._receive
 
         async def told(process: AgentProcess, line: bytes) -> None:
             name = f"agent is told {json.loads(line)['type']}"
@@ -219,7 +229,8 @@ class Probe:
         return wrapped
 
     def _wrap_method(self, name: str) -> None:
-        method, place = vars(AgentProcess)[name], f"agent process {name}"
+        method = vars(AgentProcess)[name]
+        place = f"agent process {name}"
         if isinstance(method, classmethod):
             inner = method.__func__
             wrapped: Any = classmethod(

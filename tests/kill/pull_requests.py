@@ -57,7 +57,8 @@ async def serving_forge(folder: Path) -> AsyncIterator[ServedForge]:
 
 async def open_pull_requests(campaign: Campaign, forge: ServedForge) -> None:
     """Run a job on the forge through faults."""
-    rt, world = campaign.rt, forge.fake.world
+    rt = campaign.rt
+    world = forge.fake.world
     repo = Repo.at(parse(forge.fake.url))
     await rt.repos.add(repo, VALIDATED, OWNER)
     request = invocation(

@@ -139,7 +139,8 @@ class LifecycleScenario:
 
     async def _check_family(self) -> None:
         """Fail for a job that was spawned twice, and for a child without its parent's end."""
-        family, after = await self._job(self.family), await self._job(self.after)
+        family = await self._job(self.family)
+        after = await self._job(self.after)
         assert (family.status, after.status) == (S.COMPLETED, S.COMPLETED), family.last_error
         assert family.result == {"names": list(MEMBERS)}
         assert after.result == {"name": None, "parents": [self.family]}
@@ -147,7 +148,8 @@ class LifecycleScenario:
         assert [job.type for job in later].count("kill:member") == len(MEMBERS) + 1
 
     async def _check_life(self) -> None:
-        job, number = await self._job(self.life), self.life
+        job = await self._job(self.life)
+        number = self.life
         assert job.status is S.COMPLETED, job.last_error
         await waited_for_the_database(self.rt, number)
         effects = [line.split() for line in (self.folder / str(number)).read_text().splitlines()]
@@ -218,8 +220,10 @@ async def _lose_worker(campaign: Campaign, number: int) -> None:
     while (await campaign.rt.read_model.job(number)).run_count == 0:
         campaign.pending = {"sweeps.next_due before"}
         await campaign.worker(never)
-    campaign.pending, campaign.inject = before.pending, before.inject
-    campaign.reached, campaign.faulted = before.reached, before.faulted
+    campaign.pending = before.pending
+    campaign.inject = before.inject
+    campaign.reached = before.reached
+    campaign.faulted = before.faulted
 
 
 async def drain(campaign: Campaign) -> None:

@@ -39,7 +39,8 @@ async def life(ctx: RunContext) -> Outcome:
     await ctx.artifact("notes.md", first.encode())
     await ctx.usage({"input_tokens": 1})
     await worker_run(ctx).describe({"agent": "life"})
-    call, estimate = new_id(), CallEstimate("m", 1, 1, 0.0)
+    call = new_id()
+    estimate = CallEstimate("m", 1, 1, 0.0)
     await worker_run(ctx).reserve(call, estimate, None)
     await worker_run(ctx).release(call)
     await worker_run(ctx).assign_agent("tidy")
@@ -53,7 +54,8 @@ async def life(ctx: RunContext) -> Outcome:
     )
     await ctx.sleep("nap", 0.05)
     # A run that was killed between an effect and its record still has to finish the step.
-    snoozed, failed = effects.made("snoozed"), effects.made("failed")
+    snoozed = effects.made("snoozed")
+    failed = effects.made("failed")
     await ctx.step("snoozed", effects.make("snoozed"), effects.find)
     if not snoozed:
         return Snooze(0.05)

@@ -108,7 +108,8 @@ class _Finder(ast.NodeVisitor):
     def visit_Compare(self, node: ast.Compare) -> None:
         """Move the limit of a comparison."""
         if len(node.ops) == 1 and (sign := _COMPARISONS.get(type(node.ops[0]))):
-            left, right = self._text(node.left), self._text(node.comparators[0])
+            left = self._text(node.left)
+            right = self._text(node.comparators[0])
             self._replace(node, f"{left} {sign} {right}", f"{sign} in")
         self.generic_visit(node)
 

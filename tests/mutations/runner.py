@@ -122,7 +122,8 @@ def _in_fork(session: pytest.Session, server: Server, order: Order, writer: int)
     sink = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):
         os.dup2(sink, descriptor)
-    reports, reached = Reports(), {}
+    reports = Reports()
+    reached = {}
     session.config.pluginmanager.register(reports)
     items = {item.nodeid: item for item in session.items}
     chosen = [items[name] for name in order.tests if name in items] or [*items.values()]

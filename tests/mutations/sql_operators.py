@@ -122,7 +122,8 @@ class _Unit:
         last = self._end_of_condition(at + 1)
         if last < at + 1:
             return
-        start, end = self._tokens[at + 1].start, self._tokens[last].end
+        start = self._tokens[at + 1].start
+        end = self._tokens[last].end
         text = self._source[start:end]
         if text.lower() in ("true", "false") or self._is_key_beside_token(at, last):
             return
@@ -158,7 +159,8 @@ class _Unit:
         """Remove each ORDER BY, and turn each of its keys."""
         if token.upper != "ORDER" or self._is_probe(at):
             return
-        last, keys = at + 1, [at + 1]
+        last = at + 1
+        keys = [at + 1]
         while (after := self._token(last + 1)) is not None and not self._ends(after, token.depth):
             last += 1
             if after.text == "," and after.depth == token.depth:
@@ -204,7 +206,9 @@ class _Unit:
         """Drop each assignment of an UPDATE that has others."""
         if token.upper != "SET" or self._word(at + 1) in ("SEARCH_PATH", "JIT", "ENABLE_SEQSCAN"):
             return
-        first, starts, last = at + 1, [at + 1], at + 1
+        first = at + 1
+        starts = [at + 1]
+        last = at + 1
         while (after := self._token(last + 1)) is not None and not (
             after.depth < token.depth
             or (
@@ -220,7 +224,8 @@ class _Unit:
         for begin, following in zip(starts, [*starts[1:], last + 2], strict=True):
             final = min(following - 2, last)
             name = self._tokens[begin].text
-            start, end = self._tokens[begin].start, self._tokens[final].end
+            start = self._tokens[begin].start
+            end = self._tokens[final].end
             if begin == first:
                 end = self._tokens[following].start
             else:
@@ -231,14 +236,18 @@ class _Unit:
         """Take either value of a coalesce."""
         if token.text != "coalesce" or (self._token(at + 1) or token).text != "(":
             return
-        depth, position, commas = token.depth, at + 2, []
+        depth = token.depth
+        position = at + 2
+        commas = []
         while self._tokens[position].depth > depth:
             if self._tokens[position].text == "," and self._tokens[position].depth == depth + 1:
                 commas.append(position)
             position += 1
         if len(commas) != 1:
             return
-        opened, comma, closed = self._tokens[at + 1], self._tokens[commas[0]], position - 1
+        opened = self._tokens[at + 1]
+        comma = self._tokens[commas[0]]
+        closed = position - 1
         end = self._tokens[closed].end
         text = shortened(self._source[token.start : end])
         second = self._source[comma.end : end - 1].strip()
@@ -260,7 +269,8 @@ class _Unit:
         if "token" not in self._tokens[right].text:
             return
         text = self._around(at + 1)
-        start, end = token.start, self._tokens[right].end
+        start = token.start
+        end = self._tokens[right].end
         pair = self._source[start:end]
         changed = pair.replace("lease_token", "NUMBER").replace("%(token)s", "%(job)s")
         changed = re.sub(r"\btoken\b", "job", changed)
@@ -323,7 +333,10 @@ class _Unit:
         begin = self._token(first)
         if begin is None:
             return first - 1
-        position, cases, between, depth = first, 0, 0, self._tokens[first - 1].depth
+        position = first
+        cases = 0
+        between = 0
+        depth = self._tokens[first - 1].depth
         while (token := self._token(position)) is not None:
             if token.depth < depth:
                 break
@@ -367,7 +380,8 @@ class _Unit:
 
         Without it only the plan would differ, which has tests of its own.
         """
-        start, end = self._tokens[at + 1].start, self._tokens[last].end
+        start = self._tokens[at + 1].start
+        end = self._tokens[last].end
         if not _KEY.match(self._source[start:end]):
             return False
         before = self._clause(range(at, max(-1, at - 16), -1), self._tokens[at].depth)

@@ -51,7 +51,9 @@ def main() -> int:
     add("--jobs", type=int, default=os.cpu_count() or 2, metavar="N", help="tests at once")
     add("tests", nargs="*", default=CORE, help=f"what to run ({' '.join(CORE)})")
     options = parser.parse_args()
-    failed, missing, ran = 0, 0, 0
+    failed = 0
+    missing = 0
+    ran = 0
     for major in map(int, options.majors.split(",")):
         began = time.monotonic()
         try:
@@ -62,7 +64,8 @@ def main() -> int:
             missing += 1
             _print(f"PostgreSQL {major} could not be had: {error}")
             continue
-        ran, failed = ran + 1, failed + (not passed)
+        ran = ran + 1
+        failed = failed + (not passed)
         summary = output.splitlines()[-1] if output else "nothing ran"
         took = time.monotonic() - began
         _print(f"{server}: {summary}, {took:.0f} s" if passed else f"{server} failed:\n{output}")

@@ -86,7 +86,8 @@ async def watch(
     `plan_cache_mode` selects the kind of plan.
     """
     executed: list[tuple[str, Any]] = []
-    stats, large = QueryStats(), await _large(conn)
+    stats = QueryStats()
+    large = await _large(conn)
     conn.prepare_threshold = 0
     conn.cursor_factory = type("_Recorder", (Recorder,), {"asked": executed})
     if isinstance(conn, PinnedConnection):

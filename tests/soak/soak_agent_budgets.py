@@ -139,7 +139,9 @@ async def test_an_agent_stops_at_its_budget_and_finishes_after_it_was_raised(
         questions, _ = await rt.questions.of_job(number)
         return questions[-1].text if len(questions) >= ordinal else None
 
-    budget, stops, ordinal = BUDGET, 0, 1
+    budget = BUDGET
+    stops = 0
+    ordinal = 1
     serve = AGENTS[name].get("serve", fake_model)
     with serve([AGENTS[name]["run"], {"text": "all done"}]) as model:
         services = with_agent(rt, tmp_path / "data", name, model)
@@ -148,7 +150,8 @@ async def test_an_agent_stops_at_its_budget_and_finishes_after_it_was_raised(
                 if used := re.search(r"has used ([\d,]+) of ([\d,]+) input tokens", text):
                     spent, limit = (int(part.replace(",", "")) for part in used.groups())
                     assert limit == budget <= spent < budget + CALL_TOKENS
-                    budget, stops = budget + MORE, stops + 1
+                    budget = budget + MORE
+                    stops = stops + 1
                     assert stops < MAX_STOPS, f"no progress: {text}"
                     await make.answer(number, str(MORE), n=ordinal)
                 else:

@@ -83,7 +83,10 @@ class Story:
         program: str,
         model: FakeModel,
     ) -> None:
-        self.rt, self._hosts, self._program, self._model = rt, hosts, program, model
+        self.rt = rt
+        self._hosts = hosts
+        self._program = program
+        self._model = model
         self.number = 0
         self._configured: dict[str, Installation] = {}
 

@@ -127,7 +127,8 @@ async def test_no_attack_of_a_process_works_in_a_container(tmp_path: Path, engin
 
 
 async def test_a_container_ends_with_its_worker(tmp_path: Path, engine: str) -> None:
-    turns, mode = asyncio.Semaphore(2), f"container,{IMAGE},{Path(engine).name}"
+    turns = asyncio.Semaphore(2)
+    mode = f"container,{IMAGE},{Path(engine).name}"
     async with asyncio.TaskGroup() as tasks:
         for number, hits in enumerate(HITS):
             (folder := tmp_path / str(number)).mkdir()
@@ -143,7 +144,8 @@ async def test_all_processes_of_a_container_are_stopped_while_its_tree_is_read(
         pass
 
     settings = settings_of(engine)
-    repo, home = tmp_path / "repo", tmp_path / "home"
+    repo = tmp_path / "repo"
+    home = tmp_path / "home"
     sandbox = await open_run_sandbox(settings, repo=repo, home=home)
     agent = AgentSettings(command=("{python}", "-I", "-S", "-c", FAMILY + PAUSE))
     async with await AgentProcess.start(

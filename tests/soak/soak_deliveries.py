@@ -16,7 +16,9 @@ from tests.bots.trello.chaos import TrelloBackend
 from tests.core.deliveries.outbox.chaos import ChaosBackend, ChaosRun, ChatBackend
 from tests.factories import Factory
 
-JOBS, NOTICES, KILLS = 500, 20, 20
+JOBS = 500
+NOTICES = 20
+KILLS = 20
 
 
 @pytest.mark.timeout(3600)

@@ -26,7 +26,8 @@ from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from tests.support.server import Server
 
-BATCH, PAUSE = 10, 0.5
+BATCH = 10
+PAUSE = 0.5
 """Number of concurrent jobs, and seconds until the next: twenty a second."""
 GROWTH = 1024**2
 """Maximum growth in bytes in the second half, in addition to 2 % of the size.
@@ -77,7 +78,8 @@ async def load(rt: Runtime, owner: Actor) -> None:
 
 async def sample(process: psutil.Process, seconds: float) -> list[tuple[float, int]]:
     """Return (seconds, resident bytes) once a second."""
-    began, samples = time.monotonic(), list[tuple[float, int]]()
+    began = time.monotonic()
+    samples = list[tuple[float, int]]()
     while (passed := time.monotonic() - began) < seconds:
         samples.append((passed, process.memory_info().rss))
         await asyncio.sleep(1)

@@ -44,7 +44,9 @@ class Provider:
     """A provider that answers the first calls, and each other call once `released` is set."""
 
     def __init__(self, server: FaultyServer, at_once: int = 0) -> None:
-        self.server, self.released, self._at_once = server, asyncio.Event(), at_once
+        self.server = server
+        self.released = asyncio.Event()
+        self._at_once = at_once
         self.answered = 0
         server.routes["/v1/messages"] = self._answer
 

@@ -33,7 +33,9 @@ LONG = settings(
 
 @pytest.mark.timeout(SECONDS + 900)
 def test_the_model_agrees_for_minutes(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    machine, chance, rounds = on(server), random.Random(os.environ.get("MACHINE_SEED")), 0
+    machine = on(server)
+    chance = random.Random(os.environ.get("MACHINE_SEED"))
+    rounds = 0
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         number = int(os.environ.get("MACHINE_SEED", "0")) if rounds == 0 else 0

@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.cron_oracle import compare, transitions
 
-FIRST, LAST = 2020, 2041
+FIRST = 2020
+LAST = 2041
 
 
 @pytest.mark.timeout(3600)

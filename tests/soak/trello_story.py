@@ -32,9 +32,13 @@ class Story:
         rt: Runtime,
         conn: Connection,
     ) -> None:
-        self.trello, self.installation, self.rt, self.conn = trello, installation, rt, conn
+        self.trello = trello
+        self.installation = installation
+        self.rt = rt
+        self.conn = conn
         self.moments = itertools.cycle(n == every - 1 for n in range(every))
-        self.anna, self.ben = trello.member("anna"), trello.member("ben")
+        self.anna = trello.member("anna")
+        self.ben = trello.member("ben")
         self.board = trello.board("Work", [self.anna, self.ben])
         self.todo, self.review = (trello.list(self.board, name) for name in ("To do", "Review"))
         self.label = trello.label(self.board, "draftsman")
@@ -124,7 +128,8 @@ async def test_every_message_is_posted_once_although_each_process_is_killed(
     async with FakeTrello() as trello:
         story = Story(trello, installation, every, rt, conn)
         await story.watch(repo, owner)
-        worker, bots = installation.start("worker"), await story.bots()
+        worker = installation.start("worker")
+        bots = await story.bots()
 
         async def begun() -> bool:
             return await rt.boards.cursor(story.board) is not None
@@ -144,7 +149,8 @@ async def test_every_message_is_posted_once_although_each_process_is_killed(
         await story.wait_for_comment(card, "was answered by anna")
         worker.signal(signal.SIGKILL)
         await worker.end()
-        bots, worker = await story.restart(bots), installation.start("worker")
+        bots = await story.restart(bots)
+        worker = installation.start("worker")
 
         trello.comment(card, story.ben, "2")
         await story.wait_for_comment(

@@ -67,7 +67,8 @@ class Agent:
         """Answer the requests of the client."""
         while True:
             message = receive()
-            method, params = message["method"], message["params"]
+            method = message["method"]
+            params = message["params"]
             handler = getattr(self, f"on_{method.replace('/', '_')}", None)
             require(handler is not None, f"method {method}")
             assert handler is not None

@@ -142,11 +142,13 @@ def options(name: str) -> list[str]:
 
 def record(name: str, program: str, folder: Path) -> list[dict[str, Any]]:
     """Run the agent twice: it is ended at its first question; return the messages."""
-    workspace, home = folder / "repo", folder / "home"
+    workspace = folder / "repo"
+    home = folder / "home"
     workspace.mkdir()
     home.mkdir()
     subprocess.run(["git", "init", "-q", str(workspace)], check=True)
-    agent, lines = PROGRAMS[name], []
+    agent = PROGRAMS[name]
+    lines = []
     runs = AdapterRuns(MODULE, workspace, home)
     arguments = KNOWN_AGENTS[name]["command"][1:]
     with agent.serve(agent.script) as model:

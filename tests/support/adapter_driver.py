@@ -18,7 +18,9 @@ class AdapterRuns:
     """Runs of one job: each gets the checkpoint, the steps and the answers of those before."""
 
     def __init__(self, module: str, workspace: Path, home: Path) -> None:
-        self._module, self._workspace, self._home = module, workspace, home
+        self._module = module
+        self._workspace = workspace
+        self._home = home
         self.checkpoint: Any = None
         self.steps: dict[str, Message] = {}
         self.answers: dict[str, Message] = {}

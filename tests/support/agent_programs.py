@@ -66,7 +66,8 @@ def node_version() -> int:
 def main(arguments: Sequence[str]) -> int:
     """Install the programs and run the tests; return the exit code of pytest."""
     cache = Path(os.environ.get("AGENTS_CACHE", "~/.cache/draftsman-agents")).expanduser()
-    environment, node = dict(os.environ), node_version()
+    environment = dict(os.environ)
+    node = node_version()
     for name, version in sorted(path.stem.split("-", 1) for path in FOLDER.glob("*.jsonl")):
         if node >= NODE.get(name, 1) and name.upper() not in environment:
             if (program := install(name, version, cache)) is not None:

@@ -79,7 +79,9 @@ class Program:
             require("ANTHROPIC_BASE_URL" in options.settings["env"], "no URL of the model")
             for hook in json.loads(Path(".claude/settings.json").read_text())["SessionStart"]:
                 subprocess.run(["sh", "-c", hook], check=True)
-        self.options, self.script, self.mode = options, options.script, options.permission_mode
+        self.options = options
+        self.script = options.script
+        self.mode = options.permission_mode
         [entry] = options.settings["hooks"]["PreToolUse"]
         [hook] = entry["hooks"]
         require(entry["matcher"] == "*" and hook["type"] == "command", f"hooks {entry}")
@@ -168,7 +170,8 @@ class Program:
             output = self.decide(call)
             decision = output["permissionDecision"]
             if decision == "defer" and self.options.option == "deaf":
-                decision, output = "deny", {"permissionDecisionReason": "nothing allows it"}
+                decision = "deny"
+                output = {"permissionDecisionReason": "nothing allows it"}
             if decision == "defer":
                 kept = call  # a call deferred before is lost
             elif decision == "deny":

@@ -30,7 +30,8 @@ def first_of_each_kind(messages: Iterable[Recorded]) -> dict[str, Recorded]:
 
 def kind_of(item: Recorded) -> str:
     """Return the kind of a message, which determines its shape."""
-    message, source = item["message"], item["from"]
+    message = item["message"]
+    source = item["from"]
     if source.startswith("hook"):
         output = message.get("hookSpecificOutput", {})
         return f"{source} {output.get('permissionDecision', message.get('tool_name'))}"

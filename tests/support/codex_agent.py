@@ -205,7 +205,8 @@ class Agent:
                 diff = "\n".join([f"@@ -1,{len(old)} +1,{len(new)} @@", *lines, ""])
             changes = [{"path": str(path.absolute()), "kind": kind, "diff": diff}]
             item = {"type": "fileChange", "id": number, "changes": changes}
-            method, asked = "item/fileChange/requestApproval", {"reason": None, "grantRoot": None}
+            method = "item/fileChange/requestApproval"
+            asked = {"reason": None, "grantRoot": None}
         if not turn.get("hidden"):
             self.item("item/started", item | {"status": "inProgress"})
         reply = self.ask(method, number, startedAtMs=TIME, **asked)

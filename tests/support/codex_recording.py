@@ -124,7 +124,8 @@ def record(command: Sequence[str], folder: Path, last: Sequence[str] | None = No
 
     `last` is the command of the last run, whose model fails.
     """
-    workspace, home = folder / "repo", folder / "home"
+    workspace = folder / "repo"
+    home = folder / "home"
     workspace.mkdir()
     home.mkdir()
     (workspace / "a.txt").write_text("one\n")

@@ -67,8 +67,10 @@ def _docker(docker: str, archive: Path) -> Iterator[Path]:
 @contextmanager
 def _podman(podman: str, archive: Path, folder: Path) -> Iterator[Path]:
     """Use a storage of its own, which is removed at the end."""
-    storage, commands = folder / "storage.conf", folder / "bin"
-    graph, run = folder / "graph", folder / "run"
+    storage = folder / "storage.conf"
+    commands = folder / "bin"
+    graph = folder / "graph"
+    run = folder / "run"
     storage.write_text(f'[storage]\ndriver = "overlay"\nrunroot = "{run}"\ngraphroot = "{graph}"\n')
     commands.mkdir()
     wrapper = commands / "podman"

@@ -32,11 +32,13 @@ STARTS: Final = (-180, -61, -30, -1, 0, 1, 30, 59, 90)
 
 def transitions(zone: ZoneInfo, first: int, last: int) -> Iterator[datetime]:
     """Yield the instants, to the minute, at which the offset changes in these years."""
-    at, end = datetime(first, 1, 1, tzinfo=UTC), datetime(last, 1, 1, tzinfo=UTC)
+    at = datetime(first, 1, 1, tzinfo=UTC)
+    end = datetime(last, 1, 1, tzinfo=UTC)
     step = timedelta(hours=12)
     while at < end:
         if at.astimezone(zone).utcoffset() != (at + step).astimezone(zone).utcoffset():
-            low, high = at, at + step
+            low = at
+            high = at + step
             while high - low > MINUTE:
                 middle = low + MINUTE * ((high - low) // MINUTE // 2)
                 same = low.astimezone(zone).utcoffset() == middle.astimezone(zone).utcoffset()
@@ -55,7 +57,8 @@ def occurrences(
     clock = at.astimezone(zone).replace(tzinfo=None)
     while at < end:
         at += MINUTE
-        before, clock = clock, at.astimezone(zone).replace(tzinfo=None)
+        before = clock
+        clock = at.astimezone(zone).replace(tzinfo=None)
         due = _matches(expression, clock)
         if fixed:
             due = due and clock not in seen

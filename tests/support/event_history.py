@@ -25,7 +25,8 @@ COPY_EVENTS = (
 def over_a_year() -> float:
     """Return the seconds after which this month, but no later month, ended twelve months ago."""
     now = datetime.now(UTC)
-    year, month = now.year + 1 + now.month // 12, now.month % 12 + 1
+    year = now.year + 1 + now.month // 12
+    month = now.month % 12 + 1
     return (datetime(year, month, 2, tzinfo=UTC) - now).total_seconds()
 
 

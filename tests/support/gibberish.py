@@ -50,7 +50,8 @@ def _has_words(node: ast.expr) -> bool:
 
 def garbled(text: str) -> str:
     """Return a text without its words and punctuation: placeholders and inner spaces stay."""
-    kept, at = [], 0
+    kept = []
+    at = 0
     for place in _PLACEHOLDER.finditer(text):
         kept += [_nonsense(text[at : place.start()]), place[0]]
         at = place.end()
@@ -83,9 +84,11 @@ class Garbler(ast.NodeTransformer):
             case ast.JoinedStr(values=values):
                 node.values = [self.text(v) if isinstance(v, ast.Constant) else v for v in values]
             case ast.BinOp(left=left, right=right, op=ast.Add()):
-                node.left, node.right = self.text(left), self.text(right)
+                node.left = self.text(left)
+                node.right = self.text(right)
             case ast.IfExp(body=body, orelse=orelse):
-                node.body, node.orelse = self.text(body), self.text(orelse)
+                node.body = self.text(body)
+                node.orelse = self.text(orelse)
             case ast.Name(id=name):
                 self._names.add(name)
             case ast.Call(func=ast.Name(id=name)):

@@ -45,7 +45,8 @@ class GuardServer:
         """Start a guard as a child of this process; return its process ID."""
         with self._lock:
             if self._socket is None or self._owner != os.getpid():
-                self._socket, self._owner = self._started(), os.getpid()
+                self._socket = self._started()
+                self._owner = os.getpid()
             socket.send_fds(self._socket, [json.dumps(order).encode()], files)
             reply = self._socket.recv(4)
         assert reply, "the server of guards ended"
@@ -76,7 +77,8 @@ def install() -> None:
             execute(popen, *positional)
             return
         given = signature.bind(popen, *positional).arguments
-        folder, env = Path(given["cwd"] or "."), given["env"] or {}
+        folder = Path(given["cwd"] or ".")
+        env = given["env"] or {}
         differs = any(given[name] != value for name, value in REQUIRED.items())
         if differs or NEW_GUARD in os.environ or not folder.is_dir():
             execute(popen, *positional)

@@ -21,7 +21,9 @@ SHOP_NAME = "git.example.org/acme/shop"
 """The repository of its rules."""
 TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 ROOTS = {"/workspace/repo": ".", "/home/agent": "~"}
-ALLOW, DENY, FOR_JOB = "allow once", "deny", "allow for this job"
+ALLOW = "allow once"
+DENY = "deny"
+FOR_JOB = "allow for this job"
 
 
 class _Recorder:

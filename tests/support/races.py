@@ -42,7 +42,8 @@ class HeldDatabase(Database):
     def hold(self) -> None:
         """Hold the next transaction."""
         self.pid = 0
-        self._done, self._let_go = asyncio.Event(), asyncio.Event()
+        self._done = asyncio.Event()
+        self._let_go = asyncio.Event()
 
     async def done(self) -> None:
         """Wait until the held transaction has run all its statements."""

@@ -75,10 +75,8 @@ def login_roles(server: Server) -> Iterator[Roles]:
     """Create the login roles, and drop them after the tests of this process."""
     roles = Roles(server)
     for purpose, group in GROUP_OF.items():
-        name, login = (
-            sql.Identifier(roles.name(purpose)),
-            sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}"),
-        )
+        name = sql.Identifier(roles.name(purpose))
+        login = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
         server.admin.execute(login.format(name, PASSWORD))
         server.admin.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(group), name))
     try:

@@ -187,7 +187,8 @@ class Sessions:
         return None
 
     def _keep(self, conn: AsyncConnection[Any]) -> bool:
-        pgconn, statements = conn.pgconn, conn._prepared
+        pgconn = conn.pgconn
+        statements = conn._prepared
         origin = self._origins.get(conn)
         if origin is None or not origin.resettable:
             return False
@@ -198,7 +199,8 @@ class Sessions:
             return False
         names = dict(conn._prepared_names) if isinstance(conn, PinnedConnection) else {}
         if not isinstance(statements, Statements) or statements.own:
-            statements, names = Statements(), {}
+            statements = Statements()
+            names = {}
         try:
             kept = statements._counts or statements._names or names
             _run(pgconn, RESET if kept else DEALLOCATE + RESET)

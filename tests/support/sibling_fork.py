@@ -46,6 +46,7 @@ def use_huge_pages() -> None:
     for line in Path("/proc/self/maps").read_text().splitlines():
         addresses, rights, _, _, inode, *_ = line.split()
         start, end = (int(address, 16) for address in addresses.split("-"))
-        first, last = -(-start // HUGE_PAGE) * HUGE_PAGE, end // HUGE_PAGE * HUGE_PAGE
+        first = -(-start // HUGE_PAGE) * HUGE_PAGE
+        last = end // HUGE_PAGE * HUGE_PAGE
         if rights == "rw-p" and inode == "0" and first < last:
             _libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), MADV_COLLAPSE)

@@ -38,7 +38,8 @@ def lines_of(app: App[Any]) -> list[list[Segment]]:
 def render_svg(app: App[Any], title: str = "draftsman") -> str:
     """Render the current screen of an application."""
     lines = lines_of(app)
-    wide, high = max(map(_width, lines)) * WIDE, len(lines) * HIGH
+    wide = max(map(_width, lines)) * WIDE
+    high = len(lines) * HIGH
     ground = look_of(lines[0][0].style)[1]
     names: dict[Look, str] = {}
     body = [part for y, line in enumerate(lines) for part in _line(line, y * HIGH, ground, names)]
@@ -61,7 +62,8 @@ def render_svg(app: App[Any], title: str = "draftsman") -> str:
 
 def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) -> Iterator[str]:
     """Yield the backgrounds of a line, then its pieces of text without surrounding spaces."""
-    x, texts = 0, []
+    x = 0
+    texts = []
     for text, style, _ in line:
         colour, background, more = look_of(style)
         cells = cell_len(text)
@@ -70,7 +72,8 @@ def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) 
             yield f'<rect x="{x * WIDE:g}" y="{y}" {size} fill="{background}"/>'
         for word in WORDS.finditer(text):
             name = names.setdefault((colour, "", more), f"s{len(names)}")
-            at, long = x + cell_len(text[: word.start()]), cell_len(word[0])
+            at = x + cell_len(text[: word.start()])
+            long = cell_len(word[0])
             texts.append(
                 f'<text class="{name}" x="{at * WIDE:g}" y="{y + 13}"'
                 f' textLength="{long * WIDE:g}">{escape(word[0], quote=False)}</text>'
@@ -83,7 +86,8 @@ def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) 
 def look_of(style: Style | None) -> Look:
     """Return the colors and the font of a style."""
     style = style or Style()
-    colour, background = _hex(style.color, True), _hex(style.bgcolor, False)
+    colour = _hex(style.color, True)
+    background = _hex(style.bgcolor, False)
     if style.reverse:
         colour, background = background, colour
     more = ";font-weight:bold" if style.bold else ""

@@ -15,7 +15,8 @@ DEADLINE = 30.0
 """Seconds after which a condition counts as missing."""
 SHARE = 0.4
 """Fraction of the time waited so far until the next check, since a check takes time."""
-LEAST, MOST = 0.004, 0.1
+LEAST = 0.004
+MOST = 0.1
 """Seconds between two checks."""
 
 
@@ -23,7 +24,8 @@ async def until(
     look: Callable[[], Awaitable[bool]], what: str, deadline: float | None = None
 ) -> None:
     """Return once `look` returns a true value; fail with `what` at the deadline, in seconds."""
-    began, deadline = time.monotonic(), deadline or DEADLINE
+    began = time.monotonic()
+    deadline = deadline or DEADLINE
     while not await look():
         waited = time.monotonic() - began
         assert waited < deadline, f"{what}: not within {deadline:.0f} s"

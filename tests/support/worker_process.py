@@ -15,7 +15,8 @@ from _pytest.assertion.rewrite import AssertionRewritingHook
 def leave_pytest() -> None:
     """Undo changes that pytest made to the interpreter before the fork."""
     sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, AssertionRewritingHook)]
-    sys.excepthook, sys.unraisablehook = sys.__excepthook__, sys.__unraisablehook__
+    sys.excepthook = sys.__excepthook__
+    sys.unraisablehook = sys.__unraisablehook__
     threading.excepthook = threading.__excepthook__
     faulthandler.disable()
     warnings.resetwarnings()

@@ -204,7 +204,9 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
     repo = Repo(None, "example.org", "acme", "shop", "https://example.org/acme/shop.git")
     repo = await rt.repos.add(repo, RepoProfile(), make.owner)
     await rt.repos.map(RepoLocation(repo, ""), make.owner, label="shop")
-    board, label, now = "b" * 24, "1" * 24, datetime.now(UTC)
+    board = "b" * 24
+    label = "1" * 24
+    now = datetime.now(UTC)
     labels = {label: {"name": "draftsman", "mode": Mode.FIX}}
     config = {"board_id": board, "name": "Shop", "labels": labels}
     await rt.boards.save(BoardConfig.model_validate(config), make.owner)

@@ -34,7 +34,8 @@ async def works(ctx: RunContext) -> Outcome:
     async def again(invocation: str) -> dict[str, str]:
         return {"again": invocation}
 
-    paid, sent = await ctx.step("paid", again), await ctx.step("sent", again, again)
+    paid = await ctx.step("paid", again)
+    sent = await ctx.step("sent", again, again)
     return Done({"checkpoint": await ctx.saved(), "paid": paid, "sent": sent})
 
 

@@ -73,7 +73,8 @@ async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
     # the submitter has none of the roles
     done = await upgrade.installation.run("people", "import", "--yes")
     assert done.returncode == 0, done.stderr
-    old, submitter = upgrade.old(WORKER), upgrade.old(SUBMITTER)
+    old = upgrade.old(WORKER)
+    submitter = upgrade.old(SUBMITTER)
     await more(upgrade, old=True)
     applied = sorted(await upgrade.migrate(processes))
     assert applied == [[]] * (processes - 1) + [[*missing, WIDE_MIGRATION[0]]]
@@ -81,7 +82,8 @@ async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
     new = upgrade.installation.start("worker")
     await more(upgrade, old=False)
     await more(upgrade, old=True)
-    held, asking = last + 1, last + 2
+    held = last + 1
+    asking = last + 2
     await until(lambda: _waits(rt, asking), "the question")
     await make.answer(asking, "red")
     old.signal(signal.SIGTERM)

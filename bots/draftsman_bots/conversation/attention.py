@@ -41,7 +41,8 @@ async def execute(
 
     `text` is a duration, or for `delegate` a person and maybe a duration.
     """
-    name, attention = question_name(*question), rt.acknowledgments
+    name = question_name(*question)
+    attention = rt.acknowledgments
     if verb == "ack":
         seconds = parse_delay(text, ACKNOWLEDGED)
         held = await attention.acknowledge(*question, actor, seconds)

@@ -60,16 +60,22 @@ def parse(text: str, username: str) -> ParsedComment | None:
     lines = list(_unquoted_lines(text))
     if not lines:
         return None
-    first, addressed, verb = lines[0].strip(), False, ""
+    first = lines[0].strip()
+    addressed = False
+    verb = ""
     if match := _MENTION.match(first):
         if match[1].casefold() != username.casefold():
             return None  # it mentions another member
-        first, addressed = first[match.end() :], True
+        first = first[match.end() :]
+        addressed = True
     if match := _COMMAND.match(first):
-        first, addressed, verb = first[match.end() :], True, match[1].casefold()
+        first = first[match.end() :]
+        addressed = True
+        verb = match[1].casefold()
     job = question = None
     if addressed and (match := _NAMED.match(first)):
-        job, question = int(match[1]), int(match[2]) if match[2] else None
+        job = int(match[1])
+        question = int(match[2]) if match[2] else None
         first = first[match.end() :]
     body = _join(first, lines[1:])
     if verb == "tell":
@@ -115,7 +121,8 @@ def _join(first: str, following: list[str]) -> str:
 
 def _unquoted_lines(text: str) -> Iterator[str]:
     """Yield the lines that are neither quoted nor fenced, from the first with text on."""
-    fence, started = "", False
+    fence = ""
+    started = False
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         if fence:
             if line.strip().startswith(fence) and not line.strip().strip(fence[0]):

@@ -83,7 +83,8 @@ async def _answer_pull(
         else:
             await rt.forge_events.follow_ups.answered([item.id])
     for key, items in groups.items():
-        first, marker = items[0], answer_marker(key)
+        first = items[0]
+        marker = answer_marker(key)
         try:
             if not any(marker in text for text in written):
                 await forge.answer(number, answer_text(first, marker), first.thread)

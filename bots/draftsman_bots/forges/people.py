@@ -50,7 +50,8 @@ class PeopleEventProcessor:
 
     async def process(self) -> None:
         """Process all events that are due; a failure delays only its own event."""
-        forges, now = self._rt.settings.read_forges, time.monotonic()
+        forges = self._rt.settings.read_forges
+        now = time.monotonic()
         paused = [id for id, until in self._paused.items() if until > now]
         for stored in await self._rt.forge_events.unprocessed(list(forges), paused):
             try:

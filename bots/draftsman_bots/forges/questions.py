@@ -83,7 +83,8 @@ async def _attend(
         names = ", ".join(item.name for item in questions)
         text = f"name an open question: /{comment.attention} QUESTION; asked here: {names}."
         return await _refuse(context, questions[0].job, text)
-    actor, named = await context.actor(), (question.job, question.ordinal)
+    actor = await context.actor()
+    named = (question.job, question.ordinal)
     try:
         attended = await attention_commands.execute(
             context.rt, actor, comment.attention, named, comment.line

@@ -57,7 +57,8 @@ class ForgeReceiver:
 
     async def receive(self, name: str, source: str, events: Sequence[ForgeEvent]) -> int:
         """Store events; return the number of those that are new."""
-        own, mention = self._own.get(name), self._forges[name].mention
+        own = self._own.get(name)
+        mention = self._forges[name].mention
         marked = [
             replace(event, is_bot=True)
             if event.is_own or (own and event.author.casefold() == own)
@@ -95,7 +96,8 @@ class ForgeReceiver:
 
     async def _read(self, name: str, only: set[str] | None) -> None:
         """Read the pull requests of jobs, and all issues or only some repositories."""
-        pulls, now = await self._rt.forge_events.open_pulls(name), time.monotonic()
+        pulls = await self._rt.forge_events.open_pulls(name)
+        now = time.monotonic()
         if only is not None or self._closed_due[name] <= now:
             pulls += await self._rt.forge_events.closed_pulls(name)
             if only is None:

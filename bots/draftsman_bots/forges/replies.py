@@ -23,7 +23,8 @@ SEARCHED: Final = timedelta(days=1)
 
 async def reply(context: EventContext, job: int, text: str | Spans) -> None:
     """Reply as a message of a job, once for each version of the comment."""
-    at, spans = parse(context.target), (text,) if isinstance(text, str) else text
+    at = parse(context.target)
+    spans = (text,) if isinstance(text, str) else text
     author = f"{context.event.author}: "
     await context.rt.outbox.notice(job, f"comment:{context.event.key}", (author, *spans), at=at)
 
@@ -31,7 +32,8 @@ async def reply(context: EventContext, job: int, text: str | Spans) -> None:
 async def reply_without_job(context: EventContext, text: str) -> None:
     """Reply once for each version of the comment; an earlier reply is found by its marker."""
     marker = str(uuid5(NAMESPACE_URL, context.key))
-    discussion, now = context.discussion, await context.rt.checkpoints.now()
+    discussion = context.discussion
+    now = await context.rt.checkpoints.now()
     comments = await discussion.since(now - SEARCHED)
     if any(marker_of(item.body) == marker for item in comments):
         return

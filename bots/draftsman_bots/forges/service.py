@@ -68,7 +68,8 @@ async def _receive(
         raw = await http.read_body(request, BODY)
     except http.BodyRejected as error:
         return _reject(receiver, error.status, error.reason, str(error))
-    kind, headers = receiver.kind(name), dict(request.headers)
+    kind = receiver.kind(name)
+    headers = dict(request.headers)
     project = webhooks.claimed_project(kind, raw)
     if not webhooks.is_genuine(kind, secrets.of(project), headers, raw):
         key = "webhook_secrets" if project in secrets.by_project else "webhook_secret"
@@ -171,7 +172,8 @@ class ForgeService:
                 await self._rt.forge_events.resign(self._owner, self._term)
 
     async def _round(self) -> None:
-        events, lock = self._rt.forge_events, self._deliveries.sender()
+        events = self._rt.forge_events
+        lock = self._deliveries.sender()
         if self._term is not None and not await events.renew(self._owner, self._term, LEASE, lock):
             self._term = None
         if self._term is None:
@@ -188,7 +190,8 @@ class ForgeService:
 
 def _webhook_secrets(section: str, forge: ForgeSettings) -> WebhookSecrets:
     """Return the secrets of a forge's webhooks; raises ConfigError for a missing one."""
-    key, default = "webhook_secret", forge.webhook_secret
+    key = "webhook_secret"
+    default = forge.webhook_secret
     return WebhookSecrets(
         None if default is None else read_credential(section, key, default, ""),
         {

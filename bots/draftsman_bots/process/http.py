@@ -163,7 +163,8 @@ async def _read_body(request: Request) -> bytes | None:
         and int(content_length[:12]) > MAX_BODY_BYTES
     ):
         return None
-    parts, size = [], 0
+    parts = []
+    size = 0
     async for part in request.stream():
         size += len(part)
         if size > MAX_BODY_BYTES:

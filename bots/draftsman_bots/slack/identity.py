@@ -59,8 +59,10 @@ class Identity:
 
     def update(self, data: Mapping[str, Any]) -> None:
         """Set the ids from a response of auth.test."""
-        self.team, self.enterprise = _id(data, "team_id"), _id(data, "enterprise_id")
-        self.bot_user, self.bot_id = _id(data, "user_id"), _id(data, "bot_id")
+        self.team = _id(data, "team_id")
+        self.enterprise = _id(data, "enterprise_id")
+        self.bot_user = _id(data, "user_id")
+        self.bot_id = _id(data, "bot_id")
 
 
 async def resolve_identity(

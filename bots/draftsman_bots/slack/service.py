@@ -84,7 +84,8 @@ class Service:
         installation = self._installation.run(
             self._client, self._delivery_sender, self._delivery_process.wake
         )
-        backfill, identity = self._backfill.run(), self._resolve_identity()
+        backfill = self._backfill.run()
+        identity = self._resolve_identity()
         parts = [
             *self._transports(),
             self._delivery_process.run(),

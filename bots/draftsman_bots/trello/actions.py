@@ -102,7 +102,8 @@ def parse_action(raw: Any) -> Action | None:
     """Parse a JSON action; return None if it is not valid."""
     if not isinstance(raw, dict) or not is_id(raw.get("id")):
         return None
-    data, member = nested(raw, "data"), nested(raw, "memberCreator")
+    data = nested(raw, "data")
+    member = nested(raw, "memberCreator")
     action = Action(
         id=raw["id"],
         kind=_kind(string(raw, "type"), data),

@@ -82,7 +82,8 @@ async def check_identity(context: BotContext) -> Check:
     member = await context.trello.get("/members/me", fields="username,fullName")
     if not isinstance(member, dict) or not is_id(member.get("id")):
         return Check("fail", "Trello returned no account for the token")
-    context.me.id, context.me.username = member["id"], str(member.get("username") or "")
+    context.me.id = member["id"]
+    context.me.username = str(member.get("username") or "")
     actor = await context.rt.people.actor(Actor(Source.TRELLO, context.me.id, context.me.id))
     text = f"the bot is @{context.me.username} ({context.me.id})"
     if actor.person is not None:
@@ -167,7 +168,8 @@ def _writes(token: Any, board: str) -> bool:
 
 def _mappings(context: BotContext, board: BoardConfig, layout: BoardLayout) -> Iterator[Check]:
     """Yield configured labels, lists and agents that no longer exist."""
-    name, then = f"board {board.name}", CHANGE.format(board.board_id)
+    name = f"board {board.name}"
+    then = CHANGE.format(board.board_id)
     for id, rule in board.labels.items():
         if id not in layout.labels:
             yield Check("fail", f"{name} no longer has the label {rule.name!r} ({id})", then)
@@ -231,8 +233,10 @@ async def _templates(context: BotContext, board: BoardConfig) -> AsyncIterator[C
 
 async def _webhook(context: BotContext, board: BoardConfig) -> list[Check]:
     """Compare the webhook in Trello with the configuration."""
-    name, repair = f"board {board.name}", f"draftsman boards webhook repair {board.board_id}"
-    hook, callback = await webhooks.find(context, board), context.settings.callback_url
+    name = f"board {board.name}"
+    repair = f"draftsman boards webhook repair {board.board_id}"
+    hook = await webhooks.find(context, board)
+    callback = context.settings.callback_url
     if callback is None:
         if hook is None:
             return []

@@ -37,7 +37,9 @@ def shown_diff(patch: str) -> ShownDiff:
     """Return the first lines of a diff, by file."""
     counts = {path: (added, removed) for path, added, removed in changed_files(patch)}
     files: list[DiffFile] = []
-    in_hunk, shown, hidden = False, 0, 0
+    in_hunk = False
+    shown = 0
+    hidden = 0
     for line in patch.removesuffix("\n").split("\n") if patch else ():
         if line.startswith("diff --git ") or (not files and line.startswith("--- ")):
             in_hunk = False

@@ -276,7 +276,8 @@ async def stream(context: WebContext, request: Request) -> Response:
     if number is None:
         raise NotFound("there is no such job")
     await context.rt.read_model.version(number)
-    own, total = context.streams[visit.session.id], context.streams.total()
+    own = context.streams[visit.session.id]
+    total = context.streams.total()
     if own >= MAX_STREAMS or total >= MAX_ALL_STREAMS:
         raise PageProblem(429, "Too many live logs are open.", "Close a page.", retry_after=30)
     after = request.headers.get("last-event-id") or request.query_params.get("after", "")
@@ -290,7 +291,8 @@ class _LogResponse(StreamingResponse):
     def __init__(self, context: WebContext, session: int, events: AsyncIterator[str]) -> None:
         headers = {"x-accel-buffering": "no"}  # nginx would hold the events back
         super().__init__(events, media_type="text/event-stream", headers=headers)
-        self._streams, self._session = context.streams, session
+        self._streams = context.streams
+        self._session = session
         self._streams[session] += 1
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -312,7 +314,9 @@ async def _events(
     queue: asyncio.Queue[Any] = asyncio.Queue(_BUFFER)
     reader = asyncio.create_task(_read(context, number, after, queue))
     loop = asyncio.get_running_loop()
-    end, checked, cursor = loop.time() + LIFETIME, loop.time(), after
+    end = loop.time() + LIFETIME
+    checked = loop.time()
+    cursor = after
     try:
         yield "retry: 3000\n\n"
         while not context.stop and loop.time() < end:
@@ -344,7 +348,8 @@ async def _read(
 ) -> None:
     """Put the items of the log into the queue, then None; ends silently with the database."""
     with contextlib.suppress(DraftsmanError):
-        jobs, checkpoints = context.rt.read_model, context.rt.checkpoints
+        jobs = context.rt.read_model
+        checkpoints = context.rt.checkpoints
         async for item in log_items(jobs, checkpoints, number, follow=True, after=after):
             await queue.put(item)
         await queue.put(None)

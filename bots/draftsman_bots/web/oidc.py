@@ -117,7 +117,8 @@ class OidcProvider:
             "redirect_uri": self._redirect_uri,
             "code_verifier": attempt.verifier,
         }
-        client, auth = self._settings.client_id, None
+        client = self._settings.client_id
+        auth = None
         methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if self._secret is None:
             form["client_id"] = client
@@ -180,7 +181,9 @@ class OidcProvider:
             raise OidcError(f"the metadata is of another issuer: {metadata.get('issuer')}")
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
             _check_endpoint(name, metadata.get(name))
-        self._metadata, self._read_at, self._keys = metadata, time.monotonic(), None
+        self._metadata = metadata
+        self._read_at = time.monotonic()
+        self._keys = None
         return metadata
 
     async def _key_set(self, metadata: Mapping[str, Any], *, refresh: bool) -> KeySet:

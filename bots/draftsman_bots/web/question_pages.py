@@ -146,7 +146,8 @@ async def _question_page(
         await context.rt.figures.record_views([live], visit.actor)
     review = await context.rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
     job = await context.rt.read_model.job(question.job)
-    action, context_text = question.approved_action, question.context_snippet or ""
+    action = question.approved_action
+    context_text = question.context_snippet or ""
     return page(
         "question",
         visit,
@@ -268,7 +269,8 @@ def _path(question: Question) -> str:
 
 async def _question(context: WebContext, request: Request) -> Question:
     """Return the question of a path; raises NotFound."""
-    job, ordinal = job_number(request.path_params["job"]), request.path_params["ordinal"]
+    job = job_number(request.path_params["job"])
+    ordinal = request.path_params["ordinal"]
     if job is None or not (ordinal.isascii() and ordinal.isdigit() and len(ordinal) < 9):
         raise NotFound("there is no such question")
     return await context.rt.questions.get(job, int(ordinal))
@@ -286,7 +288,8 @@ def _response(question: Question, visit: Visit, fields: dict[str, str]) -> Answe
             raise UsageError("choose: approve or deny")
         reason = fields.get("reason", "").strip() or None
         return build_response(event, decision=decision, reason=reason)
-    choice, text = fields.get("choice", ""), fields.get("text", "").strip()
+    choice = fields.get("choice", "")
+    text = fields.get("text", "").strip()
     if choice and text:
         raise UsageError("choose an answer or write an answer, not both")
     if not choice and not text:

@@ -31,7 +31,8 @@ async def ask(context: WebContext, request: Request) -> Response:
     if visit is not None:
         request.state.visit = visit
         return RedirectResponse(local_path(request.query_params.get("next", "/")), 303)
-    oidc, next_path = context.settings.oidc, local_path(request.query_params.get("next", "/"))
+    oidc = context.settings.oidc
+    next_path = local_path(request.query_params.get("next", "/"))
     return page(
         "sign_in",
         None,

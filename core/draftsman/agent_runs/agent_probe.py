@@ -68,15 +68,18 @@ class AgentProbe:
 
     def fail(self, text: str) -> None:
         """Set the reason of the failure."""
-        self.succeeded, self.text = False, text[:MAX_TEXT]
+        self.succeeded = False
+        self.text = text[:MAX_TEXT]
 
 
 async def probe_agent(settings: Settings, name: str, timeout: float = TIMEOUT) -> AgentProbe:
     """Start an agent with a prompt, and return its reply or the reason of its failure."""
-    probe, started = AgentProbe(), time.monotonic()
+    probe = AgentProbe()
+    started = time.monotonic()
     try:
         with probe_folder() as folder:
-            repo, home = folder / "repo", folder / "home"
+            repo = folder / "repo"
+            home = folder / "home"
             repo.mkdir()
             (repo / "README.md").write_text("An empty repository for a probe.\n")
             await git("init", "-q", "--template=", ".", cwd=repo)
@@ -190,7 +193,8 @@ async def _talk(
 def _reply(message: FromAgent, probe: AgentProbe) -> ToAgent | None:
     """Take a message; return the reply to it."""
     if isinstance(message, ResultMessage):
-        probe.succeeded, probe.text = True, message.summary.strip()[:MAX_TEXT]
+        probe.succeeded = True
+        probe.text = message.summary.strip()[:MAX_TEXT]
     elif isinstance(message, ErrorMessage):
         probe.fail(message.message)
     elif isinstance(message, AskMessage | ApproveMessage):

@@ -40,7 +40,8 @@ from draftsman.questions.question import Answered, NoAnswer, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.settings import AgentSettings
 
-NOT_FOUND_EXIT, NOT_EXECUTABLE_EXIT = 127, 126
+NOT_FOUND_EXIT = 127
+NOT_EXECUTABLE_EXIT = 126
 """Exit codes by which the sandbox, like a shell, reports a program that it cannot start."""
 PUBLISH: Final = "agent:publish"
 MAX_SUMMARY: Final = 20_000
@@ -122,7 +123,8 @@ class WorkCompletion:
 
     async def _raise_error(self) -> None:
         """Raise the Failure of an agent that did not complete its work."""
-        error, exit_code = self.session.error, self.session.exit_code
+        error = self.session.error
+        exit_code = self.session.exit_code
         if error is None and self.session.result is None:
             text = f"the agent exited with code {exit_code} without a result"
             code = "protocol" if exit_code == 0 else "exit"
@@ -163,7 +165,8 @@ class WorkCompletion:
 
         After the last iteration people decide. Raises Failure if the job stops.
         """
-        failed, limit = validation.failed, saved.profile.max_iterations
+        failed = validation.failed
+        limit = saved.profile.max_iterations
         reason = self.iteration.end_reason(snapshot.tree, failed, limit)
         last = 0
         if reason is not None:

@@ -117,7 +117,8 @@ async def _facts(
     result: dict[str, Any],
     validation: Validation,
 ) -> PullRequestFacts:
-    job, runs = run.job, await run.runs()
+    job = run.job
+    runs = await run.runs()
     used = usage_of(runs)
     ticket = await run.wait(run.services.checkpoints.ticket_url, job.number)
     evidence = validation.evidence
@@ -227,7 +228,8 @@ async def _ask_there(
 ) -> None:
     """Show the questions of the job, and of its merge, in comments of the pull request too."""
     is_pull = settings.kind == "gitlab"
-    path, number = forge.project.path.casefold(), int(opened["number"])
+    path = forge.project.path.casefold()
+    number = int(opened["number"])
     target = IssueTarget(forge.name, path, number, is_pull).target
     asked = (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
     add = run.services.checkpoints.add_target

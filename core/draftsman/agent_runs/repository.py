@@ -60,7 +60,8 @@ class JobRepository:
 
     def as_event(self, base_sha: str) -> dict[str, Any]:
         """Return the payload of `repo_resolved`."""
-        repo, path = self.location.repo, self.location.path
+        repo = self.location.repo
+        path = self.location.path
         resolution: dict[str, Any] = {"method": self.method, "confidence": self.confidence}
         payload = {"source": self.source, "base_sha": base_sha, **resolution}
         payload |= {"owner": repo.owner, "name": repo.name}
@@ -169,7 +170,8 @@ async def _load(run: WorkerRun, pinned: dict[str, Any], ref: str | None) -> JobR
         repo = _unregistered(source)
     location = RepoLocation(repo, path)
     profile = await run.wait(run.repos.profile, location)
-    method, confidence = str(pinned["method"]), float(pinned["confidence"])
+    method = str(pinned["method"])
+    confidence = float(pinned["confidence"])
     return JobRepository(source, ref or repo.default_branch, location, method, confidence, profile)
 
 

@@ -156,7 +156,8 @@ async def apply_answer(run: WorkerRun) -> None:
         return
     if answer.value == budgets.STOP:
         state = budgets.state_of(question.action or {})
-        use, by = budgets.use_text(state, run.job.name), ", ".join(answer.by)
+        use = budgets.use_text(state, run.job.name)
+        by = ", ".join(answer.by)
         raise budgets.budget_failure(f"{use}; stopped by {by}")
     amount = budgets.parse_added(answer.value or answer.text or "")
     await run.wait(run.services.model_calls.raise_budget, run.job.lease, question.ordinal, amount)
@@ -168,7 +169,8 @@ BASE: Final = "agent:base"
 
 async def run_agent(ctx: RunContext) -> Outcome:
     """Run the job's agent; park for its questions, resume from its latest checkpoint."""
-    run, usage = worker_run(ctx), dict[str, Any]()
+    run = worker_run(ctx)
+    usage = dict[str, Any]()
     await apply_answer(run)
     deadline = datetime.now(UTC) + timedelta(seconds=run.deadline)
     while (outcome := await _run_iteration(run, usage, deadline)) is None:

@@ -212,7 +212,8 @@ class AcpAdapter(Adapter):
         known.update({key: value for key, value in update.items() if value is not None})
         if goose_tool(known) == GOOSE_SHELL:
             known["kind"] = "execute"
-        title, status = str(known.get("title") or "tool"), update.get("status")
+        title = str(known.get("title") or "tool")
+        status = update.get("status")
         if status in ENDED:
             self.tools.pop(tool_id)
             self.ended(tool_id, title, str(status))

@@ -33,7 +33,8 @@ class TextStream:
     """A message or a thought, of which the pieces that are not shown yet are collected."""
 
     def __init__(self, client: AgentClient, kind: str) -> None:
-        self._client, self._kind = client, kind
+        self._client = client
+        self._kind = kind
         self._text = ""
         self._sent = 0
         self._sent_at = -INTERVAL
@@ -52,7 +53,8 @@ class TextStream:
         """Show the rest of the text; the next piece begins another."""
         self._text = self._text if text is None else text
         self._show()
-        self._text, self._sent = "", 0
+        self._text = ""
+        self._sent = 0
 
     def _show(self) -> None:
         if not self._text.strip():
@@ -191,7 +193,8 @@ class Adapter(ABC):
 
     def person_messages(self) -> list[str]:
         """Return the messages of people that the agent has not got, for its next prompt."""
-        messages, self.client.messages = self.client.messages, []
+        messages = self.client.messages
+        self.client.messages = []
         self.offered += messages
         return [_quoted(message) for message in messages]
 
@@ -214,7 +217,8 @@ class Adapter(ABC):
 
     def decided(self) -> str | None:
         """Return the decision that ended the wait of an earlier run, for the agent."""
-        pending, decision = self.saved.get("pending"), self.permissions.answered()
+        pending = self.saved.get("pending")
+        decision = self.permissions.answered()
         if not isinstance(pending, dict):
             return None
         if "questions" in pending:
@@ -247,7 +251,8 @@ class Adapter(ABC):
 
     def denied(self) -> str | None:
         """Return the reasons of the calls denied in this turn; None if none was."""
-        denials, self.denials = self.denials, []
+        denials = self.denials
+        self.denials = []
         return "\n\n".join([*denials, "Continue without it."]) if denials else None
 
     # Messages and calls of the agent

@@ -32,7 +32,8 @@ class AgentClient:
     """A session over standard input and output; `start` is the first message."""
 
     def __init__(self, source: int = 0, target: int = 1) -> None:
-        self._source, self._target = source, target
+        self._source = source
+        self._target = target
         self._unread = b""
         self._numbers = itertools.count(1)
         self._parked = False

@@ -56,7 +56,8 @@ def deferred_call(transcript: Path | None) -> str | None:
                 entry = json.loads(line)
             except ValueError:  # the last line of a program that was killed
                 continue
-            attachment, message = entry.get("attachment"), entry.get("message")
+            attachment = entry.get("attachment")
+            message = entry.get("message")
             if isinstance(attachment, dict) and attachment.get("type") == "hook_deferred_tool":
                 deferred = str(attachment.get("toolUseID"))
             elif deferred in _results(message):
@@ -137,7 +138,8 @@ def _question(item: Mapping[str, Any]) -> dict[str, Any]:
     if len({matching_key(value) for value in values}) < len(values) or any(
         len(unicodedata.normalize("NFKC", value)) > MAX_VALUE for value in values
     ):
-        text, choices = "\n".join([text, "", *values])[:MAX_TEXT], []
+        text = "\n".join([text, "", *values])[:MAX_TEXT]
+        choices = []
     context = SEVERAL if item.get("multiSelect") is True else None
     return {"text": text, "choices": choices, "freeform": True, "context": context}
 
@@ -148,7 +150,8 @@ def _diffs(name: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     if name == "Write":
         return [_diff(path, _text_of(path) or "", str(fields.get("content") or ""))]
     if name == "Edit":
-        old, new = str(fields.get("old_string") or ""), str(fields.get("new_string") or "")
+        old = str(fields.get("old_string") or "")
+        new = str(fields.get("new_string") or "")
         text = _text_of(path)
         if text is None or not old or old not in text:
             return [_diff(path, old, new)]
@@ -416,7 +419,8 @@ class ClaudeAdapter(Adapter):
     def decide_call(self, event: Message) -> Message:
         """Return the output of the hook for a call."""
         self.check_mode(event.get("permission_mode"))
-        name, tool_id = str(event.get("tool_name")), str(event.get("tool_use_id"))
+        name = str(event.get("tool_name"))
+        tool_id = str(event.get("tool_use_id"))
         if name in self.allowed:
             return self.allow(event)
         if event.get("agent_id") is not None:
@@ -483,7 +487,8 @@ class ClaudeAdapter(Adapter):
 
         Return the next prompt for an answer that is known.
         """
-        self.deferred, self.loaded = None, True
+        self.deferred = None
+        self.loaded = True
         call = deferred.call
         self.expected = None if call is None else call.digest
         pending = {"tool_id": deferred.tool_id}

@@ -69,7 +69,8 @@ def permissions_call(params: Message, roots: Mapping[str, str]) -> Call:
 
 def tool_call(params: Message, roots: Mapping[str, str]) -> Call | None:
     """Return the call that an elicitation of an MCP server asks to allow; None for a question."""
-    meta, server = params.get("_meta"), str(params.get("serverName"))
+    meta = params.get("_meta")
+    server = str(params.get("serverName"))
     if isinstance(meta, dict) and meta.get("codex_approval_kind") == "mcp_tool_call":
         name = f"{server}.{meta.get('tool_name')}"
         given = meta.get("tool_params")
@@ -121,7 +122,8 @@ def _rest(params: Message) -> dict[str, Any]:
 def _diff(change: Message) -> Message:
     kind = change.get("kind")
     kind = kind if isinstance(kind, dict) else {}
-    path, diff = str(change.get("path")), str(change.get("diff") or "")
+    path = str(change.get("path"))
+    diff = str(change.get("diff") or "")
     if kind.get("type") == "add":
         return {"type": "diff", "path": path, "newText": diff}
     if kind.get("type") == "delete":
@@ -279,7 +281,8 @@ class CodexAdapter(Adapter):
 
     def count(self, usage: Message) -> None:
         """Report the tokens since the last report; the first has those of a resumed thread."""
-        total, known = part_of(usage, "total"), self.counted
+        total = part_of(usage, "total")
+        known = self.counted
         self.counted = total
         new = part_of(usage, "last") if known is None else total
         before = {} if known is None else known
@@ -292,7 +295,8 @@ class CodexAdapter(Adapter):
 
     def follow_item(self, item: Message, *, own: bool) -> None:
         """Show a message or a call of a tool, and record the end of an allowed call."""
-        item_id, status = str(item.get("id")), item.get("status")
+        item_id = str(item.get("id"))
+        status = item.get("status")
         if item.get("type") == "agentMessage":
             if own and item.get("completedAtMs") is not None:
                 self.message = str(item.get("text") or "")

@@ -31,7 +31,9 @@ class RpcConnection:
     ) -> None:
         self._client = client
         self._numbers = itertools.count(1)
-        self._on_notice, self._on_request, self._header = on_notice, on_request, dict(header)
+        self._on_notice = on_notice
+        self._on_request = on_request
+        self._header = dict(header)
         self._program = AgentProgram(client, command, cwd)
 
     def request(self, method: str, **params: Any) -> Message:

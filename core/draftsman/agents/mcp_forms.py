@@ -78,7 +78,8 @@ class Inputs:
     """The answers of a job, and the questions without an answer."""
 
     def __init__(self, client: AgentClient, name: str) -> None:
-        self._client, self._name = client, name
+        self._client = client
+        self._name = name
         self._answers: dict[str, Mapping[str, Any]] = dict(client.start["answers"])
         self._used: set[str] = set()
         self._open: dict[str, str] = {}
@@ -145,7 +146,8 @@ def form_questions(params: Message) -> list[InputQuestion] | None:
     """Return a question for each field of an MCP form; None for another kind of elicitation."""
     if (params.get("mode") or "form") != "form":
         return None
-    message, questions = str(params.get("message") or ""), []
+    message = str(params.get("message") or "")
+    questions = []
     for name, field in fields_of(params).items():
         choices = [(value, "") for value in _values(field)]
         described = field.get("description") or field.get("title")

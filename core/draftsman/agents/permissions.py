@@ -101,7 +101,8 @@ class Permissions:
     """The decisions of a job, and the question for the next call."""
 
     def __init__(self, client: AgentClient, name: str) -> None:
-        self._client, self._name = client, name
+        self._client = client
+        self._name = name
         self._answers: dict[str, dict[str, Any]] = dict(client.start["answers"])
         self._used: dict[str, str] = {}
         self._interrupted: set[str] = set()
@@ -156,7 +157,8 @@ class Permissions:
 
     def ask(self, call: Call, tree: str) -> Decision:
         """Return the recorded answer; else ask people, which parks the run (RunParked)."""
-        key, bound = self.slot, f"{call.digest}:{tree}"
+        key = self.slot
+        bound = f"{call.digest}:{tree}"
         body = call.body
         if len(body) > SHOWN:
             body = f"{body[:SHOWN]}\n… the whole call is the artifact {self._attach(key, call)}"
@@ -178,7 +180,8 @@ class Permissions:
 
     def use(self, call_digest: str, tree: str, decision: Decision, tool_id: str = "") -> None:
         """Record the next decision as used, before the agent gets it."""
-        key, bound = self.slot, f"{call_digest}:{tree}"
+        key = self.slot
+        bound = f"{call_digest}:{tree}"
         state = "pending" if decision.allowed else "done"
         self._client.call("step", key=key, state=state, invocation_id=bound)
         self._used[key] = bound
@@ -199,7 +202,8 @@ class Permissions:
 
 
 def _decision(answer: Mapping[str, Any]) -> Decision:
-    value, by = answer.get("value"), tuple(answer.get("by") or ())
+    value = answer.get("value")
+    by = tuple(answer.get("by") or ())
     if value in (ONCE, JOB):
         return Decision(True, by=by)
     return Decision(False, answer.get("text") or answer.get("reason"), by)
@@ -275,7 +279,8 @@ def _fields(fields: Mapping[str, Any]) -> str:
 
 
 def _diff(item: Mapping[str, Any]) -> str:
-    old, new = str(item.get("oldText") or ""), str(item.get("newText") or "")
+    old = str(item.get("oldText") or "")
+    new = str(item.get("newText") or "")
     path = _visible(str(item.get("path")))
     if isinstance(patch := item.get("patch"), str):
         return f"--- a/{path}\n+++ b/{path}\n{_visible(patch.rstrip())}"

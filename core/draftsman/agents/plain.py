@@ -183,7 +183,8 @@ class PlainAdapter(Adapter):
     def read(self, process: subprocess.Popen[bytes]) -> None:
         """Log the output until the end; raises RunParked as soon as the run is parked."""
         assert process.stdout is not None  # noqa: S101 - a pipe
-        output, text = process.stdout.fileno(), ""
+        output = process.stdout.fileno()
+        text = ""
         decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
         while True:
             if not self.client.wait(output, POLL):
@@ -207,7 +208,8 @@ class PlainAdapter(Adapter):
 
     def close(self) -> None:
         """End the program and those that it started."""
-        process, self.process = self.process, None
+        process = self.process
+        self.process = None
         if process is None:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):

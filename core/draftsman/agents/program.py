@@ -43,7 +43,8 @@ class AgentFailure(Exception):
 
     def __init__(self, error_class: str, code: str, message: str) -> None:
         super().__init__(message)
-        self.error_class, self.code = error_class, code
+        self.error_class = error_class
+        self.code = code
 
 
 class AgentProgram:

@@ -81,7 +81,8 @@ def run(client: AgentClient, settings: dict[str, Any], folder: Path) -> Complete
 
     Raises CommandNotFound, and RunParked after killing the command.
     """
-    name, command = settings["name"], settings["command"]
+    name = settings["name"]
+    command = settings["command"]
     started = time.monotonic()
     call = {"key": f"command-{next(_numbers)}", "text": shlex.join(command)[:MAX_TITLE]}
     client.send("activity", kind="tool", tool="execute", state="running", **call)
@@ -106,7 +107,9 @@ class HeadTailBuffer:
     """The start and the end of a command's output."""
 
     def __init__(self) -> None:
-        self._head, self._tail, self._size = b"", b"", 0
+        self._head = b""
+        self._tail = b""
+        self._size = 0
 
     def add(self, chunk: bytes) -> None:
         """Append a chunk of output."""

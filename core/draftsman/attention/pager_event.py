@@ -103,7 +103,8 @@ def _pagerduty(pager: str, event: dict[str, Any]) -> PagerEvent | None:
 
 
 def _grafana(pager: str, event: dict[str, Any], document: dict[str, Any]) -> PagerEvent | None:
-    user, at = _fields(document.get("user")), event.get("time")
+    user = _fields(document.get("user"))
+    at = event.get("time")
     type = _text(event.get("type"))
     return _event(
         pager,
@@ -119,7 +120,8 @@ def _grafana(pager: str, event: dict[str, Any], document: dict[str, Any]) -> Pag
 def _event(
     pager: str, id: Any, key: Any, kind: str | None, at: Any, users: list[Any], name: Any
 ) -> PagerEvent | None:
-    alert, moment = _alert(_text(key)), _moment(_text(at))
+    alert = _alert(_text(key))
+    moment = _moment(_text(at))
     id = _text(id)
     if kind is None or alert is None or moment is None or not 0 < len(id) <= MAX_ID:
         return None

@@ -33,7 +33,8 @@ class Draftsman:
         return client
 
     async def __aexit__(self, *error: object) -> None:
-        connection, self._open = self._open, None
+        connection = self._open
+        self._open = None
         if isinstance(connection, AbstractAsyncContextManager):
             await connection.__aexit__(None, None, None)
 
@@ -43,7 +44,8 @@ class Draftsman:
         return client
 
     def __exit__(self, *error: object) -> None:
-        client, self._open = self._open, None
+        client = self._open
+        self._open = None
         if isinstance(client, BlockingClient):
             client.close()
 

@@ -170,7 +170,8 @@ class QueueClient:
 
     async def prioritize(self, job: JobName, priority: int) -> None:
         """Change the priority of a waiting job; raises NotFound, UsageError, Refused."""
-        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        number = await self._number(job)
+        actor = await self._rt.actor(Source.API)
         await self._rt.queues.prioritize(number, priority, actor)
 
     async def order(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
@@ -223,7 +224,8 @@ class ScheduleClient(QueueClient):
         `fields` are those of a request, `description`, and `parameters` as a JSON Schema of an
         object. Raises UsageError, and Conflict where the template exists.
         """
-        definition, actor = define(fields), await self._rt.actor(Source.API)
+        definition = define(fields)
+        actor = await self._rt.actor(Source.API)
         try:
             return await self._rt.templates.add(name, definition, actor)
         except Conflict:
@@ -495,17 +497,20 @@ class Client(QuestionClient):
         Raises NotFound, UsageError for its text, IdempotencyConflict for a key of another text, and
         Refused for a job that takes no messages.
         """
-        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        number = await self._number(job)
+        actor = await self._rt.actor(Source.API)
         return await self._rt.messages.send(number, actor, text, key=key)
 
     async def pause(self, job: JobName, reason: str) -> PauseResult:
         """Pause a job: a running job is parked, and no worker claims it. Raises Refused."""
-        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        number = await self._number(job)
+        actor = await self._rt.actor(Source.API)
         return await self._rt.job_control.pause(number, actor, reason)
 
     async def resume(self, job: JobName) -> PauseResult:
         """End the pause of a job; raises Refused."""
-        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        number = await self._number(job)
+        actor = await self._rt.actor(Source.API)
         return await self._rt.job_control.resume(number, actor)
 
     async def cancel(
@@ -515,7 +520,8 @@ class Client(QuestionClient):
 
         Raises NotFound, and Refused if the job has already ended.
         """
-        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        number = await self._number(job)
+        actor = await self._rt.actor(Source.API)
         return await self._rt.job_control.cancel(number, actor, reason, force=force)
 
     async def retry(
@@ -525,7 +531,8 @@ class Client(QuestionClient):
 
         `fresh` starts from the beginning; `again` allows a completed job. Raises NotFound, Refused.
         """
-        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        number = await self._number(job)
+        actor = await self._rt.actor(Source.API)
         return await self._rt.job_control.retry(number, actor, fresh=fresh, again=again)
 
     async def events(
@@ -543,7 +550,8 @@ class Client(QuestionClient):
 
     async def activity(self, job: JobName) -> AsyncIterator[ActivityRow]:
         """Yield the activity of the agent of a job until the job has ended."""
-        number, after = await self._number(job), (0, 0)
+        number = await self._number(job)
+        after = (0, 0)
         while True:
             ended = (await self._rt.read_model.job(number)).status in TERMINAL
             rows = await self._rt.checkpoints.activity.page(number, after)
@@ -585,7 +593,8 @@ class Client(QuestionClient):
 
         Workers of running jobs stop them first. Raises NotFound, and Refused if all have ended.
         """
-        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        number = await self._number(job)
+        actor = await self._rt.actor(Source.API)
         return await self._rt.job_control.cancel_tree(number, actor, reason)
 
     async def groups(self) -> list[JobGroup]:

@@ -156,7 +156,8 @@ class BlockingClient(BlockingSchedules):
         with self._lock:
             if self._closed:
                 return
-            self._closed, calls = True, list(self._calls)
+            self._closed = True
+            calls = list(self._calls)
         for call in calls:
             call.cancel()
         try:

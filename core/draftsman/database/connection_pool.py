@@ -69,14 +69,16 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close all connections; safe to call twice."""
         await self._pool.close()
-        kept, self._kept = self._kept, None
+        kept = self._kept
+        self._kept = None
         if kept is not None:
             await self._pool.putconn(kept)
 
     @asynccontextmanager
     async def connection(self, wait: float | None) -> AsyncIterator[DatabaseConnection]:
         """Lend a connection; raises PoolTimeout when none is free within `wait` seconds."""
-        conn, self._kept = self._kept, None
+        conn = self._kept
+        self._kept = None
         if conn is None or is_disconnected(conn) or self._is_left_over(conn):
             conn = await self._replace(conn, wait)
         try:
@@ -110,7 +112,8 @@ class ConnectionPool:
         The pool's own check waits a second after the first of them, then two, then four. A session
         that was opened for this call is used also if its server is read-only.
         """
-        before, began = cancellations(), monotonic()
+        before = cancellations()
+        began = monotonic()
         conn = await self._pool.getconn(timeout=wait)
         while is_disconnected(conn) or (self._is_left_over(conn) and conn.opened_at < began):
             await self._discard(conn)

@@ -161,7 +161,8 @@ class Database:
             self._first = None
             await first.close()
         async with self._pool_lock:
-            pool, self._pool = self._pool, None
+            pool = self._pool
+            self._pool = None
             if pool is not None:
                 await pool.close()
 
@@ -270,7 +271,8 @@ class Database:
 
     async def _take_first(self) -> Connection | None:
         """Take the first connection if it is free and connected."""
-        conn, self._first = self._first, None
+        conn = self._first
+        self._first = None
         if conn is not None and is_disconnected(conn):
             await conn.close()
             return None

@@ -45,7 +45,8 @@ async def run_all(*steps: Callable[[], Awaitable[int | None]]) -> int:
 
     Raises the first error at the end, but an outage at once.
     """
-    total, errors = 0, list[Exception]()
+    total = 0
+    errors = list[Exception]()
     for step in steps:
         try:
             total += await step() or 0

@@ -60,7 +60,9 @@ async def receive(
     an idle worker claims a new job some tenths of a millisecond earlier. An idle connection is
     probed: its server may have vanished.
     """
-    loop, pgconn, codec = asyncio.get_running_loop(), conn.pgconn, conn.info.encoding
+    loop = asyncio.get_running_loop()
+    pgconn = conn.pgconn
+    codec = conn.info.encoding
     lost: asyncio.Future[None] = loop.create_future()
     replied = asyncio.Event()
     ends_at = None if seconds is None else loop.time() + seconds

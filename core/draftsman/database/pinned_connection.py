@@ -138,7 +138,8 @@ class PinnedConnection(DatabaseConnection):
         if self._reader is None:
             self._reader = asyncio.get_running_loop(), self.pgconn.socket
             self._reader[0].add_reader(self._reader[1], self._read)
-        self._waiter, self._last_result = self._reader[0].create_future(), None
+        self._waiter = self._reader[0].create_future()
+        self._last_result = None
         try:
             with self.limited_reply():
                 return await self._waiter

@@ -41,7 +41,8 @@ def is_truncated_result(message: Message) -> bool:
 
 def overflow_files(message: Message) -> list[dict[str, Any]]:
     """Return the payloads of the files that complete a message."""
-    question, payload = message.question, message.payload or {}
+    question = message.question
+    payload = message.payload or {}
     if message.kind is DeliveryKind.QUESTION and question is not None:
         snippet = question.context_snippet or ""
         suffix = "diff" if is_diff(snippet) else "txt"

@@ -55,7 +55,9 @@ def render_plain(message: Message) -> str:
 
 
 def _lines(message: Message) -> Iterator[str]:
-    subject, question, payload = message.subject, message.question, message.payload or {}
+    subject = message.subject
+    question = message.question
+    payload = message.payload or {}
     match message.kind:
         case DeliveryKind.STATUS:
             ended = "was denied" if subject.denied else _ENDED.get(subject.status)
@@ -126,7 +128,8 @@ def brief_spans(message: Message, reply: str = "reply in this thread") -> Spans:
     A result has its summary without data, and a question its first choices. `reply` tells how to
     answer in free text.
     """
-    subject, question = message.subject, message.question
+    subject = message.subject
+    question = message.question
     if message.kind is DeliveryKind.NOTICE:
         return notice_spans(message)
     if message.kind is DeliveryKind.RESULT:
@@ -143,7 +146,9 @@ def brief_spans(message: Message, reply: str = "reply in this thread") -> Spans:
 
 
 def _brief_text(message: Message, reply: str) -> str:
-    subject, question, payload = message.subject, message.question, message.payload or {}
+    subject = message.subject
+    question = message.question
+    payload = message.payload or {}
     retrying = message.kind is DeliveryKind.STATUS and subject.status is Status.RETRYING
     if retrying and subject.next_retry_at is not None:
         when = format_time(subject.next_retry_at)

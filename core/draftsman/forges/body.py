@@ -145,7 +145,8 @@ def find_issues(
     if url is not None and (match := ISSUE.match(url)) is not None and match["url"] is not None:
         own_ticket = f"closes {url}\n"
     for match in ISSUE.finditer(own_ticket + text):
-        address, path = match["url"], match["path"]
+        address = match["url"]
+        path = match["path"]
         own = f"{project.url}/"
         if address is not None and not address.casefold().startswith(own.casefold()):
             continue
@@ -166,7 +167,8 @@ def _draft(facts: PullRequestFacts) -> str:
 def _request(facts: PullRequestFacts) -> str:
     by = line(facts.requester, 200)
     head = f"## Request\n\n{facts.job}, requested by {by} ({facts.source})"
-    title, request = facts.title or "", facts.request
+    title = facts.title or ""
+    request = facts.request
     repeated = request.strip().startswith(title.removesuffix("…").strip())
     parts = (request,) if repeated else (title, request)
     text = "\n\n".join(part for part in parts if part.strip())

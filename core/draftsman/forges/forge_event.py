@@ -179,7 +179,8 @@ def is_edited(item: Mapping[str, Any]) -> bool:
 
     Maintainers may edit the comments of others, and the API names the author alone.
     """
-    written, edited = moment(item.get("created_at")), moment(item.get("updated_at"))
+    written = moment(item.get("created_at"))
+    edited = moment(item.get("updated_at"))
     return written is not None and edited is not None and edited - written > EDITED
 
 

@@ -60,7 +60,8 @@ def parse(event: str, payload: Mapping[str, Any]) -> Notification:
 def _is_of_another(payload: Mapping[str, Any]) -> bool:
     """Return whether the text that was edited is that of another account than the sender's."""
     written = fields(payload.get("comment") or payload.get("review"))
-    author, sender = fields(written.get("user")), fields(payload.get("sender"))
+    author = fields(written.get("user"))
+    sender = fields(payload.get("sender"))
     by_author = (author.get("login"), account_id(author)) == (
         sender.get("login"),
         account_id(sender),
@@ -129,7 +130,8 @@ def conflict(project: str, pull: Mapping[str, Any]) -> ForgeEvent:
 
 def labeled(project: str, payload: Mapping[str, Any]) -> tuple[ForgeEvent, ...]:
     """Return the events of an issue that was given labels."""
-    issue, sender = fields(payload.get("issue")), fields(payload.get("sender"))
+    issue = fields(payload.get("issue"))
+    sender = fields(payload.get("sender"))
     if issue.get("pull_request"):
         return ()
     given = payload.get("label")

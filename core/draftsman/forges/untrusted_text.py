@@ -74,7 +74,8 @@ def quote(text: str, limit: int) -> str:
 
 def block(text: str, limit: int) -> str:
     """Return an inert text whose code blocks are closed."""
-    text, fence = inert(text, limit).strip(), ""
+    text = inert(text, limit).strip()
+    fence = ""
     for row in text.split("\n"):  # the only line end of Markdown that is left
         if (match := _FENCE.match(row)) is None:
             continue

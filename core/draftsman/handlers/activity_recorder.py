@@ -141,7 +141,8 @@ class _ChatProgress:
 
     async def show(self) -> None:
         """Edit the messages, if it is time."""
-        now, text = time.monotonic(), self._progress.text
+        now = time.monotonic()
+        text = self._progress.text
         if not self.changed or now < self._due_at:
             return
         chats = await self._stream.show(self._lease, self._progress.plan, self._progress.line)
@@ -181,7 +182,8 @@ class _Transcript:
                 final or waited or len(self._unstored) >= TRANSCRIPT_PART
             ):
                 return
-            self._part, self._unstored = self._unstored, b""
+            self._part = self._unstored
+            self._unstored = b""
         digest = self._digest.copy()
         digest.update(self._part)
         size = self._size + len(self._part)
@@ -189,11 +191,14 @@ class _Transcript:
             self._lease, self._seq, self._part,
             size=size, sha256=digest.hexdigest(), most=self._most,
         )  # fmt: skip
-        self._part, self._stored_at = None, time.monotonic()
+        self._part = None
+        self._stored_at = time.monotonic()
         if not stored:
-            self._left, self._unstored = 0, b""
+            self._left = 0
+            self._unstored = b""
             return
-        self._digest, self._size = digest, size
+        self._digest = digest
+        self._size = size
         self._seq += 1
         if final:
             await self.store(final=True)

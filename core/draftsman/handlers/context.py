@@ -31,7 +31,8 @@ from draftsman.workflows.dependencies import Parent
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_JOBS, _SLEEP = 0, 1
+_JOBS = 0
+_SLEEP = 1
 """Of several tasks that wait, the run parks for people first, then for jobs, then for a time."""
 
 
@@ -283,7 +284,8 @@ class RunContext:
         Raises a permanent Failure: `child_failed` if one did not complete, unless `on_failure` is
         `return`; `wait_cycle` if one waits for a concurrency key of this job, directly or not.
         """
-        workflows, numbers = self._services.workflows, list(jobs)
+        workflows = self._services.workflows
+        numbers = list(jobs)
         ended = await self._run.wait(workflows.ended, self.job, numbers)
         if ended is None:
             ended = await self._run.pause.wait(Wait((_JOBS, 0), partial(self._await_jobs, numbers)))
@@ -311,7 +313,8 @@ class RunContext:
 
         Notifies once per `key`, such as a step's invocation id. Raises UsageError.
         """
-        notify, key = self._services.outbox.notify, key or str(new_id())
+        notify = self._services.outbox.notify
+        key = key or str(new_id())
         return await self._run.wait(notify, self.job.lease, key, targets, text)
 
     async def checkpoint(self, data: dict[str, Any], bundle: bytes | None = None) -> None:

@@ -30,7 +30,8 @@ async def attached_files(
 
     `messages`: only those that came with these messages.
     """
-    service, job = run.services.checkpoints.attachments, run.job.number
+    service = run.services.checkpoints.attachments
+    job = run.job.number
 
     def wanted(item: JobAttachment) -> bool:
         return messages is None or item.message in messages

@@ -110,7 +110,8 @@ class RunLog:
             return
         mark = QUOTA_MARK.format(limit, "job", "job_log_bytes")
         await self._checkpoints.log(self._lease, self._seq, mark, limit + QUOTA_MARK_BYTES, age)
-        self._bytes_left, self._text = 0, ""
+        self._bytes_left = 0
+        self._text = ""
 
     async def _write(self) -> None:
         while self._chunk or self._text:
@@ -131,8 +132,10 @@ class RunLog:
         async with self._store_lock:
             while self._chunk or self._text:
                 if not self._chunk:
-                    self._chunk, self._text = self._text[:CHUNK], self._text[CHUNK:]
-                    self._chunk_at, self._began_at = self._began_at, time.monotonic()
+                    self._chunk = self._text[:CHUNK]
+                    self._text = self._text[CHUNK:]
+                    self._chunk_at = self._began_at
+                    self._began_at = time.monotonic()
                 await self._store()
                 self._chunk = ""
                 self._seq += 1
@@ -219,12 +222,15 @@ class PrintCapture:
                     self._waiting.clear()
                     return False
             if not _emptied.wait_for(lambda: self._size < MAX_WAITING, ROOM_TIMEOUT):
-                self._waiting, self._size = [(source, TRUNCATION_MARK)], len(TRUNCATION_MARK)
+                self._waiting = [(source, TRUNCATION_MARK)]
+                self._size = len(TRUNCATION_MARK)
         return True
 
     def _drain(self) -> None:
         with _emptied:
-            waiting, self._waiting, self._size = self._waiting, [], 0
+            waiting = self._waiting
+            self._waiting = []
+            self._size = 0
             _emptied.notify_all()
         for source, text in waiting:
             self._add(source, text)

@@ -227,7 +227,8 @@ async def first_answers(pause: RunPause, asks: Sequence[Coroutine[Any, Any, T]])
 
     The questions are stored once each task is done or waits, as alternatives of each other.
     """
-    outer, changed = _branch.get(), asyncio.Event()
+    outer = _branch.get()
+    changed = asyncio.Event()
     branches = [_Branch(changed) for _ in asks]
     tasks = [_start(ask, branch) for ask, branch in zip(asks, branches, strict=True)]
     for task in tasks:

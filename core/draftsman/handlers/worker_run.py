@@ -65,7 +65,8 @@ async def wait_for_database(
     Raises the last error when the retries are used up.
     """
     clock = asyncio.get_running_loop().time
-    deadline, attempts = clock() + worker.lease, 0
+    deadline = clock() + worker.lease
+    attempts = 0
     while True:
         try:
             return await call()
@@ -263,11 +264,13 @@ class WorkerRun:
     ) -> None:
         """Append an event to the job, as `RunContext.event` does."""
         reserved_names.check_event_kind(kind, owner)
-        last_event, sent = self._last_event, False
+        last_event = self._last_event
+        sent = False
 
         async def send() -> int:
             nonlocal sent
-            is_retry, sent = sent, True
+            is_retry = sent
+            sent = True
             return await self.services.checkpoints.event(
                 self.job.lease, kind, payload or {}, unless_after=last_event if is_retry else None
             )
@@ -423,8 +426,11 @@ class WorkerRun:
             job = await self._continue(seconds, on_poll)
         if job is None:
             return None
-        self.job, self.parked = job, False
-        self._log, self._activity, self._last_event = None, None, 0
+        self.job = job
+        self.parked = False
+        self._log = None
+        self._activity = None
+        self._last_event = 0
         answers = {item.key: await self.find_answer(item) for item in items}
         return {key: answer for key, answer in answers.items() if answer is not None}
 

@@ -34,9 +34,11 @@ def main(arguments: list[str]) -> int:
 
     for line in sys.stdin.buffer:
         try:
-            reply, last = _answer(line), False
+            reply = _answer(line)
+            last = False
         except MemoryError:
-            reply, last = "the check exceeds its memory limit", True
+            reply = "the check exceeds its memory limit"
+            last = True
         sys.stdout.write(json.dumps({"why": reply}) + "\n")
         sys.stdout.flush()
         if last:

@@ -32,7 +32,8 @@ class LookupThreads:
     """Resolves names in threads of its own, which do not delay the end of the process."""
 
     def __init__(self, most: int = MAX_THREADS, idle: float = IDLE) -> None:
-        self._most, self._idle = most, idle
+        self._most = most
+        self._idle = idle
         self._waiting: queue.SimpleQueue[_Lookup] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = self._unfinished = 0
@@ -73,7 +74,9 @@ class _Lookup:
     """A name to resolve for an event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, host: str, port: int) -> None:
-        self._loop, self._host, self._port = loop, host, port
+        self._loop = loop
+        self._host = host
+        self._port = port
         self.result: asyncio.Future[Entries] = loop.create_future()
 
     def run(self) -> None:

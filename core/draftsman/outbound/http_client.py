@@ -184,7 +184,8 @@ class Decompressor:
             if self._window == 15 and self._packed == len(
                 chunk
             ):  # raw deflate without a zlib header
-                self._window, self._stream = _RAW, zlib.decompressobj(_RAW)
+                self._window = _RAW
+                self._stream = zlib.decompressobj(_RAW)
                 return self._piece(chunk)
             raise _invalid(str(error)) from None
 
@@ -306,7 +307,8 @@ class HttpClient:
     async def close(self) -> None:
         """Close the connections that are kept."""
         if self._kept is not None:
-            kept, self._kept = self._kept, None
+            kept = self._kept
+            self._kept = None
             await kept.aclose()
 
     @asynccontextmanager
@@ -410,7 +412,8 @@ class HttpClient:
 
     async def _addresses(self, url: httpx.URL) -> list[IpAddress | None]:
         """Return the allowed addresses; None if the proxy connects to the host."""
-        host, port = url.host, _port(url)
+        host = url.host
+        port = _port(url)
         literal = parse_ip(host)
         if self._settings.proxy is not None and literal is None:
             return [None]
@@ -471,9 +474,12 @@ def _redirected(call: HttpCall, url: httpx.URL, status: int, location: str) -> H
         target = parse_url(str(url.join(location)))
     except (httpx.InvalidURL, ValueError):
         target = parse_url(location)
-    method, body, headers = call.method, call.body, dict(call.headers)
+    method = call.method
+    body = call.body
+    headers = dict(call.headers)
     if status in BECOMES_GET and method not in {"GET", "HEAD"}:
-        method, body = "GET", None
+        method = "GET"
+        body = None
         headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     if origin(target) != origin(url):
         headers = {name: value for name, value in headers.items() if name.lower() in SAFE_HEADERS}

@@ -29,9 +29,11 @@ class MissingSecret(NotOnThisWorker):
 def read_secret(source: SecretSettings, what: str) -> str:
     """Return a secret; raises MissingSecret, which has its source."""
     if source.env is not None:
-        value, origin = os.environ.get(source.env, ""), f"the variable {source.env}"
+        value = os.environ.get(source.env, "")
+        origin = f"the variable {source.env}"
     else:
-        value, origin = _read_file(str(source.file)), str(source.file)
+        value = _read_file(str(source.file))
+        origin = str(source.file)
     if not value.strip():
         problem = f"{what}: {origin} holds no secret"
         raise MissingSecret(f"{problem} on this worker", problem=problem)

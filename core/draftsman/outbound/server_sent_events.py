@@ -23,7 +23,8 @@ class ServerSentEvent:
 
 async def parse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:
     """Yield the complete events of a stream; raises Failure."""
-    name, size = "", 0
+    name = ""
+    size = 0
     data: list[str] = []
     async for line in _lines(chunks):
         size += len(line)
@@ -32,7 +33,9 @@ async def parse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSent
         if not line:
             if data:
                 yield ServerSentEvent(name or "message", "\n".join(data))
-            name, data, size = "", [], 0
+            name = ""
+            data = []
+            size = 0
             continue
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
@@ -45,7 +48,8 @@ async def parse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSent
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
     parts: list[str] = []
-    size, after_cr = 0, False
+    size = 0
+    after_cr = False
     async for chunk in chunks:
         if not (text := decoder.decode(chunk)):
             continue
@@ -55,7 +59,8 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
         *complete, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for line in complete:
             yield "".join((*parts, line))
-            parts, size = [], 0
+            parts = []
+            size = 0
         parts.append(rest)
         size += len(rest)
         if size > MAX_EVENT:

@@ -50,7 +50,8 @@ def verify(
     tolerance: float = TOLERANCE,
 ) -> bool:
     """Return whether a recent message was signed with one of the keys; `headers` are lower-case."""
-    id, at = headers.get(ID, ""), headers.get(TIMESTAMP, "")
+    id = headers.get(ID, "")
+    at = headers.get(TIMESTAMP, "")
     if not (id and at.isascii() and at.isdigit()) or abs(now - int(at)) > tolerance:
         return False
     actual = [part[3:] for part in headers.get(SIGNATURE, "").split() if part.startswith("v1,")]

@@ -141,12 +141,14 @@ class Policy:
 
     def update_from(self, other: Policy) -> None:
         """Copy the people of another policy, for all holders of this instance."""
-        self.people, self.groups = other.people, other.groups
+        self.people = other.people
+        self.groups = other.groups
         self.self_approval = other.self_approval
 
     def resolve(self, actor: Actor) -> Actor:
         """Return the actor with its person and roles."""
-        id, display_name = clean(actor.id), clean(actor.display_name)[:DISPLAY_NAME]
+        id = clean(actor.id)
+        display_name = clean(actor.display_name)[:DISPLAY_NAME]
         if (id, display_name) != (actor.id, actor.display_name):
             actor = replace(actor, id=id, display_name=display_name)
         for person in self.people.values():
@@ -181,7 +183,8 @@ class Policy:
         self, names: Sequence[str], invoker: str, *, approval: bool
     ) -> list[Person]:
         """Return the people who may answer a question, or with `approval` decide it."""
-        allowed, invoker = set(self.approvers(names)), self.requester(invoker)
+        allowed = set(self.approvers(names))
+        invoker = self.requester(invoker)
         if not approval:
             allowed |= {n for n, person in self.people.items() if "responder" in person.roles}
             allowed.add(invoker)
@@ -271,7 +274,8 @@ class Policy:
         return ", ".join(sorted(others)) or "none unless [questions] self_approval is set"
 
     def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> NotPermitted:
-        role, hint = _ROLE[verb], None
+        role = _ROLE[verb]
+        hint = None
         holders = sorted(name for name, person in self.people.items() if role in person.roles)
         if not self.people and self.owner is None:
             tail = "no people are configured"

@@ -57,7 +57,8 @@ class ShutdownSignals:
                 handle(self.received)
             yield
         finally:
-            self._handle, self._ending = None, True
+            self._handle = None
+            self._ending = True
 
     @contextlib.contextmanager
     def left_to_kernel(self, number: signal.Signals) -> Iterator[None]:

@@ -271,7 +271,8 @@ def _python(folder: Path) -> dict[str, Any] | None:
         return None
     tools = project.get("tool") if isinstance(project.get("tool"), dict) else {}
     assert isinstance(tools, dict)  # noqa: S101 - see above
-    checks, fixes = [], []
+    checks = []
+    fixes = []
     if "ruff" in tools or (folder / "ruff.toml").is_file() or (folder / ".ruff.toml").is_file():
         checks.append(CommandSettings(name="lint", command=(*RUFF, "check", ".")))
         fix = (*RUFF, "check", "--fix", "--exit-zero", ".")

@@ -144,7 +144,9 @@ def _url(text: str, scheme: str) -> RepoUrl:
         raise UsageError(f"unsupported URL scheme {scheme}://; {URL_FORMS}")
     try:
         parts = urlsplit(text)
-        host, port, user = parts.hostname or "", parts.port, parts.username
+        host = parts.hostname or ""
+        port = parts.port
+        user = parts.username
         password = parts.password
     except ValueError:
         raise UsageError(f"invalid URL; {URL_FORMS}") from None

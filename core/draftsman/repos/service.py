@@ -127,7 +127,8 @@ class Repos:
         checks: Sequence[dict[str, Any]] = (),
     ) -> None:
         """Store a profile of a registered repository, replacing the profile of the same folder."""
-        actor, id = self._authorize(actor), _id(repo)
+        actor = self._authorize(actor)
+        id = _id(repo)
 
         async def work(conn: Connection) -> None:
             await store.save_profile(conn, id, profile, commit, list(checks), actor.name)
@@ -172,8 +173,10 @@ class Repos:
 
         The newest mapping of an id replaces the others. A name with several mappings is ambiguous.
         """
-        actor, id = self._authorize(actor), _id(place.repo)
-        label_id, label = _label(label_id), _label(label)
+        actor = self._authorize(actor)
+        id = _id(place.repo)
+        label_id = _label(label_id)
+        label = _label(label)
         if label_id is None and label is None:
             raise UsageError("give a label name or a label id")
 

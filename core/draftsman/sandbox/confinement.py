@@ -41,10 +41,15 @@ else:  # `signal` itself imports `enum`
 
 SANDBOX_UID = 1000
 """User and group id inside a user namespace."""
-CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
-CLONE_NEWIPC, CLONE_NEWNET = 0x8000000, 0x40000000
-SIOCSIFFLAGS, IFF_UP_AND_RUNNING = 0x8914, 0x41
-MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+CLONE_NEWNS = 0x20000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWIPC = 0x8000000
+CLONE_NEWNET = 0x40000000
+SIOCSIFFLAGS = 0x8914
+IFF_UP_AND_RUNNING = 0x41
+MS_BIND = 4096
+MS_REC = 16384
+MS_PRIVATE = 1 << 18
 PR_SET_PDEATHSIG = 1
 STAGE = "/mnt"
 """Mount point of the sources of bind mounts, in a private mount namespace."""
@@ -216,7 +221,8 @@ def _change_user(uid: int | None) -> None:
 
 def _threads_of_user() -> int:
     """Return the number of threads of this user, which RLIMIT_NPROC counts."""
-    count, uid = 0, os.getuid()
+    count = 0
+    uid = os.getuid()
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdigit():
             try:
@@ -338,7 +344,8 @@ def _check_call(result: int) -> None:
 
 def main(arguments: list[str]) -> NoReturn:
     """Confine this process by a plan and run the command; for probes, without a guard."""
-    plan, command = decode(arguments[0]), arguments[1:]
+    plan = decode(arguments[0])
+    command = arguments[1:]
     try:
         enter(plan, command)
     except OSError as error:

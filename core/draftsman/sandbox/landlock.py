@@ -14,22 +14,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+CREATE_RULESET = 444
+ADD_RULE = 445
+RESTRICT_SELF = 446
 """Numbers of the system calls; the same on every architecture since Linux 5.13."""
 VERSION_FLAG = 1
-PATH_BENEATH, NET_PORT = 1, 2
+PATH_BENEATH = 1
+NET_PORT = 2
 """Types of rules."""
 PR_SET_NO_NEW_PRIVS = 38
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = (1 << bit for bit in range(4))
-MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
-TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
+MAKE_CHAR = 1 << 6
+MAKE_BLOCK = 1 << 11
+TRUNCATE = 1 << 14
+IOCTL_DEV = 1 << 15
 ALL_FILES = (1 << 16) - 1
 """Every right on files of ABI 5 and later."""
 FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 """The rights that a rule on a plain file or a device may have."""
 READ = EXECUTE | READ_FILE | READ_DIR
 WRITE = ALL_FILES & ~(MAKE_CHAR | MAKE_BLOCK)
-BIND_AND_CONNECT_TCP, CONNECT_TCP = 0b11, 0b10
+BIND_AND_CONNECT_TCP = 0b11
+CONNECT_TCP = 0b10
 ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
 OLDEST_ABI = 6
 

@@ -162,7 +162,8 @@ def find_escape(settings: SandboxSettings, mode: str, program: str | None) -> st
             return f"{settings.engine or 'podman or docker'} is not installed"
         container.remove_stale(program)
     with probe_folder() as folder:
-        outside, home = folder / "outside", folder / "home"
+        outside = folder / "outside"
+        home = folder / "home"
         outside.write_text("outside")
         # without Landlock a separate user reads what every user of this host can read
         private = mode == "user" and landlock.abi() < landlock.OLDEST_ABI

@@ -24,10 +24,12 @@ BACKLOG = 64
 
 def main(arguments: list[str]) -> NoReturn:
     """Send the listening sockets through the Unix sockets, then execute the command."""
-    ports, command = arguments[0].split(","), arguments[1:]
+    ports = arguments[0].split(",")
+    command = arguments[1:]
     try:
         for descriptor, port in (pair.split(":") for pair in ports):
-            worker, server = _socket.socket(fileno=int(descriptor)), _socket.socket()
+            worker = _socket.socket(fileno=int(descriptor))
+            server = _socket.socket()
             server.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
             server.bind((HOST, int(port)))
             server.listen(BACKLOG)

@@ -125,7 +125,8 @@ class RunSandbox:
         named hosts in a mode that cannot enforce it.
         """
         self.sandbox.check_network(network)
-        settings, mode = self.sandbox.settings, self.sandbox.mode
+        settings = self.sandbox.settings
+        mode = self.sandbox.mode
         own = [self.home] if self.repo is None else [self.home, self.repo]
         command_paths = [
             part for part in command if not any(Path(part).is_relative_to(folder) for folder in own)
@@ -163,7 +164,8 @@ class RunSandbox:
 
     def _container_plan(self, plan: dict[str, Any]) -> dict[str, Any]:
         """Return the plan with the container of a program."""
-        settings, engine = self.sandbox.settings, self.sandbox.program
+        settings = self.sandbox.settings
+        engine = self.sandbox.program
         if engine is None or settings.image is None:
             raise ValueError("a container needs an engine and an image")
         folders = [("rw", self.home, bwrap.HOME)]

@@ -56,7 +56,8 @@ class SandboxPort:
         """
         if self._listener is None:
             self._listener = await self._receive()
-        listener, self._listener = self._listener, None
+        listener = self._listener
+        self._listener = None
         listener.setblocking(False)
         return listener
 
@@ -69,7 +70,8 @@ class SandboxPort:
 
     async def _receive(self) -> socket.socket:
         assert self._worker_end is not None  # noqa: S101 - open without a listener
-        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
         loop.add_reader(self._worker_end, ready.set)
         try:
             async with asyncio.timeout(OPEN_TIMEOUT):

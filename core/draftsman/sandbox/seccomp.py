@@ -39,28 +39,50 @@ MISSING = {
     "io_uring_setup": (425, 425),
 }  # fmt: skip
 """Calls that do not exist inside: programs then use clone, whose flags can be read, and epoll."""
-CLONE, IOCTL, PERSONALITY = (56, 220), (16, 29), (135, 92)
-SOCKET, SOCKETPAIR = (41, 198), (53, 199)
-SENDTO, SENDMSG, SENDMMSG = (44, 206), (46, 211), (307, 269)
+CLONE = (56, 220)
+IOCTL = (16, 29)
+PERSONALITY = (135, 92)
+SOCKET = (41, 198)
+SOCKETPAIR = (53, 199)
+SENDTO = (44, 206)
+SENDMSG = (46, 211)
+SENDMMSG = (307, 269)
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Column of the numbers, and AUDIT_ARCH, of a machine."""
 NEW_NAMESPACES = 0x7E020000
 """Flags of clone: NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
-TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+TIOCSTI = 0x5412
+TIOCLINUX = 0x541C
 PERSONALITIES = (0, 8, 0xFFFFFFFF)
 """PER_LINUX, PER_LINUX32, and the query."""
-AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
-NETLINK_ROUTE, SOCK_STREAM, TYPE_MASK, IPPROTO_TCP = 0, 1, 0xF, 6
+AF_UNIX = 1
+AF_INET = 2
+AF_INET6 = 10
+AF_NETLINK = 16
+NETLINK_ROUTE = 0
+SOCK_STREAM = 1
+TYPE_MASK = 0xF
+IPPROTO_TCP = 6
 MSG_FASTOPEN = 0x20000000
 """Flag that connects with the first bytes; Landlock checks `connect` alone."""
 X32 = 0x40000000
 """First number of the calls with 32-bit pointers on x86-64."""
 
-LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_BITS, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
-NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16
+LOAD = 0x20
+JUMP_EQUAL = 0x15
+JUMP_AT_LEAST = 0x35
+JUMP_BITS = 0x45
+AND = 0x54
+RETURN = 0x06
+NUMBER = 0
+ARCHITECTURE = 4
+ARGUMENTS = 16
 """Offsets in seccomp_data; of an argument the low half, on little-endian machines."""
-ALLOW, ERROR, KILL = 0x7FFF0000, 0x00050000, 0x80000000
-PR_SET_SECCOMP, MODE_FILTER = 22, 2
+ALLOW = 0x7FFF0000
+ERROR = 0x00050000
+KILL = 0x80000000
+PR_SET_SECCOMP = 22
+MODE_FILTER = 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -274,7 +274,8 @@ def _day(words: _Words) -> date | str:
 def _weekdays(words: _Words) -> list[int]:
     """Take days of the week: `monday`, `mon,thu`, `monday, tuesday and friday`, `mon to fri`."""
     days: set[int] = set()
-    previous, is_range = "", False
+    previous = ""
+    is_range = False
     while True:
         word = words.peek()
         parts = word.removesuffix(",").split(",")
@@ -298,7 +299,8 @@ def _weekdays(words: _Words) -> list[int]:
 
 
 def _range(low: str, high: str) -> list[int]:
-    first, last = _WEEKDAYS[low], _WEEKDAYS[high]
+    first = _WEEKDAYS[low]
+    last = _WEEKDAYS[high]
     return sorted({(first + step) % 7 for step in range((last - first) % 7 + 1)})
 
 
@@ -367,7 +369,9 @@ def _time(words: _Words) -> time:
     match = _CLOCK.fullmatch(words.peek())
     if match is None:
         raise words.expected("a time such as 9, 9:30 or 14:00")
-    hour, minute, half = int(match[1]), int(match[2] or 0), match[3]
+    hour = int(match[1])
+    minute = int(match[2] or 0)
+    half = match[3]
     following = ""
     words.take()
     if half is None and words.peek() in ("am", "pm"):

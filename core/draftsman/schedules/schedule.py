@@ -386,7 +386,8 @@ def due_occurrences(schedule: Schedule, now: datetime) -> tuple[list[Due], datet
     MAX_LISTED skipped occurrences, only the newest are returned.
     """
     due: deque[datetime] = deque(maxlen=MAX_LISTED + schedule.misfire_limit)
-    count, following = 0, None
+    count = 0
+    following = None
     for at in schedule.upcoming(datetime.min.replace(tzinfo=UTC)):
         if schedule.fire_time(at) > now:
             following = at

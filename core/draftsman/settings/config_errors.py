@@ -54,7 +54,8 @@ def _variable_of(location: tuple[str, ...]) -> str | None:
 
 def _shown(error: ErrorDetails) -> str:
     """Return the invalid value, cut; nothing for tables, lists and possible secrets."""
-    value, location = error["input"], error["loc"]
+    value = error["input"]
+    location = error["loc"]
     hidden = (
         "env" in location
         or KEY in location

@@ -21,7 +21,8 @@ def parse_rate(text: str) -> tuple[int, float]:
     match = _RATE.fullmatch(text.strip())
     if match is None:
         raise ValueError("a rate must be COUNT/PERIOD, such as 20/1h or 5/s; units: s, m, h, d")
-    count, seconds = int(match[1]), int(match[2] or 1) * _UNITS[match[3]]
+    count = int(match[1])
+    seconds = int(match[2] or 1) * _UNITS[match[3]]
     if not 1 <= count <= _MAX_COUNT:
         raise ValueError(f"the count of a rate must be 1 to {_MAX_COUNT}")
     if not 1 <= seconds <= _MAX_PERIOD:

@@ -107,7 +107,8 @@ def intersect(a: bool | tuple[str, ...], b: bool | tuple[str, ...]) -> bool | tu
         return b if a else False
     if isinstance(b, bool):
         return a if b else False
-    left, right = rules_of(a), rules_of(b)
+    left = rules_of(a)
+    right = rules_of(b)
     common = [rule for rule in left if any(other.covers(rule) for other in right)]
     common += [rule for rule in right if any(other.covers(rule) for other in left)]
     return tuple(dict.fromkeys(str(rule) for rule in common)) or False

@@ -113,7 +113,8 @@ def _move(name: str, rule: Any) -> CardMove:
     to: Any = rule
     out_of: Any = ()
     if isinstance(rule, Mapping) and set(rule) <= {"to", "from"}:
-        to, out_of = rule.get("to"), rule.get("from", ())
+        to = rule.get("to")
+        out_of = rule.get("from", ())
     if not isinstance(out_of, list | tuple) or not all(map(_is_list, (to, *out_of))):
         raise ValueError(
             f"transition rule {name!r}: use the id of a list, 24 hexadecimal digits, or"

@@ -313,7 +313,8 @@ class ClaimLoop:
     ) -> ClaimedJob | None:
         """Wait until an answer has claimed the job for this worker, and start it in its slot."""
         end = time.monotonic() + seconds
-        parked, waiting = execution.job, True
+        parked = execution.job
+        waiting = True
         woken = self.in_grace[parked.lease] = asyncio.Event()
         try:
             while True:
@@ -324,7 +325,8 @@ class ClaimLoop:
                     try:
                         waiting, job = await self._claim.continue_in_grace(parked.lease, ends=ends)
                     except DatabaseUnreachable:
-                        job, self.may_have_lost_claims = None, True
+                        job = None
+                        self.may_have_lost_claims = True
                     if job is not None:
                         self.running[job.token] = self.running.pop(parked.token)
                         execution.job = job

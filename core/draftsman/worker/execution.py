@@ -86,7 +86,8 @@ class Deadlines:
 
     def _expire(self) -> None:
         now = max(self._next, self.loop.time())
-        self._next, self._timer = math.inf, None
+        self._next = math.inf
+        self._timer = None
         for callback in sorted(self._times, key=self._times.__getitem__):
             deadline = self._times.get(callback, math.inf)  # an earlier callback may remove it
             if deadline <= now:
@@ -373,7 +374,8 @@ class Execution:
 
     async def _check_runtime(self) -> float:
         """Return the runtime of earlier runs, in seconds; raises Failure at the limit."""
-        claim, lease = self._services.claim, self.job.lease
+        claim = self._services.claim
+        lease = self.job.lease
         runtime = await self._wait(
             lambda: claim.previous_runtime(lease), lambda: self._stop_reason is not None
         )
@@ -441,8 +443,12 @@ class Execution:
         An end with values that cannot be stored is stored as a plain failure, with the text of the
         `failure` that it was; `checks_values` if `write` does so itself.
         """
-        worker, clock = self._services.settings.worker, self._deadlines.loop.time
-        deadline, delay, attempts, is_plain = clock() + worker.lease, FIRST_DELAY, 0, False
+        worker = self._services.settings.worker
+        clock = self._deadlines.loop.time
+        deadline = clock() + worker.lease
+        delay = FIRST_DELAY
+        attempts = 0
+        is_plain = False
         try:
             while True:
                 try:
@@ -502,7 +508,8 @@ class Execution:
 
     async def _run_apart(self, on_end: Callable[[Execution], None]) -> None:
         try:
-            settlement, result = self._services.settlement, self.result or {}
+            settlement = self._services.settlement
+            result = self.result or {}
             await self._settle(lambda: settlement.result(self.job, result), checks_values=True)
         finally:
             on_end(self)

@@ -70,7 +70,9 @@ class Watchdog:
 
     def _watch(self) -> None:
         """Watch by own ticks, not time: a process that was suspended as a whole is not blocked."""
-        tick, blocked, logged = self._log_after / CHECKS, 0.0, False
+        tick = self._log_after / CHECKS
+        blocked = 0.0
+        logged = False
         self._ping()
         while not self._stopped.wait(tick):
             self.looks += 1
@@ -79,7 +81,8 @@ class Watchdog:
                     _log.warning(
                         "the event loop was blocked for %.1f s and is running again", blocked
                     )
-                blocked, logged = 0.0, False
+                blocked = 0.0
+                logged = False
                 self._ping()
                 continue
             blocked += tick

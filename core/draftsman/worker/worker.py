@@ -117,7 +117,8 @@ class Worker:
 
     def end_leases(self) -> None:
         """Stop the runs whose leases are about to end, and drop the results of ended leases."""
-        now, ended = clock.now(), list[str]()
+        now = clock.now()
+        ended = list[str]()
         for claim_loop in self._claim_loops:
             ended += claim_loop.end_leases(now, self._stop_margin)
         if ended:

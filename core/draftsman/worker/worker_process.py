@@ -85,7 +85,8 @@ class WorkerProcess:
         self.registered = True
         if removed := await remove_stale_clones(self._data_dir, self.worker.claim):
             _log.info("removed %s clones of finished runs", removed)
-        name, types = worker_name(self.id), ", ".join(self.worker.types)
+        name = worker_name(self.id)
+        types = ", ".join(self.worker.types)
         _log.info(
             "worker %s on %s: %s slots, types %s",
             name,

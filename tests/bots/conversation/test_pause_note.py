@@ -44,7 +44,8 @@ def context(paused: bool) -> Any:
 async def test_an_accepted_answer_of_a_paused_job_names_the_pause(
     fields: dict[str, Any], paused: bool, reply: str, unshown: str | None
 ) -> None:
-    ctx, verdict = context(paused), Verdict(7, 1, **fields)
+    ctx = context(paused)
+    verdict = Verdict(7, 1, **fields)
     assert (await answers.reply_to(ctx, 7, verdict)).text == reply
     other = await answers.unshown_reply(ctx, 7, verdict)
     assert (other and other.text) == unshown

@@ -18,7 +18,8 @@ from tests.support.forges.server import Refused
 class ForgeChannelHarness:
     """An issue; the contract's target `ops` is that issue."""
 
-    finds, cuts = True, True
+    finds = True
+    cuts = True
 
     def __init__(self, side: ForgeSide) -> None:
         self._side = side

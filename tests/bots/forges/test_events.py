@@ -260,7 +260,8 @@ async def test_polls_bring_the_label_and_the_answer_once(
     await poll()
     assert (await rt.questions.get(work.number, 1)).status == "open"
     service.receiver._paused["acme"] = 0.0
-    finish, lost = type(rt.forge_events).finish, [True]
+    finish = type(rt.forge_events).finish
+    lost = [True]
 
     async def dies(self: Any, id: int, outcome: str) -> bool:
         if lost and lost.pop():

@@ -93,7 +93,8 @@ async def test_events_are_stored_once_over_any_way_and_in_any_order(
     comment = world.talk.comment(number, "Anna", "/draftsman go")
     own = world.talk.comment(number, world.login, "Done\ud800")
     review, lines = world.talk.review(number, "ben", "changes_requested", "No", a_txt="Name it")
-    shown, about = Payloads(world), {"pull_request": {"number": number}}
+    shown = Payloads(world)
+    about = {"pull_request": {"number": number}}
     issue = {"issue": {"number": number, "pull_request": {}}}
     bodies = [
         ("issue_comment", issue | {"comment": shown.comment(comment)}),

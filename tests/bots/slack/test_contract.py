@@ -15,7 +15,8 @@ from tests.support.slack import FakeSlack, Fault, error
 class SlackChannelHarness:
     """A workspace; the contract's target `ops` is a channel in it."""
 
-    finds, cuts = True, True
+    finds = True
+    cuts = True
 
     def __init__(self, slack: FakeSlack) -> None:
         self._slack = slack

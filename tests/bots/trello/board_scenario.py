@@ -64,7 +64,8 @@ class BoardScenario:
     @classmethod
     def begin(cls, trello: FakeTrello) -> BoardScenario:
         """Create the boards, with two labeled cards that never create a job."""
-        anna, ben = trello.member("Anna Berg"), trello.member("Ben Cole")
+        anna = trello.member("Anna Berg")
+        ben = trello.member("Ben Cole")
         boards = [trello.board(name, [anna, ben]) for name in ("Work", "Other", "Attic")]
         work, other, attic = boards
         lists = {

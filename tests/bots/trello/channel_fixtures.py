@@ -54,7 +54,8 @@ class CardHarness:
 
     def __init__(self, trello: FakeTrello) -> None:
         self.trello = trello
-        self.anna, self.ben = trello.member("anna"), trello.member("ben")
+        self.anna = trello.member("anna")
+        self.ben = trello.member("ben")
         self.board = trello.board("Work", [self.anna, self.ben])
         self.todo, self.doing, self.review = (
             trello.list(self.board, name) for name in ("To do", "Doing", "Review")

@@ -68,7 +68,8 @@ async def working(
 ) -> AsyncIterator[Bot]:
     """Serve the bot's webhook; yield the bot."""
     listening = bind(("127.0.0.1", 0), "trello")
-    unset, secret = SecretSettings(env="NOWHERE"), trello.secret
+    unset = SecretSettings(env="NOWHERE")
+    secret = trello.secret
     port = listening.getsockname()[1]
     settings = TrelloSettings(
         key=unset,

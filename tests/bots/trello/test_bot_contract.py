@@ -12,8 +12,10 @@ from tests.bots.bot_contract import BotContract
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
 from tests.support.trello import FakeTrello, Fault, error
 
-LIVE, FENCED = re.compile(r"[^\\](?:\]\(|<[a-z!]|\*\*b)"), re.compile("(?s)```.*?```")
-COMMENTS, FILES = "/cards/{id}/actions/comments", "/cards/{id}/attachments"
+LIVE = re.compile(r"[^\\](?:\]\(|<[a-z!]|\*\*b)")
+FENCED = re.compile("(?s)```.*?```")
+COMMENTS = "/cards/{id}/actions/comments"
+FILES = "/cards/{id}/attachments"
 
 
 class TrelloSide(CardHarness):

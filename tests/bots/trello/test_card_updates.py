@@ -17,8 +17,10 @@ from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
 from tests.support.trello import FakeTrello, Fault, error
 
-MOVE, UNLABEL = "/cards/{id}/idList", "/cards/{id}/idLabels/{idLabel}"
-RESULT, STATUS = DeliveryKind.RESULT, DeliveryKind.STATUS
+MOVE = "/cards/{id}/idList"
+UNLABEL = "/cards/{id}/idLabels/{idLabel}"
+RESULT = DeliveryKind.RESULT
+STATUS = DeliveryKind.STATUS
 
 
 class Stage(CardHarness):

@@ -119,7 +119,8 @@ class TestWhatIsSent:
 
 
 Row = tuple[int, str, str, str, Callable[[Failure], bool]]
-PERMANENT, LATER = ErrorClass.PERMANENT, ErrorClass.TRANSIENT_INFRA
+PERMANENT = ErrorClass.PERMANENT
+LATER = ErrorClass.TRANSIENT_INFRA
 STATUSES = [
     (400, "invalid value for text", "POST", COMMENTS, None, PERMANENT),
     (400, "invalid id", "POST", COMMENTS, TARGET_GONE, PERMANENT),

@@ -19,7 +19,8 @@ COMMENTS = "/cards/{id}/actions/comments"
 class TrelloChannelHarness:
     """A board; the contract's target `ops` is a card on it."""
 
-    finds, cuts = True, True
+    finds = True
+    cuts = True
 
     def __init__(self, trello: FakeTrello, channel: TrelloChannel) -> None:
         self._trello = trello

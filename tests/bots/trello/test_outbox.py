@@ -30,8 +30,10 @@ from tests.support.waits import until
 
 LIVE = {"pending", "sending", "unconfirmed"}
 PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
-COMMENTS, COMMENT_NOW = "/cards/{id}/actions/comments", "/actions/{id}"
-FILES, MOVE = "/cards/{id}/attachments", "/cards/{id}/idList"
+COMMENTS = "/cards/{id}/actions/comments"
+COMMENT_NOW = "/actions/{id}"
+FILES = "/cards/{id}/attachments"
+MOVE = "/cards/{id}/idList"
 GATE = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))
 
 

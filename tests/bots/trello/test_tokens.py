@@ -10,7 +10,9 @@ from draftsman.errors import ConfigError
 from draftsman.settings import SecretSettings, TrelloSettings
 from draftsman_bots.trello.credentials import read
 
-KEY, TOKEN, SECRET = "k" * 32, "ATTA" + "t" * 60, "s" * 64
+KEY = "k" * 32
+TOKEN = "ATTA" + "t" * 60
+SECRET = "s" * 64
 
 
 def settings(**more: Any) -> TrelloSettings:

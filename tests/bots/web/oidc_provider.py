@@ -21,7 +21,8 @@ from starlette.routing import Route
 
 from draftsman_bots.process.http import Server, bind
 
-CLIENT, SECRET = "draftsman", "s3cret:of the client"
+CLIENT = "draftsman"
+SECRET = "s3cret:of the client"
 
 
 class FakeProvider:

@@ -133,7 +133,8 @@ async def test_two_people_answer_at_once(
 ) -> None:
     work = await make.asked(actor=people.anna)
     path = f"/questions/{work.name}/1"
-    ben, anna = await inbox.visit(people.ben), await inbox.visit(people.anna)
+    ben = await inbox.visit(people.ben)
+    anna = await inbox.visit(people.anna)
     forms = [await ben.hidden(path), await anna.hidden(path)]
     lock = "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE"
     async with conn.transaction():
@@ -157,7 +158,8 @@ async def test_two_people_answer_at_once(
 async def test_rights_are_those_of_the_other_channels(
     inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
-    gate, choice = await make.asked(GATE), await make.asked()
+    gate = await make.asked(GATE)
+    choice = await make.asked()
     anna = await inbox.visit(people.anna)
     for name, fields in ((gate.name, {"decision": "approve"}), (choice.name, {"choice": "red"})):
         page = await anna.get(f"/questions/{name}/1")
@@ -176,7 +178,8 @@ async def test_rights_are_those_of_the_other_channels(
 async def test_an_answer_is_bound_to_the_question_that_was_shown(
     inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
-    first, second = await make.asked(GATE), await make.asked(GATE)
+    first = await make.asked(GATE)
+    second = await make.asked(GATE)
     carol = await inbox.visit(people.carol)
     shown = await carol.hidden(f"/questions/{first.name}/1")
     other = await carol.post(f"/questions/{second.name}/1", {**shown, "decision": "approve"})
@@ -193,7 +196,8 @@ async def test_bad_input_gets_a_clear_line_and_keeps_the_text(
     inbox: Inbox, make: Factory, people: People
 ) -> None:
     free = QuestionSpec(key="k", text="Name?", choices=("red", "blue"), freeform=True)
-    work, closed = await make.asked(free), await make.asked()
+    work = await make.asked(free)
+    closed = await make.asked()
     ben = await inbox.visit(people.ben)
     path = f"/questions/{work.name}/1"
     both = await ben.answer(path, choice="red", text="green & <b>bold</b>")
@@ -219,7 +223,8 @@ async def test_bad_input_gets_a_clear_line_and_keeps_the_text(
 async def test_the_inbox_has_own_questions_first(
     inbox: Inbox, make: Factory, people: People
 ) -> None:
-    gate, choice = await make.asked(GATE), await make.asked()
+    gate = await make.asked(GATE)
+    choice = await make.asked()
     carol = await inbox.visit(people.carol)
     text = (await carol.get("/")).text
     assert text.index("For you") < text.index(f"{gate.name}/1") < text.index("For others")

@@ -30,7 +30,8 @@ LIMIT = QuotaLimit(1000, 1_000_000)
 async def test_jobs_are_filtered_and_paged(
     inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
-    failed, done = await make.failed(), await make.completed({"summary": "All good"})
+    failed = await make.failed()
+    done = await make.completed({"summary": "All good"})
     own = await make.queued(actor=people.anna, title="Mine & yours")
     anna = await inbox.visit(people.anna)
     everything = (await anna.get("/jobs")).text

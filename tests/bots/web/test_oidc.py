@@ -81,7 +81,8 @@ async def test_a_person_signs_in(inbox: Inbox, provider: FakeProvider) -> None:
 
 
 async def test_an_attempt_belongs_to_its_browser(inbox: Inbox, provider: FakeProvider) -> None:
-    browser, other = inbox.visitor(), inbox.visitor()
+    browser = inbox.visitor()
+    other = inbox.visitor()
     query = await _begin(browser)
     code = provider.authorize(query)
     assert (await _finish(other, code=code, state=query["state"])).status_code == 400
@@ -141,7 +142,8 @@ async def test_keys_are_read_again_after_a_change(inbox: Inbox, provider: FakePr
     provider.signer = OctKey.import_key(b"x" * 32, {"kid": "first"})  # type: ignore[assignment]
     provider.algorithm = "HS256"
     assert (await _sign_in(browser, provider)).status_code == 401
-    provider.signer, provider.algorithm = None, "RS256"
+    provider.signer = None
+    provider.algorithm = "RS256"
     provider.key = RSAKey.generate_key(2048, {"kid": "second"})
     assert (await _sign_in(browser, provider)).status_code == 401, "asked for keys a moment ago"
     used = inbox.service.context.provider

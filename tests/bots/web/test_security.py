@@ -52,7 +52,8 @@ async def test_hostile_texts_are_escaped(
     gate = await make.asked(
         GATE.model_copy(update={"text": HOSTILE, "action": {"do": HOSTILE, HOSTILE: HOSTILE}})
     )
-    ben, carol = await inbox.visit(people.ben), await inbox.visit(people.carol)
+    ben = await inbox.visit(people.ben)
+    carol = await inbox.visit(people.carol)
     for path in ("/", f"/questions/{work.name}/1", "/jobs", f"/jobs/{work.name}"):
         text = (await ben.get(path)).text
         assert "<script>alert" not in text

@@ -24,7 +24,8 @@ async def test_a_link_signs_in_once_and_its_page_does_not_use_it(
     inbox: Inbox, people: People
 ) -> None:
     token, _ = await inbox.sessions.create_link(people.ben)
-    browser, other = inbox.visitor(), inbox.visitor()
+    browser = inbox.visitor()
+    other = inbox.visitor()
     for _ in range(2):  # as previews in a chat do
         page = await browser.get(f"/sign-in/{token}")
         assert page.status_code == 200
@@ -83,7 +84,8 @@ async def test_the_database_has_digests_only(
 async def test_a_session_expires_and_can_be_ended(
     inbox: Inbox, people: People, clock: Clock
 ) -> None:
-    ben, carol = await inbox.visit(people.ben), await inbox.visit(people.carol)
+    ben = await inbox.visit(people.ben)
+    carol = await inbox.visit(people.carol)
     listed = {session.person: session for session in await inbox.sessions.sessions()}
     assert {*listed} == {"ben", "carol"}
     assert listed["ben"].user_agent == "test browser"
@@ -145,7 +147,8 @@ async def test_a_form_of_another_session_is_refused(
 ) -> None:
     work = await make.asked()
     path = f"/questions/{work.name}/1"
-    ben, olga = await inbox.visit(people.ben), await inbox.visit(people.ben)
+    ben = await inbox.visit(people.ben)
+    olga = await inbox.visit(people.ben)
     form = {**await ben.hidden(path), "choice": "red"}
     other = await olga.post(path, form)
     assert other.status_code == 403

@@ -46,7 +46,8 @@ def recorded(method: str, position: int = 0) -> dict[str, Any]:
 
 
 def test_the_scripted_agent_and_the_adapter_send_what_was_recorded(tmp_path: Path) -> None:
-    agent, failing = [sys.executable, "-I", "-S", str(AGENT)], [*FAKE_SCRIPT[:-1], {"fail": 403}]
+    agent = [sys.executable, "-I", "-S", str(AGENT)]
+    failing = [*FAKE_SCRIPT[:-1], {"fail": 403}]
     first, last = ([*agent, json.dumps(script)] for script in (FAKE_SCRIPT, failing))
     lines = list(trim(record(first, tmp_path, last)))
     known = recording_of(recorded_version())

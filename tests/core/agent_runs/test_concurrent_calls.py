@@ -71,7 +71,8 @@ async def test_fifty_concurrent_calls_pass_a_daily_budget_by_one_call(
         async with AsyncExitStack() as stack:
             clients = []
             for work in works:
-                ledger, prices = _Ledger(rt, work), {"fake-1": PRICE}
+                ledger = _Ledger(rt, work)
+                prices = {"fake-1": PRICE}
                 gateway = Gateway(settings, HttpSettings(), prices, RetryPolicy(), ledger)
                 access = GatewayAccess("openai", gateway.token, private_network=False)
                 stack.enter_context(access)

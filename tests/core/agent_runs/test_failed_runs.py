@@ -245,7 +245,8 @@ async def test_a_run_that_lost_its_lease_kills_its_agent(
 async def test_clones_of_a_killed_worker_are_removed_by_the_next_worker(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
-    over, running = await rt.read_model.job(await make.completed()), await make.running()
+    over = await rt.read_model.job(await make.completed())
+    running = await make.running()
     keep = [
         f"D-{running.number}.1-{running.id.hex[-12:]}",
         f"D-{over.number}.1-{'0' * 12}",  # of another database

@@ -81,7 +81,8 @@ async def test_failed_work_is_handed_over_as_a_draft_or_stopped(
             await wait_for_question(rt, number)
         await make.answer(drafted, "draft")
         await make.answer(stopped, "stop")
-        job, other_job = await wait_for_end(rt, drafted), await wait_for_end(rt, stopped)
+        job = await wait_for_end(rt, drafted)
+        other_job = await wait_for_end(rt, stopped)
     result = job.result or {}
     assert (job.status, result["draft"], result["validated"]) == (S.COMPLETED, True, False)
     assert f"branch {result['branch']} (draft), commit" in change_summary(result)
@@ -232,7 +233,8 @@ async def test_setup_with_more_access_does_not_see_the_earlier_work_of_the_agent
 async def test_a_run_that_dies_after_it_published_reports_the_published_work(
     rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish, died = WorkCompletion._to_done, list[int]()
+    finish = WorkCompletion._to_done
+    died = list[int]()
 
     async def die_once(self: WorkCompletion, result: dict[str, Any]) -> Done:
         if not died:

@@ -82,7 +82,8 @@ async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(
     site: ForgeHarness, rt: Runtime, make: Factory
 ) -> None:
     """The private repository is cloned and pushed to; the body tells the story; one merge."""
-    world, number = site.fake.world, await submit(site, rt, make)
+    world = site.fake.world
+    number = await submit(site, rt, make)
     world.checks.append({"name": "ci", "state": "passed", "commit": "*"})
     async with worker(
         site, rt, WORKS, labels=["draftsman"], reviewers=["nobody"], merge="ask", events="poll"
@@ -179,7 +180,8 @@ async def test_a_forge_that_refuses_does_not_lose_the_work(
     site: ForgeHarness, rt: Runtime, make: Factory
 ) -> None:
     """For good, and temporarily after the last attempt; the branch and the next step are named."""
-    world, code = site.fake.world, WORKS.replace('color = ask("pick", "Which @color?")', "")
+    world = site.fake.world
+    code = WORKS.replace('color = ask("pick", "Which @color?")', "")
     code = code.replace("parked(color)", "")
     world.faults.add("create", Fault("error", status=403, text="Resource not accessible"))
     number = await submit(site, rt, make)

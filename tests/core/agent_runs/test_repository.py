@@ -190,7 +190,8 @@ async def test_a_profile_gives_the_defaults_and_validates_the_work(
     assert (result["data"]["start"]["iteration"], result["data"]["start"]["failed"]) == (1, [])
     kinds = [event.kind for event in await rt.read_model.job_events(job.number)]
     assert (kinds.count("validation_ran"), kinds.count("command_executed")) == (4, 2)
-    branch, folder = str(result["branch"]), Path(repo.remote_url)
+    branch = str(result["branch"])
+    folder = Path(repo.remote_url)
     files = git("ls-tree", "--name-only", branch, cwd=folder).split()
     assert files == ["a.txt"], "files of the validation are not the agent's work"
 

@@ -68,7 +68,8 @@ async def log_of(rt: Runtime, number: int) -> str:
 async def test_work_is_published_as_branch_patch_and_result(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
-    before, tree = git("rev-parse", "HEAD", cwd=repo), contents(repo)
+    before = git("rev-parse", "HEAD", cwd=repo)
+    tree = contents(repo)
     job = await done(rt, make, data, repo, WORK)
     assert job.status is S.COMPLETED
     branch = f"draftsman/D-{job.number}"

@@ -28,7 +28,8 @@ say("result", summary="read", data={"parents": start["parents"]})
 async def test_an_agent_gets_the_results_of_the_parents_of_its_job(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
-    good, bad = await make.running(title="Build"), await make.running()
+    good = await make.running(title="Build")
+    bad = await make.running()
     await rt.settlement.outcome(good, Done({"commit": "4f1c"}))
     await rt.settlement.failure(bad, Failure("broken", declared="PERMANENT"))
     job = await done(rt, make, data, repo, ECHO, after=(bad.number, good.number), on="any")
@@ -57,7 +58,8 @@ def parent(number: int, result: dict[str, Any]) -> Parent:
 
 
 def test_results_beyond_the_limit_are_left_out() -> None:
-    large, small = {"x": "x" * (PARENTS_LIMIT - 100)}, {"x": "x" * 200}
+    large = {"x": "x" * (PARENTS_LIMIT - 100)}
+    small = {"x": "x" * 200}
     bodies = parent_bodies([parent(1, large), parent(2, small), parent(3, {})])
     assert [body.truncated for body in bodies] == [False, True, False]
     assert bodies[1].result is None

@@ -28,8 +28,10 @@ class Host:
     """A separate machine whose worker is killed: only the state in the database survives."""
 
     def __init__(self, source: Path, profile: ProfileSettings = RUFF) -> None:
-        self.source, self.profile = source, profile
-        self.name, self.runs = "host", 0
+        self.source = source
+        self.profile = profile
+        self.name = "host"
+        self.runs = 0
         self.checkpoint: Any = None
         self.bundle: bytes | None = None
         self.base: str | None = None
@@ -65,7 +67,8 @@ class Host:
         self.base = workspace.base_sha
         (workspace.home / "again").touch() if self.again else None
         start = start_in(workspace, self.profile, checkpoint=self.checkpoint, answers=self.answers)
-        reply, self.heard = reply_with(answers), AgentTranscript()
+        reply = reply_with(answers)
+        self.heard = AgentTranscript()
         async with aclosing(
             listen(TIDY, start, workspace.path, workspace.home, reply, self.heard)
         ) as messages:

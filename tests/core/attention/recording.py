@@ -62,7 +62,8 @@ class RecordingChannel:
         return Receipt(message.marker)
 
     def _record(self, message: Message) -> None:
-        question, text = message.question, str((message.payload or {}).get("text", ""))
+        question = message.question
+        text = str((message.payload or {}).get("text", ""))
         name, critical = (question.name, question.critical) if question else ("", False)
         self.messages.append(Sent(self.now, message.target, message.kind, name, critical, text))
 

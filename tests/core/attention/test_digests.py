@@ -51,7 +51,9 @@ async def _chosen(rt: Runtime, people: People, hours: int = 2) -> datetime:
 
 async def _board(rt: Runtime, people: People, conn: Connection) -> str:
     """Watch a board with a card for digests, and link an account of ben; return another card."""
-    board, card, now = "b" * 24, "c" * 24, datetime.now(UTC)
+    board = "b" * 24
+    card = "c" * 24
+    now = datetime.now(UTC)
     config = BoardConfig(board_id=board, name="Work", digest_card_id=DIGESTS)
     await rt.boards.save(config, people.olga)
     await rt.boards.baseline(board, [LabelSighting(card, "e" * 24)], now, now)
@@ -172,7 +174,8 @@ async def test_a_person_without_slack_reads_the_digest_in_the_log(
 async def test_a_board_with_a_digest_card_has_the_digest_there_and_only_there(
     known: Runtime, make: Factory, people: People, clock: Clock, conn: Connection
 ) -> None:
-    card, digests = await _board(known, people, conn), DIGESTS
+    card = await _board(known, people, conn)
+    digests = DIGESTS
     at = await _chosen(known, people)
     asked = [await make.asked(LONG, notify=[f"trello:{card}"]) for _ in range(2)]
     elsewhere = await make.asked(LONG, notify=["slack:C1"])
@@ -232,7 +235,8 @@ async def test_only_the_database_decides_what_was_sent(
         await run(conn, "DELETE FROM draftsman.digest_questions")
     async with refused(CHECK, "digest_hours_hours_check"):
         await run(conn, "UPDATE draftsman.digest_hours SET hours = '{}'")
-    ben, anna = await as_role("ben"), await as_role("anna")
+    ben = await as_role("ben")
+    anna = await as_role("anna")
     assert await ben.digests.choose("10:00", await ben.actor()) is not None
     forged = await anna.actor()
     with pytest.raises(Refused, match="may not change the digest of ben"):

@@ -139,7 +139,8 @@ async def test_other_questions_are_not_answered_together(
     rt: Runtime, make: Factory, people: People, other: dict[str, object]
 ) -> None:
     changed = QuestionSpec.model_validate(QUESTION.model_dump() | other)
-    one, two = await _asked(make), await _asked(make, changed)
+    one = await _asked(make)
+    two = await _asked(make, changed)
     assert (await _answer(rt, one, people.ben)).also == ()
     assert await _status(rt, two) is Status.WAITING_FOR_INPUT
 
@@ -148,7 +149,9 @@ async def test_another_key_is_the_same_question_and_another_repository_is_not(
     rt: Runtime, make: Factory, people: People
 ) -> None:
     keyed = QUESTION.model_copy(update={"key": "choose"})
-    one, two, wiki = await _asked(make), await _asked(make, keyed), await _asked(make, repo=WIKI)
+    one = await _asked(make)
+    two = await _asked(make, keyed)
+    wiki = await _asked(make, repo=WIKI)
     none = [await make.asked(), await make.asked()]
     assert (await _answer(rt, one, people.ben)).also == (f"{two.name}/1",)
     for work in (wiki, *none):
@@ -156,7 +159,8 @@ async def test_another_key_is_the_same_question_and_another_repository_is_not(
 
 
 async def test_an_approval_is_never_merged(rt: Runtime, make: Factory, people: People) -> None:
-    one, two = await _asked(make, GATE), await _asked(make, GATE)
+    one = await _asked(make, GATE)
+    two = await _asked(make, GATE)
     assert [q.others for q in await rt.questions.open()] == [[], []]
     yes = Response(source_event_id="yes", decision=True)
     assert (await rt.questions.answer(one.number, 1, yes, people.carol)).also == ()
@@ -167,7 +171,8 @@ async def test_an_approval_is_never_merged(rt: Runtime, make: Factory, people: P
 async def test_a_person_answers_only_the_jobs_that_are_theirs_to_answer(
     rt: Runtime, make: Factory, people: People
 ) -> None:
-    own, other = await _asked(make, actor=people.anna), await _asked(make)
+    own = await _asked(make, actor=people.anna)
+    other = await _asked(make)
     assert [q.is_first for q in await rt.questions.open()] == [True, True], "two requesters"
     assert (await _answer(rt, own, people.anna)).also == ()
     assert await _status(rt, other) is Status.WAITING_FOR_INPUT
@@ -188,7 +193,8 @@ async def test_an_answer_that_came_with_a_request_is_for_its_job_alone(
 async def test_a_pending_decision_takes_effect_on_all_when_it_is_applied(
     rt: Runtime, make: Factory, owner: Actor
 ) -> None:
-    one, two = await _asked(make), await _asked(make)
+    one = await _asked(make)
+    two = await _asked(make)
     response = Response(source_event_id="key", text="red")
     held = await rt.pending_decisions.answer(one.number, 1, response, owner, 5)
     assert not isinstance(held, Verdict)
@@ -223,7 +229,8 @@ async def test_identical_questions_are_folded_before_the_limit(
 async def test_a_person_who_may_answer_all_questions_has_an_identical_question_once(
     rt: Runtime, make: Factory, people: People
 ) -> None:
-    first, _own = await _asked(make, actor=people.anna), await _asked(make)
+    first = await _asked(make, actor=people.anna)
+    _own = await _asked(make)
     assert [q.job for q in await rt.questions.open(fold_for=make.owner)] == [first.number]
 
 

@@ -58,7 +58,8 @@ async def sent(rt: Runtime, job: int) -> list[str]:
 async def away(hours: float) -> str:
     """Return quiet hours that began an hour ago and last for so many hours."""
     now = datetime.now(UTC)
-    start, end = now - timedelta(hours=1), now + timedelta(hours=hours)
+    start = now - timedelta(hours=1)
+    end = now + timedelta(hours=hours)
     return f"{start:%H:%M}-{end:%H:%M}"
 
 
@@ -263,7 +264,8 @@ async def test_a_delegate_is_notified_and_the_targets_get_one_notice(
 async def test_a_message_that_waits_for_the_former_delegate_is_not_sent(
     team: TeamRuntime, make_with: MakeWith
 ) -> None:
-    rt, channel = await team(carol={"quiet_hours": await away(2)}), RecordingChannel()
+    rt = await team(carol={"quiet_hours": await away(2)})
+    channel = RecordingChannel()
     anna = person(rt, "anna")
     number = (await make_with(rt).asked(ASK, actor=anna, notify=("slack:C0WORK",))).number
     for delegate in ("carol", "ben"):
@@ -327,7 +329,8 @@ async def _send(rt: Runtime, channel: RecordingChannel) -> list[DeliveryOutcome]
 async def test_a_message_to_a_person_alone_waits_for_their_hours(
     team: TeamRuntime, make_with: MakeWith, clock: Clock
 ) -> None:
-    rt, channel = await team(ben={"quiet_hours": await away(2)}), RecordingChannel()
+    rt = await team(ben={"quiet_hours": await away(2)})
+    channel = RecordingChannel()
     await make_with(rt).asked(ASK, actor=person(rt, "anna"), notify=("slack:U0BEN",))
     *_, outcome = await _send(rt, channel)
     assert isinstance(outcome, Deferred)
@@ -355,7 +358,8 @@ async def test_a_message_in_a_channel_mentions_people_in_their_hours_or_only_the
     critical: bool,
     mentioned: list[str],
 ) -> None:
-    rt, channel = await team(**changes, ben={"quiet_hours": await away(2)}), RecordingChannel()
+    rt = await team(**changes, ben={"quiet_hours": await away(2)})
+    channel = RecordingChannel()
     rt.policy.self_approval = True
     gate = GATE.model_copy(update={"approvers": ("ben", "carol"), "critical": critical})
     await make_with(rt).asked(gate, actor=person(rt, "carol"), notify=("slack:C0WORK",))

@@ -109,7 +109,8 @@ class Month:
     async def ask(self, hour: int) -> None:
         """Ask a question in a new job."""
         dice = self.dice
-        critical, approval = dice.random() < 0.1, dice.random() < 0.3
+        critical = dice.random() < 0.1
+        approval = dice.random() < 0.3
         asker = dice.choice(ROTATION)
         changes: dict[str, Any] = {"critical": critical, "expires_in": 4 * 24 * HOUR}
         if approval:
@@ -117,7 +118,8 @@ class Month:
         fields: dict[str, Any] = {}
         make = self.make
         if not critical and not approval and dice.random() < 0.5:
-            make, fields = self.make_plain, {"notify": [f"slack:U0{asker.upper()}"]}
+            make = self.make_plain
+            fields = {"notify": [f"slack:U0{asker.upper()}"]}
             changes |= {"on_expire": OnExpire.ESCALATE, "escalate_to": "leads"}
         spec = (GATE if approval else QUESTION).model_copy(update=changes)
         work = await make.asked(spec, actor=person(self.rt, asker), **fields)
@@ -153,7 +155,8 @@ class Month:
         dice = self.dice
         for job, approval, _ in dice.sample(self.open_jobs, min(3, len(self.open_jobs))):
             me, other = dice.sample(ROTATION, 2)
-            attention, what = self.rt.acknowledgments, dice.choice("das")
+            attention = self.rt.acknowledgments
+            what = dice.choice("das")
             try:
                 if what == "d" and not approval:
                     await attention.delegate(job, 1, person(self.rt, me), other, 3 * HOUR)
@@ -315,7 +318,8 @@ async def _check_pages(month: Month) -> None:
 
 
 async def _check_figures(month: Month) -> None:
-    rt, users = month.rt, _users(month.rt)
+    rt = month.rt
+    users = _users(month.rt)
     figures = await rt.figures.read(
         (await rt.checkpoints.now() - month.begin).total_seconds() + HOUR
     )

@@ -85,7 +85,8 @@ def simulate(random: Random) -> Iterator[tuple[datetime, int, str, PingAudience]
 
 @pytest.mark.parametrize("seed", range(20))
 def test_nobody_is_pinged_twice_or_in_quiet_hours_in_a_month(seed: int) -> None:
-    random, pings = Random(seed), 0
+    random = Random(seed)
+    pings = 0
     for _ in range(50):
         seen: Counter[tuple[int, str]] = Counter()
         for now, reminder, target, audience in simulate(random):

@@ -201,7 +201,8 @@ async def test_an_agent_runs_its_command_without_a_person(
 
 
 async def test_two_hosts_never_share_a_rule(rt: Runtime, make: Factory, people: People) -> None:
-    here, there = "https://github.com/acme/shop", "https://gitlab.example.org/acme/shop"
+    here = "https://github.com/acme/shop"
+    there = "https://gitlab.example.org/acme/shop"
     rule = await ratified(rt, "pytest tests/**", people.olga, repo="github.com/acme/shop")
     allowed = await asked(make, "pytest tests/a.py", here)
     same = await asked(make, "pytest tests/a.py", "git@GitHub.com:acme/shop.git")

@@ -65,7 +65,8 @@ async def test_messages_have_the_usage_of_all_runs(
 
 
 async def test_a_call_is_refused_once_its_budget_is_used(rt: Runtime, make: Factory) -> None:
-    work, id = await make.running(), new_id()
+    work = await make.running()
+    id = new_id()
     own = {"cost_usd": 1.0}
     assert (await rt.model_calls.reserve(work.lease, id, call(5.0), own)).outcome == "reserved"
     assert await use(rt, work, 0.75, call=id, own=own) == []
@@ -77,7 +78,9 @@ async def test_a_call_is_refused_once_its_budget_is_used(rt: Runtime, make: Fact
 
 
 async def test_a_call_waits_for_the_reservations_of_others(rt: Runtime, make: Factory) -> None:
-    work, first, second = await make.running(), new_id(), new_id()
+    work = await make.running()
+    first = new_id()
+    second = new_id()
     own = {"output_tokens": 100}
     reserve = rt.model_calls.reserve
     assert (await reserve(work.lease, first, call(tokens=60), own)).outcome == "reserved"
@@ -145,7 +148,8 @@ async def test_usage_counts_for_the_run_its_budgets_and_its_day(
 async def test_an_answer_raises_the_budget_once(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    work, own = await make.running(), {"cost_usd": 1.0}
+    work = await make.running()
+    own = {"cost_usd": 1.0}
     [state] = await use(rt, work, 1.25, own=own)
     question = budgets.question_of(state, work.name, work.run)
     assert question.text == f"{work.name} has used $1.25 of $1.00. Add $1, add $4, or stop?"
@@ -297,8 +301,11 @@ OPS = st.tuples(st.sampled_from(("reserve", "record", "release")), st.integers(1
 async def test_calls_within_their_reservations_pass_a_budget_by_one_call(
     rt: Runtime, make: Factory, ops: list[tuple[str, int]]
 ) -> None:
-    budget, used, running = 20, 0, dict[UUID, int]()
-    own, work = {"input_tokens": float(budget)}, await make.running()
+    budget = 20
+    used = 0
+    running = dict[UUID, int]()
+    own = {"input_tokens": float(budget)}
+    work = await make.running()
     for op, tokens in ops:
         if op == "reserve":
             id = new_id()
@@ -342,8 +349,10 @@ async def test_a_worker_that_dies_in_a_call_releases_it_and_a_budget_is_passed_b
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     await set_budgets(conn, all={"cost_usd": 10})
-    worker, id = await make.worker_row(), new_id()
-    dead, other = await make.running(worker=worker), await make.running()
+    worker = await make.worker_row()
+    id = new_id()
+    dead = await make.running(worker=worker)
+    other = await make.running()
     await use(rt, other, 9)
     assert (await rt.model_calls.reserve(dead.lease, id, call(6))).outcome == "reserved"
     assert await outcome(rt, other, call(1)) == "wait"

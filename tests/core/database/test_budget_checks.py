@@ -68,7 +68,8 @@ TABLES: Final = (WRONG, RAISES)
 async def test_a_budget_has_valid_columns(
     conn: Connection, table: str, columns: dict[str, str], constraint: str
 ) -> None:
-    names, values = ", ".join(columns), ", ".join(columns.values())
+    names = ", ".join(columns)
+    values = ", ".join(columns.values())
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})")
 
@@ -86,6 +87,7 @@ async def test_a_raise_adds_to_an_amount(
         "measure": "'cost_usd'",
         "amount": "1",
     } | {column: value}
-    names, values = ", ".join(columns), ", ".join(columns.values())
+    names = ", ".join(columns)
+    values = ", ".join(columns.values())
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, f"INSERT INTO draftsman.budget_raises ({names}) VALUES ({values})")

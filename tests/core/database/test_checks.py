@@ -253,7 +253,8 @@ async def test_a_job_is_inserted_within_the_limits(
 async def _insert_refused(
     conn: Connection, table: str, columns: dict[str, str], constraint: str
 ) -> None:
-    names, values = ", ".join(columns), ", ".join(columns.values())
+    names = ", ".join(columns)
+    values = ", ".join(columns.values())
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})")
 

@@ -58,7 +58,8 @@ async def test_only_a_new_job_waits_for_parents(
 async def test_parents_are_given_once_and_only_to_a_new_job(
     make: Factory, conn: Connection
 ) -> None:
-    parent, ready = await make.queued(), await make.queued()
+    parent = await make.queued()
+    ready = await make.queued()
     child = await make.queued(after=(parent,))
     link = "SELECT draftsman.link_jobs(ARRAY[{}]::bigint[], ARRAY[{}]::bigint[], '{{any}}')"
     for job in (ready, child):
@@ -67,5 +68,6 @@ async def test_parents_are_given_once_and_only_to_a_new_job(
 
 
 def _insert(columns: dict[str, str]) -> str:
-    names, values = ", ".join(columns), ", ".join(columns.values())
+    names = ", ".join(columns)
+    values = ", ".join(columns.values())
     return f"INSERT INTO draftsman.job_dependencies ({names}) VALUES ({values})"

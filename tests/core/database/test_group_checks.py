@@ -37,7 +37,8 @@ TABLES: Final = (GROUPS, MEMBERS)
 
 def insert(table: str, columns: dict[str, str]) -> str:
     """Return a statement that inserts a row."""
-    names, values = ", ".join(columns), ", ".join(columns.values())
+    names = ", ".join(columns)
+    values = ", ".join(columns.values())
     return f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})"
 
 

@@ -203,7 +203,8 @@ async def test_a_new_partition_is_guarded_like_the_others(conn: Connection) -> N
 async def test_a_job_has_at_most_one_open_run_and_one_open_question_of_a_key(
     make: Factory, conn: Connection
 ) -> None:
-    running, work = await make.running(), await make.asked()
+    running = await make.running()
+    work = await make.asked()
     async with refused(CONSISTENCY, "run 2 is not the newest run of a running job"):
         await run(conn, _COPY_RUN, {"job": running.number})
     async with refused("23505", "job_questions_open"):
@@ -213,7 +214,8 @@ async def test_a_job_has_at_most_one_open_run_and_one_open_question_of_a_key(
 async def test_a_run_is_opened_under_the_lease_of_a_running_job_and_no_other(
     make: Factory, conn: Connection
 ) -> None:
-    running, queued = await make.running(), await make.queued()
+    running = await make.running()
+    queued = await make.queued()
     for job, token in ((queued, 1), (10**9, 1), (running.number, running.token + 1)):
         async with refused(CONSISTENCY, "is not the newest run of a running job"):
             await run(conn, _OPEN_RUN, {"job": job, "token": token})
@@ -296,7 +298,8 @@ async def test_only_a_denial_by_a_person_makes_a_job_denied(
         "UPDATE draftsman.job_states SET error_class = 'DENIED', last_error = 'denied by carol'"
     )
     end = "status = 'failed', version = version + 1, finished_at = now()"
-    failed, work = await make.failed(), await make.asked(GATE)
+    failed = await make.failed()
+    work = await make.asked(GATE)
     for change in (f"WHERE number = {failed}", f", {end} WHERE number = {work.number}"):
         async with refused(CONSISTENCY, "error class DENIED requires"):
             await run(conn, f"{denied} {change}")

@@ -53,7 +53,8 @@ TABLES: Final = (WRONG, RULES)
 async def test_a_limit_has_valid_columns(
     conn: Connection, table: str, columns: dict[str, str], constraint: str
 ) -> None:
-    names, values = ", ".join(columns), ", ".join(columns.values())
+    names = ", ".join(columns)
+    values = ", ".join(columns.values())
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})")
 

@@ -58,11 +58,13 @@ def _units() -> Iterator[tuple[str, str]]:
 
 def _statement(text: str, place: int) -> str:
     """Return the statement or subquery at a place, without its own subqueries."""
-    begin, depth = place, 0
+    begin = place
+    depth = 0
     while begin and not (depth == 0 and text[begin - 1] in "(;"):
         begin -= 1
         depth += (text[begin] == ")") - (text[begin] == "(")
-    flat, depth = "", 0
+    flat = ""
+    depth = 0
     for letter in text[begin:]:
         depth += letter == "("
         if depth == 0 and letter in ");":

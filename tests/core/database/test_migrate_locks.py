@@ -32,7 +32,8 @@ def _one_more(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_jobs_are_submitted_while_a_migration_waits_for_a_lock(
     db: Database, database_url: str, make: Factory, conn: Connection
 ) -> None:
-    reader, messages = await db.dedicated_connection(), list[str]()
+    reader = await db.dedicated_connection()
+    messages = list[str]()
     await run(reader, "BEGIN; SELECT FROM draftsman.jobs")
     async with background(migrate.migrate(database_url, messages.append)) as migrating:
         await wait_blocked(conn, by=reader.info.backend_pid)

@@ -59,7 +59,8 @@ async def test_empty_lists_are_empty_arrays(db: Database) -> None:
 
 
 async def test_a_statement_is_prepared_once(db: Database) -> None:
-    one, two = Statement("SELECT 1"), Statement("SELECT %(n)s", ("n",))
+    one = Statement("SELECT 1")
+    two = Statement("SELECT %(n)s", ("n",))
     async with pinned(db) as conn:
         for n in range(3):
             assert await conn.fetch(one, {}) == [(1,)]

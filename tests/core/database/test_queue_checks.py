@@ -96,5 +96,6 @@ async def test_changes_are_append_only(conn: Connection, statement: str) -> None
 
 
 def _insert(table: str, columns: dict[str, str]) -> str:
-    names, values = ", ".join(columns), ", ".join(columns.values())
+    names = ", ".join(columns)
+    values = ", ".join(columns.values())
     return f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})"

@@ -72,5 +72,6 @@ async def _refused(conn: Connection, table: str, columns: dict[str, str], constr
 
 
 def _insert(table: str, columns: dict[str, str]) -> str:
-    names, values = ", ".join(columns), ", ".join(columns.values())
+    names = ", ".join(columns)
+    values = ", ".join(columns.values())
     return f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})"

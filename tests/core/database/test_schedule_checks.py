@@ -122,7 +122,8 @@ async def test_an_occurrence_has_valid_columns(
 
 
 async def test_an_occurrence_has_one_outcome(conn: Connection, make: Factory) -> None:
-    job, other = str(await make.queued()), str(await make.queued())
+    job = str(await make.queued())
+    other = str(await make.queued())
     await run(conn, insert("schedules", SCHEDULE))
     await run(conn, insert("schedule_fires", FIRE | {"status": "'waiting'", "reason": "NULL"}))
     async with refused(UNIQUE, "schedule_fires_pkey"):

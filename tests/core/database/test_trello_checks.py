@@ -84,6 +84,7 @@ async def test_a_due_date_has_valid_columns(
 
 
 async def _refused(conn: Connection, table: str, columns: dict[str, str], constraint: str) -> None:
-    names, values = ", ".join(columns), ", ".join(columns.values())
+    names = ", ".join(columns)
+    values = ", ".join(columns.values())
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})")

@@ -63,7 +63,8 @@ KNOWN_WORDS: Final = ("at most", "must be", "allowed", "unknown", "not a", "is t
 
 def _huge(annotation: Any) -> Iterator[Any]:
     """Yield values of a type, each with a huge text or list in one place."""
-    origin, arguments = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    arguments = get_args(annotation)
     if origin is Annotated:
         yield from _huge(arguments[0])
     elif origin in (Union, types.UnionType):

@@ -223,7 +223,8 @@ async def test_a_corrupt_archive_prevents_the_pruning(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await age_events(make, clock)
-    before, finish = await event_bytes(conn), ArchiveWriter.finish
+    before = await event_bytes(conn)
+    finish = ArchiveWriter.finish
 
     def corrupt(writer: ArchiveWriter) -> tuple[Path, ArchiveContent]:
         path, content = finish(writer)

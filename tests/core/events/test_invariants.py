@@ -156,7 +156,9 @@ async def test_data_of_the_transitions_satisfies_the_invariants(
 async def test_every_violation_is_found_and_names_its_job(
     make: Factory, conn: Connection, people: People
 ) -> None:
-    ran, asked, answered = await make.running(), await make.asked(), await make.asked()
+    ran = await make.running()
+    asked = await make.asked()
+    answered = await make.asked()
     await make.answer(answered.number, "red")
     gate = await make.asked(GATE)
     await make.decide(gate.number, True, people.carol)

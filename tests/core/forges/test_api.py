@@ -131,7 +131,8 @@ async def test_a_pull_request_of_another_author_is_used_and_not_changed(
     commit = site.push()
     site.fake.world.open(BRANCH, "main", "By hand", "mine", False, "anna")
     assert (await site.open(commit)).step is Reconciliation.ADOPT
-    find, empty = type(site.forge).find, [True]
+    find = type(site.forge).find
+    empty = [True]
 
     async def late(self: Forge, branch: str) -> list[PullRequest]:
         return [] if empty and empty.pop() else await find(self, branch)
@@ -144,7 +145,8 @@ async def test_a_pull_request_of_another_author_is_used_and_not_changed(
 
 
 async def test_failures_have_a_class_and_the_reason_of_the_forge(site: ForgeHarness) -> None:
-    world, commit = site.fake.world, site.push()
+    world = site.fake.world
+    commit = site.push()
 
     async def failure() -> tuple[ErrorClass, Failure]:
         with pytest.raises(Failure) as raised:
@@ -174,7 +176,8 @@ async def test_failures_have_a_class_and_the_reason_of_the_forge(site: ForgeHarn
 
 
 async def test_a_merge_needs_the_head_and_the_rules_of_the_branch(site: ForgeHarness) -> None:
-    world, forge = site.fake.world, site.forge
+    world = site.fake.world
+    forge = site.forge
     first = site.push()
     number = (await site.open(first)).pull.number
     second = site.push(2)
@@ -195,7 +198,8 @@ async def test_a_merge_needs_the_head_and_the_rules_of_the_branch(site: ForgeHar
 
 
 async def test_all_pages_of_checks_count(site: ForgeHarness) -> None:
-    world, commit = site.fake.world, site.push()
+    world = site.fake.world
+    commit = site.push()
     world.page = 1
     assert overall(await site.forge.checks(commit)) == (
         CheckState.FAILED,
@@ -224,7 +228,8 @@ async def test_all_pages_of_checks_count(site: ForgeHarness) -> None:
 
 @every_token
 async def test_the_account_and_its_missing_rights(site: ForgeHarness) -> None:
-    world, forge = site.fake.world, site.forge
+    world = site.fake.world
+    forge = site.forge
     account = await forge.account()
     assert account.missing == ()
     assert account.name in (world.login, "GitHub App draftsman-app")
@@ -245,7 +250,8 @@ async def test_the_account_and_its_missing_rights(site: ForgeHarness) -> None:
 
 @every_token
 async def test_git_needs_the_token(site: ForgeHarness) -> None:
-    world, mirror = site.fake.world, site.repository
+    world = site.fake.world
+    mirror = site.repository
     login = git_login_of(site.settings, site.fake.url)
     source = RepoSource.of(site.fake.url, site.settings.http, login)
     world.may_push = False
@@ -276,7 +282,8 @@ async def test_the_token_is_in_no_argument_url_or_file(
 ) -> None:
     """And only in the environment of commands that connect."""
     (tmp_path / "bin").mkdir()
-    program, log = tmp_path / "bin" / "git", tmp_path / "arguments"
+    program = tmp_path / "bin" / "git"
+    log = tmp_path / "arguments"
     path = os.environ["PATH"]
     real = next(
         Path(folder, "git") for folder in path.split(os.pathsep) if Path(folder, "git").exists()

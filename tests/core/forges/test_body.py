@@ -33,8 +33,10 @@ from draftsman.forges.untrusted_text import block, code, inert, quote
 from tests.support.cases import cases
 from tests.support.forges.world import CLOSES, MENTION
 
-ID, OTHER = UUID(int=142), UUID(int=7)
-HEAD, LATER = "a" * 40, "b" * 40
+ID = UUID(int=142)
+OTHER = UUID(int=7)
+HEAD = "a" * 40
+LATER = "b" * 40
 LIMITS = TextLimits(title=256, body=65_536, status=140)
 PROJECT = Project("acme", "pay", "https://github.com", takes_token=True)
 FACTS = PullRequestFacts(
@@ -161,7 +163,8 @@ def test_text_of_a_job_has_no_effect_on_the_forge() -> None:
     hostile = replace(
         FACTS, **texts, decisions=decisions, commands=commands, findings=(HOSTILE,), issues=()
     )
-    body, title = body_of(hostile, LIMITS), title_of(hostile, LIMITS)
+    body = body_of(hostile, LIMITS)
+    title = title_of(hostile, LIMITS)
     outside = "\n".join(line for line in body.splitlines() if "`` " not in line)
     assert MENTION.findall(title) == MENTION.findall(_without_code(outside)) == []
     assert CLOSES.findall(title + _without_code(body)) == []
@@ -282,7 +285,8 @@ def _pull(body: str, **fields: Any) -> PullRequest:
 
 def test_a_job_has_one_pull_request() -> None:
     """The decision for each combination of own, other, open and closed pull requests."""
-    own, other = _pull(body_of(FACTS, LIMITS)), _pull("by hand", number=2)
+    own = _pull(body_of(FACTS, LIMITS))
+    other = _pull("by hand", number=2)
     closed = replace(own, state=PullState.CLOSED)
     assert next_step([], ID, HEAD) == (Reconciliation.CREATE, None)
     assert next_step([own, other], ID, HEAD) == (Reconciliation.KEEP, own)

@@ -43,7 +43,8 @@ async def site(
 
 def sent(site: ForgeHarness, shown: Payloads) -> list[tuple[bytes, dict[str, str]]]:
     """Return the webhooks about all that people wrote."""
-    talk, kind = site.fake.world.talk, site.fake.kind
+    talk = site.fake.world.talk
+    kind = site.fake.kind
     found = []
     for item in talk.comments:
         if kind == "gitlab":
@@ -83,10 +84,12 @@ async def test_polls_and_webhooks_report_the_same_events(
     site: ForgeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gitea_reader, "CHECKING", 0.0)
-    world, kind = site.fake.world, site.fake.kind
+    world = site.fake.world
+    kind = site.fake.kind
     head = site.push()
     opened = await site.open(head)
-    talk, number = world.talk, opened.pull.number
+    talk = world.talk
+    number = opened.pull.number
     talk.comment(number, "anna", "/draftsman use red\r\nplease")
     if kind != "gitlab":  # where a review has no text of its own
         talk.review(number, "ben", "changes_requested", "Not yet", a_txt="Name it")
@@ -137,7 +140,8 @@ async def test_polls_and_webhooks_report_the_same_events(
     assert keys == ({event.key for event in of(events, K.COMMENT)} if kind == "gitea" else written)
     edited = [item for item in talk.comments if item.author in ("anna", "ben")]
     for item in edited:  # by a maintainer, whom the API does not name
-        item.body, item.edited = "/approve D-1/1", "2026-01-02T03:05:00Z"
+        item.body = "/approve D-1/1"
+        item.edited = "2026-01-02T03:05:00Z"
     assert of(await source.pull(number), K.COMMENT, K.REVIEW_THREAD) == []
     for item in edited:
         item.edited = "2026-01-02T03:04:05Z"
@@ -186,7 +190,8 @@ async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None
 
 async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarness) -> None:
     """Comments of pull requests and those before the time are not among them."""
-    world, source = site.fake.world, site.forge.events()
+    world = site.fake.world
+    source = site.forge.events()
     world.labelers += [("Bug", "ben"), ("fix it", "ben"), ("fix it", ""), ("Fix it", "anna")]
     given = await source.labelings(7, "fix it")
     assert [(item.id, item.by, item.at) for item in given] == [
@@ -200,7 +205,8 @@ async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarnes
     world.talk.comment(pull.pull.number, "ben", "feedback")
     world.issues.add("#8")
     world.comment("#8", "@draftsman and this", "anna")
-    world.notes[0].at, at = note.at - timedelta(days=9), note.at
+    world.notes[0].at = note.at - timedelta(days=9)
+    at = note.at
     (other,) = await source.issue_comments(at, [])
     assert (other.kind, other.number, other.text) == (K.ISSUE_COMMENT, 8, "@draftsman and this")
     world.notes[0].at = at
@@ -242,7 +248,8 @@ async def test_a_check_for_conflicts_is_no_conflict(
 
 async def test_every_page_of_a_list_is_read(site: ForgeHarness) -> None:
     """With the header of each forge: `Link`, or on Gitea also `X-Total-Count` alone."""
-    world, source = site.fake.world, site.forge.events()
+    world = site.fake.world
+    source = site.forge.events()
     world.page = 1
     opened = await site.open(site.push(), labels=["backend"], reviewers=["anna"])
     assert opened.problems == ()

@@ -145,7 +145,8 @@ def test_a_closed_pull_request_that_is_open_there_is_reopened_once_for_each_clos
     there = ForgeEvent(EventKind.CLOSED, "acme/pay", 1, "closed:x")
     assert reopened(PULL, []) is None
     assert reopened(closed, [there]) is None
-    first, again = reopened(closed, []), reopened(closed, [])
+    first = reopened(closed, [])
+    again = reopened(closed, [])
     assert first is not None
     assert first == again
     later = reopened(replace(closed, ended_at=ended + timedelta(seconds=1)), [])

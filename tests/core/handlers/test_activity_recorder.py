@@ -139,7 +139,8 @@ async def test_a_batch_that_waits_for_the_database_is_stored_once_and_delays_not
 async def test_chats_show_progress_rarely_and_less_often_in_a_long_run(
     rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, shown = 0.0, list[float]()
+    now = 0.0
+    shown = list[float]()
 
     async def show(lease: Lease, plan: str, line: str) -> int:
         shown.append(now)

@@ -214,7 +214,8 @@ class TestARealServer:
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         ready: asyncio.Queue[int] = asyncio.Queue()
-        log, stopped = CapturedLog(caplog), asyncio.Event()
+        log = CapturedLog(caplog)
+        stopped = asyncio.Event()
 
         async def handler(ctx: RunContext) -> Outcome:
             for restart in range(2):
@@ -241,7 +242,8 @@ class TestARealServer:
 async def test_a_run_that_waits_for_the_database_is_released_by_a_shutdown(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    blocking, log = BlockingHandler(), CapturedLog(caplog)
+    blocking = BlockingHandler()
+    log = CapturedLog(caplog)
 
     async def handler(ctx: RunContext) -> Outcome:
         await blocking(ctx)
@@ -298,7 +300,8 @@ async def test_a_call_waits_until_the_database_is_reachable() -> None:
 
 
 async def test_a_call_waits_no_longer_than_the_lease() -> None:
-    away, clock = UnreachableCall(), asyncio.get_running_loop().time
+    away = UnreachableCall()
+    clock = asyncio.get_running_loop().time
     began = clock()
     with pytest.raises(DatabaseUnreachable):
         await asyncio.wait_for(wait_for_database("D-1", away, QUICK, lambda: False), 10)

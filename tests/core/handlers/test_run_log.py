@@ -127,7 +127,8 @@ async def test_during_an_outage_the_newest_lines_are_buffered_and_truncation_is_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
-    captured, work = CapturedLog(caplog), await make.running()
+    captured = CapturedLog(caplog)
+    work = await make.running()
     async with open_proxied(database_url) as (proxy, db):
         lines = RunLog(Checkpoints(db), work.lease)
         proxy.cut()

@@ -20,7 +20,8 @@ STATUSES = st.sampled_from(Status)
 
 
 def _reachable(start: frozenset[Status]) -> set[Status]:
-    reached_before, todo = set(start), list(start)
+    reached_before = set(start)
+    todo = list(start)
     while todo:
         before = todo.pop()
         reached = {after for (b, after) in TRANSITIONS if b is before} - reached_before

@@ -334,7 +334,8 @@ async def test_a_retry_names_an_existing_job(make: Factory, conn: Connection) ->
 
 
 async def test_a_reserved_key_belongs_to_its_job_only(make: Factory, conn: Connection) -> None:
-    number, id = await make.queued(), f"'{UUID(int=7)}'"
+    number = await make.queued()
+    id = f"'{UUID(int=7)}'"
     for key in (f"'auto:{UUID(int=8)}'", "'auto:'"):
         copy = _copy(id=id, idempotency_key=key)
         assert await outcome(conn, copy, {"job": number}) == TRANSITION

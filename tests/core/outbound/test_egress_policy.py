@@ -64,7 +64,8 @@ def test_allowed_addresses_are_recognized(
 
 def test_an_address_in_the_configuration_is_allowed() -> None:
     urls = ["http://127.0.0.1:8080/v1", "http://localhost/x", "https://llm.internal/"]
-    local, private = parse_ip("127.0.0.1"), parse_ip("10.0.0.1")
+    local = parse_ip("127.0.0.1")
+    private = parse_ip("10.0.0.1")
     assert local is not None
     assert private is not None
     allowed = EgressPolicy((), urls)

@@ -22,7 +22,8 @@ class Site:
         self.writers: list[asyncio.StreamWriter] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.opened, self.open = self.opened + 1, self.open + 1
+        self.opened = self.opened + 1
+        self.open = self.open + 1
         self.writers.append(writer)
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):

@@ -22,7 +22,8 @@ class NameServer:
     """Holds lookups of names that begin with `slow` until `released` is set."""
 
     def __init__(self) -> None:
-        self.released, self.asked = threading.Event(), list[str]()
+        self.released = threading.Event()
+        self.asked = list[str]()
 
     def getaddrinfo(self, host: str, port: int, **_: Any) -> list[Any]:
         self.asked.append(host)
@@ -73,7 +74,8 @@ async def test_a_lookup_does_not_wait_for_a_thread_that_has_just_taken_another(
     server: NameServer,
 ) -> None:
     threads = LookupThreads(most=2, idle=5)
-    taken, resumed = threading.Event(), threading.Event()
+    taken = threading.Event()
+    resumed = threading.Event()
     waiting = threads._waiting
 
     class Slow:

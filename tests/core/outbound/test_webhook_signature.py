@@ -37,7 +37,8 @@ def test_another_implementation_computes_the_same_signature() -> None:
 
 
 def test_a_changed_message_is_refused() -> None:
-    known, headers = keys(SECRET), sign(keys(SECRET), ID, AT, BODY)
+    known = keys(SECRET)
+    headers = sign(keys(SECRET), ID, AT, BODY)
     assert verify(known, headers, BODY, AT + 300)
     assert not verify(known, headers, BODY + b" ", AT)
     assert not verify(known, headers, BODY, AT + 301)
@@ -49,7 +50,8 @@ def test_a_changed_message_is_refused() -> None:
 
 
 def test_two_secrets_sign_while_one_replaces_the_other() -> None:
-    old, new = "a" * 40, "b" * 40
+    old = "a" * 40
+    new = "b" * 40
     headers = sign(keys(f"{new}\n{old}\n"), ID, AT, BODY)
     assert verify(keys(old), headers, BODY, AT)
     assert verify(keys(new), headers, BODY, AT)

@@ -99,7 +99,8 @@ def test_in_berlin(hours: str, now: str, over: str | None) -> None:
 
 def test_the_earliest_end_of_quiet_hours_is_the_next_allowed_time() -> None:
     now = datetime(2026, 1, 10, 23, tzinfo=UTC)  # 0:00 in Berlin, 8:00 in Tokyo
-    west, east = parse("22:00-07:00", "Europe/Berlin"), parse("22:00-07:00", "Asia/Tokyo")
+    west = parse("22:00-07:00", "Europe/Berlin")
+    east = parse("22:00-07:00", "Asia/Tokyo")
     assert next_allowed(now, [west]) == datetime(2026, 1, 11, 6, tzinfo=UTC)
     assert next_allowed(now, [west, east]) == now
     assert next_allowed(now, [west, parse("20:00-09:00", "Asia/Tokyo")]) == now + timedelta(hours=1)

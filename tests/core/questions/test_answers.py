@@ -191,7 +191,8 @@ async def test_an_unauthorized_answer_is_stored_and_refused_with_the_permitted_p
 async def test_an_invoker_can_answer_only_questions_of_own_jobs(
     make: Factory, rt: Runtime, people: People
 ) -> None:
-    own, other = await make.running(await make.queued(actor=people.anna)), await make.running()
+    own = await make.running(await make.queued(actor=people.anna))
+    other = await make.running()
     for work in (own, other):
         await rt.questions.ask(work.lease, QUESTION)
     slack = people.on(Source.SLACK, "anna")
@@ -202,7 +203,8 @@ async def test_an_invoker_can_answer_only_questions_of_own_jobs(
 async def test_a_decision_is_not_an_answer_and_free_text_is_not_a_decision(
     make: Factory, rt: Runtime, people: People
 ) -> None:
-    question, gate = await make.asked(), await make.asked(GATE)
+    question = await make.asked()
+    gate = await make.asked(GATE)
     with pytest.raises(UsageError, match="draftsman answer"):
         await make.decide(question.number, True, people.ben)
     for text in ("approve", "yes", "true", "1"):
@@ -213,7 +215,8 @@ async def test_a_decision_is_not_an_answer_and_free_text_is_not_a_decision(
 
 
 async def test_an_answer_applies_to_the_named_question_only(make: Factory, rt: Runtime) -> None:
-    first, second = await make.asked(), await make.asked()
+    first = await make.asked()
+    second = await make.asked()
     assert (await make.answer(second.number, "red")).accepted
     assert (await rt.questions.get(first.number, 1)).status is QuestionStatus.OPEN
     next_run = await make.running(second.number)

@@ -74,7 +74,8 @@ async def test_a_newer_token_replaces_the_older(make: Factory, people: People) -
 
 
 async def test_a_token_is_valid_for_its_approval_only(make: Factory, people: People) -> None:
-    first, other = await make.asked(GATE), await make.asked(GATE)
+    first = await make.asked(GATE)
+    other = await make.asked(GATE)
     token = await _mint(make, people, first.number)
     refused = await make.decide(other.number, True, BEARER, token=token)
     assert refused.reason == f"this token is not valid for {other.name}/1"

@@ -40,7 +40,8 @@ async def test_an_escalated_question_stays_open_for_the_same_time_again(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await _escalated(make, clock)
-    question, job = await rt.questions.get(work.number, 1), await rt.read_model.job(work.number)
+    question = await rt.questions.get(work.number, 1)
+    job = await rt.read_model.job(work.number)
     assert (question.status, job.status) == (QuestionStatus.OPEN, Status.WAITING_FOR_INPUT)
     assert question.escalated_at is not None
     assert question.expires_at is not None

@@ -25,7 +25,8 @@ async def _overdue(make: Factory, **changed: Any) -> ClaimedJob:
 async def test_a_job_expires_with_its_question(make: Factory, rt: Runtime) -> None:
     work = await _overdue(make)
     assert await rt.sweeps.expire(LeaderTerm()) == 1
-    job, question = await rt.read_model.job(work.number), await rt.questions.get(work.number, 1)
+    job = await rt.read_model.job(work.number)
+    question = await rt.questions.get(work.number, 1)
     assert (job.status, job.last_error) == (Status.EXPIRED, None)
     assert question.status is QuestionStatus.EXPIRED
     assert question.resolution == {"outcome": "expired", "via": "system"}
@@ -35,7 +36,8 @@ async def test_a_job_expires_with_its_question(make: Factory, rt: Runtime) -> No
 async def test_an_applied_default_is_an_answer_of_the_policy(make: Factory, rt: Runtime) -> None:
     work = await _overdue(make, on_expire="default", default="blue")
     assert await rt.sweeps.expire(LeaderTerm()) == 1
-    job, question = await rt.read_model.job(work.number), await rt.questions.get(work.number, 1)
+    job = await rt.read_model.job(work.number)
+    question = await rt.questions.get(work.number, 1)
     assert job.status is Status.RESUMED
     assert question.status is QuestionStatus.ANSWERED
     assert question.resolution == {"outcome": "answered", "via": "policy", "value": "blue"}
@@ -46,7 +48,8 @@ async def test_an_applied_default_is_an_answer_of_the_policy(make: Factory, rt: 
 async def test_a_job_continues_without_an_answer(make: Factory, rt: Runtime) -> None:
     work = await _overdue(make, on_expire="continue")
     assert await rt.sweeps.expire(LeaderTerm()) == 1
-    job, question = await rt.read_model.job(work.number), await rt.questions.get(work.number, 1)
+    job = await rt.read_model.job(work.number)
+    question = await rt.questions.get(work.number, 1)
     assert job.status is Status.RESUMED
     assert question.status is QuestionStatus.EXPIRED
     assert question.resolution == {"outcome": "expired", "via": "policy"}

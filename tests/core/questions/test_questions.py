@@ -238,7 +238,8 @@ async def test_a_question_that_never_expires_cannot_be_extended(
 async def test_an_overdue_question_cannot_be_extended(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    due, answered = await make.asked(), await make.asked()
+    due = await make.asked()
+    answered = await make.asked()
     await make.answer(answered.number, "red")
     with pytest.raises(QuestionClosed, match="was already answered by root"):
         await rt.questions.extend(answered.number, 1, 60, make.owner)

@@ -70,7 +70,8 @@ async def test_a_gap_that_runs_out_is_spread_without_an_error(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection, place: Place
 ) -> None:
     jobs = [await make.queued(queue="q") for _ in range(30)]
-    anchor, expected = jobs[3], list(jobs)
+    anchor = jobs[3]
+    expected = list(jobs)
     for number in [*jobs[10:], *jobs[10:], jobs[0], jobs[29]]:
         await rt.queues.move(number, place, owner, anchor)
         expected.remove(number)
@@ -117,8 +118,10 @@ async def test_a_place_is_kept_when_a_neighbor_gets_the_same_priority(
 async def test_only_queued_jobs_of_one_queue_are_moved(
     rt: Runtime, make: Factory, owner: Actor
 ) -> None:
-    work, scheduled = await make.running(queue="q"), await make.scheduled(queue="q")
-    number, other = await make.queued(queue="q"), await make.queued(queue="other")
+    work = await make.running(queue="q")
+    scheduled = await make.scheduled(queue="q")
+    number = await make.queued(queue="q")
+    other = await make.queued(queue="other")
     with pytest.raises(Refused, match=f"{work.name} is running; only queued jobs have a place"):
         await rt.queues.move(work.number, "top", owner)
     with pytest.raises(Refused, match=f"D-{scheduled} is scheduled; only queued jobs"):
@@ -136,8 +139,10 @@ async def test_only_queued_jobs_of_one_queue_are_moved(
 async def test_a_priority_is_changed_until_the_job_is_claimed(
     rt: Runtime, make: Factory, owner: Actor
 ) -> None:
-    first, second = await make.queued(queue="q"), await make.queued(queue="q")
-    scheduled, work = await make.scheduled(queue="q"), await make.running(queue="other")
+    first = await make.queued(queue="q")
+    second = await make.queued(queue="q")
+    scheduled = await make.scheduled(queue="q")
+    work = await make.running(queue="other")
     await rt.queues.prioritize(second, 5, owner)
     assert await order(rt) == [second, first]
     await rt.queues.prioritize(scheduled, 9, owner)

@@ -61,10 +61,12 @@ def _check(
     conn: psycopg.Connection[Any], moves: list[tuple[int, str, int]], running: list[int], actor: str
 ) -> None:
     rows = conn.execute(_POSITIONS).fetchall()
-    order, priority = [row[0] for row in rows], {row[0]: row[2] for row in rows}
+    order = [row[0] for row in rows]
+    priority = {row[0]: row[2] for row in rows}
     numbers = sorted(order)
     for moved, place, other in moves:
-        job, anchor = numbers[moved], numbers[other]
+        job = numbers[moved]
+        anchor = numbers[other]
         if job in running or anchor in running or (job == anchor and place in ("before", "after")):
             continue
         claimed = sorted((n for n in order if n not in running), key=lambda n: -priority[n])

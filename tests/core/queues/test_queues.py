@@ -38,7 +38,8 @@ async def claim(
 async def test_a_paused_queue_holds_its_jobs_and_no_others(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:
-    held, free = await make.queued(queue="q"), await make.queued(queue="other")
+    held = await make.queued(queue="q")
+    free = await make.queued(queue="other")
     assert await rt.queues.pause("q", owner, "disk is full") == 0
     later = await make.queued(queue="q")
     assert [job.number for job in await claim(conn, make, "q", "other")] == [free]
@@ -189,7 +190,8 @@ async def test_a_pause_needs_names_and_a_reason(
 
 
 async def test_only_operators_pause_and_resume(rt: Runtime, people: People) -> None:
-    anna, olga = people.on(Source.CLI, "anna"), people.on(Source.CLI, "olga")
+    anna = people.on(Source.CLI, "anna")
+    olga = people.on(Source.CLI, "olga")
     with pytest.raises(NotPermitted, match="may not pause or resume queues"):
         await rt.queues.pause("q", anna, "r")
     await rt.queues.pause("q", olga, "r")
@@ -200,7 +202,8 @@ async def test_only_operators_pause_and_resume(rt: Runtime, people: People) -> N
 async def test_a_drain_waits_for_the_running_jobs_of_the_queue(
     rt: Runtime, make: Factory, owner: Actor
 ) -> None:
-    work, other = await make.running(queue="q"), await make.running(queue="other")
+    work = await make.running(queue="q")
+    other = await make.running(queue="other")
     waiting = await make.queued(queue="q")
     seen = []
     async for progress in rt.queues.drain("q", owner, "upgrade"):

@@ -67,7 +67,9 @@ async def test_a_raise_waits_for_usage_and_both_count(
 async def test_a_call_counts_for_the_day_of_its_reservation(
     rt: Runtime, first: FirstSession, make: Factory, conn: Connection, clock: Clock
 ) -> None:
-    one, two, id = await make.running(), await make.running(), new_id()
+    one = await make.running()
+    two = await make.running()
+    id = new_id()
     estimate = CallEstimate("m", 1, 1, 6.0)
     assert (await rt.model_calls.reserve(one.lease, id, estimate)).outcome == "reserved"
     async with first.doing(first.rt.model_calls.record(one.lease, {"cost_usd": 9}, None, id)):

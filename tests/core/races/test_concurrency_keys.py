@@ -88,7 +88,8 @@ async def test_a_cancel_of_the_next_job_does_not_block_the_end_of_the_holder(
     rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
 ) -> None:
     work = await make.running(**KEY)
-    canceled, last = await make.queued(**KEY), await make.queued(**KEY)
+    canceled = await make.queued(**KEY)
+    last = await make.queued(**KEY)
     async with first.doing(first.rt.job_control.cancel(canceled, owner)):
         ended = await first.then(rt.settlement.outcome(work, Done()), conn)
     assert ended is Status.COMPLETED

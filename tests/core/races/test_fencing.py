@@ -129,7 +129,8 @@ async def test_a_claim_that_has_not_started_writes_nothing(
 async def test_the_parameters_of_a_run_are_its_own_and_wait_for_its_lock(
     make: Factory, rt: Runtime, conn: Connection, first: FirstSession
 ) -> None:
-    work, other = await make.running(), await make.running()
+    work = await make.running()
+    other = await make.running()
     async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
         await first.then(rt.checkpoints.describe(work.lease, {"own": 1}, 3), conn)
     ((run,), (untouched,)) = [await rt.read_model.runs(job.number) for job in (work, other)]
@@ -144,7 +145,8 @@ async def test_a_batch_with_two_leases_of_a_job_stores_the_result_of_the_newer(
     """As after an outage: the worker has the unsettled result of a lost run, and a newer run."""
     stale = await make.running(on_lost="resume")
     await rt.sweeps.rescue(LeaderTerm(), [make.worker])
-    current, other = await make.running(stale.number), await make.running()
+    current = await make.running(stale.number)
+    other = await make.running()
     if canceled:
         await rt.job_control.cancel(current.number, make.owner)
     claim = rt.claim(make.worker, ())

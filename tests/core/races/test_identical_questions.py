@@ -100,7 +100,8 @@ async def test_workers_that_ask_something_else_do_not_wait_for_each_other(
 async def test_a_cancel_of_the_first_while_the_next_asks_leaves_it_posted(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
-    one, two = await make.asked(**HERE), await make.running(**HERE)
+    one = await make.asked(**HERE)
+    two = await make.running(**HERE)
     async with first.doing(first.rt.job_control.cancel(one.number, make.owner)):
         await first.then(rt.questions.ask(two.lease, QUESTION), conn)
     assert await _posted(rt, two) == ["pending"]
@@ -109,7 +110,8 @@ async def test_a_cancel_of_the_first_while_the_next_asks_leaves_it_posted(
 async def test_a_cancel_waits_for_the_next_that_asks_and_posts_it(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
-    one, two = await make.asked(**HERE), await make.running(**HERE)
+    one = await make.asked(**HERE)
+    two = await make.running(**HERE)
     async with first.doing(first.rt.questions.ask(two.lease, QUESTION)):
         await first.then(rt.job_control.cancel(one.number, make.owner), conn)
     assert await _posted(rt, two) == ["superseded", "pending"]

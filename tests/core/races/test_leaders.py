@@ -109,7 +109,8 @@ async def test_an_old_leaders_sweep_ends_with_its_term(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     """It wakes after its lease and finds another leader: it does nothing."""
-    old, new = uuid4(), uuid4()
+    old = uuid4()
+    new = uuid4()
     async with rt.db.connection() as conn:
         term = await workers.acquire(conn, "leader", old, 30)
     number = await make.scheduled(delay=10)
@@ -124,7 +125,8 @@ async def test_an_old_leaders_sweep_ends_with_its_term(
 async def test_two_candidates_for_an_expired_lease_elect_one_leader(
     rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
-    first_id, two = uuid4(), uuid4()
+    first_id = uuid4()
+    two = uuid4()
 
     async def acquire(runtime: Runtime, owner: Any) -> int | None:
         async with runtime.db.connection() as session:

@@ -105,7 +105,8 @@ async def test_a_batch_with_a_key_and_the_end_of_its_holder_do_not_deadlock(
     rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
 ) -> None:
     await set_limits(rt, conn, queue={"q": {"running": 3}})
-    held, other = await make.running(queue="q", concurrency_key="k"), await make.running(queue="q")
+    held = await make.running(queue="q", concurrency_key="k")
+    other = await make.running(queue="q")
     batch = [REQUEST, invocation(type="noop", queue="q", concurrency_key="k")]
 
     async def waits_for_the_key() -> bool:
@@ -258,7 +259,8 @@ async def test_a_job_that_is_moved_ahead_meanwhile_waits_for_the_next_place(
 async def test_a_job_submitted_while_a_place_is_handed_over_waits_for_the_next_place(
     rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
 ) -> None:
-    work, waiting_job = await make.running(queue="q"), await make.queued(queue="q")
+    work = await make.running(queue="q")
+    waiting_job = await make.queued(queue="q")
     async with first.doing(_end(first.rt, make, work)) as ended:
         async with asyncio.timeout(5):
             new = await rt.submissions.submit(REQUEST, owner)
@@ -284,7 +286,8 @@ async def test_ends_in_workers_with_common_limits_lock_the_limits_in_order(
     await set_limits(rt, conn, queue={"q": {"running": 2}}, repo={"*": {"running": 5}})
     locked = await make.running(queue="other", repo=shop)
     works = [await make.running(queue="q") for _ in range(2)]
-    handed, both = await make.queued(queue="q"), await make.queued(queue="q", repo=shop)
+    handed = await make.queued(queue="q")
+    both = await make.queued(queue="q", repo=shop)
     async with first.doing(first.rt.settlement.outcome(locked, Done())):
         assert await first.then(_end(rt, make, *works), conn) == [handed]
     assert await placed(conn) == [handed, both]
@@ -298,11 +301,13 @@ async def test_many_workers_never_start_more_jobs_than_places(
     await rt.submissions.submit_many(
         [invocation(type="noop", queue=queue) for queue in "qqp" * 40], owner
     )
-    started, limits_kept = list[int](), True
+    started = list[int]()
+    limits_kept = True
 
     async def work() -> None:
         nonlocal limits_kept
-        claim, done = Claim(rt.db, make.worker, ("q", "p")), dict[int, ClaimedJob]()
+        claim = Claim(rt.db, make.worker, ("q", "p"))
+        done = dict[int, ClaimedJob]()
         for free in itertools.cycle((3, 1, 2)):
             leases = [(job.lease, dict[str, object]()) for job in done.values()]
             jobs = await claim.exchange(leases, types=["noop"], free=free, ahead=0)

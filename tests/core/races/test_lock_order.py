@@ -74,7 +74,8 @@ async def test_a_claim_that_another_worker_gets_meanwhile_is_left_to_it(
     work: Callable[[Claim, list[Lease]], Awaitable[Any]],
 ) -> None:
     another = uuid4()
-    lost, kept = await make.claimed(queue="q"), await make.claimed(queue="q")
+    lost = await make.claimed(queue="q")
+    kept = await make.claimed(queue="q")
     async with db.transaction() as other:
         await store.release_claims(other, [lost.lease], "{}")
         (taken,) = await store.exchange(

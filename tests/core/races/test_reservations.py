@@ -38,7 +38,8 @@ async def test_of_two_reservations_the_second_waits_and_is_refused(
 async def test_a_claim_waits_for_no_reservation_and_follows_its_commit(
     rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
 ) -> None:
-    earlier, later = await make.queued(queue="q"), await make.queued(queue="q", priority=-1)
+    earlier = await make.queued(queue="q")
+    later = await make.queued(queue="q", priority=-1)
     async with first.doing(first.rt.reservations.submit(REQUEST, owner)) as reserved:
         async with asyncio.timeout(5):
             assert await claim_single(conn, make) == [earlier]

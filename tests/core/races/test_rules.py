@@ -44,7 +44,8 @@ async def test_a_revocation_waits_for_the_question_that_the_rule_answers(
     rt: Runtime, make: Factory, people: People, first: FirstSession, conn: Connection
 ) -> None:
     rule = await ratified(rt, "pytest tests/**", people.olga)
-    work, later = await make.running(repo=SHOP), await make.running(repo=SHOP)
+    work = await make.running(repo=SHOP)
+    later = await make.running(repo=SHOP)
     async with first.doing(first.rt.questions.ask(work.lease, question(COMMAND))):
         ended = await first.then(rt.rules.revoke(rule.id, people.olga), conn)
     assert (ended.status, ended.uses) == (RuleStatus.REVOKED, 1)

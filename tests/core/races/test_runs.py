@@ -135,7 +135,8 @@ async def test_a_claim_of_another_worker_is_not_started(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection, case: str
 ) -> None:
     """The job is claimed as before; only its lease differs."""
-    work, other = await make.claimed(), uuid4()
+    work = await make.claimed()
+    other = uuid4()
 
     async def lose(session: Connection) -> list[ClaimedJob]:
         await sweeps.rescue(session, LeaderTerm(), 100, dead=[make.worker], lease=300)

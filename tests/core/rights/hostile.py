@@ -44,7 +44,8 @@ class Column:
     def _values(self) -> list[str]:
         if self.type.endswith("[]"):
             element = Column(self.table, self.name, self.type[:-2], self.labels)
-            first, last = element.values[1], element.values[-1]
+            first = element.values[1]
+            last = element.values[-1]
             return [
                 "'{}'",
                 "'{NULL}'",

@@ -69,7 +69,8 @@ async def test_only_a_person_who_may_answer_delays_reminders(
     delays = await known.acknowledgments.delays(number, 1)
     assert [(d.person, d.acknowledged) for d in delays] == [("carol", True), ("dave", False)]
     await clock.forward(7201)
-    carol, dave = await as_role("carol"), await as_role("dave")
+    carol = await as_role("carol")
+    dave = await as_role("dave")
     assert await known.acknowledgments.delays(number, 1) == []
     assert (await ack(dave)).person == "dave", "that of carol is over"
     events = await known.read_model.job_events(number)
@@ -110,7 +111,8 @@ async def test_a_worker_takes_steps_but_escalates_only_by_them(
     as_role: As, known: Runtime, make: Factory
 ) -> None:
     number = (await make.asked(QUESTION)).number
-    worker, carol = await as_role("worker"), await as_role("carol")
+    worker = await as_role("worker")
+    carol = await as_role("carol")
     add = "UPDATE draftsman.job_questions SET approvers = '{dave}' WHERE job = %s"
     async with known.db.connection() as conn:
         await conn.execute(

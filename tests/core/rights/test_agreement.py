@@ -146,7 +146,8 @@ async def test_database_and_policy_agree_on_a_verb(
     by_policy: dict[tuple[object, ...], str] = {}
     by_database: dict[tuple[object, ...], str] = {}
     for user in WHO:
-        conn, id = await session(user), roles.name(user)
+        conn = await session(user)
+        id = roles.name(user)
         actor = policy.resolve(Actor(Source.CLI, id, user))
         params = {"id": id, "name": user, "job": job, "over": over}
         for verb, statement in VERBS.items():

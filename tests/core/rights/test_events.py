@@ -71,7 +71,8 @@ async def test_an_event_of_a_delivery_names_one_that_is_being_sent(
     other = await make.queued(notify=("slack:C2",))
     waiting = await value(await session("bot"), _DELIVERY, {"job": other})
     for user in ("bot", "worker"):
-        conn, written = await session(user), {}
+        conn = await session(user)
+        written = {}
         for number, seq in ((job, sending.seq), (job, waiting), (other, waiting), (job, None)):
             detail = f'{{"delivery": {seq}}}' if seq else "{}"
             params = {"job": number, "actor": "system", "payload": detail}

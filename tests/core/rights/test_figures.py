@@ -72,7 +72,8 @@ async def test_people_read_their_own_figures_and_operators_those_of_all(
     assert (own["all"].questions, own["all"].answers, own["all"].pings) == (0, 1, 0)
     hers = figures_by_value(await carol.figures.read(SINCE))
     assert (hers["all"].pings, hers["person carol"].answers, "kind input" in hers) == (1, 1, False)
-    worker, bot = await as_role("worker"), await as_role("bot")
+    worker = await as_role("worker")
+    bot = await as_role("bot")
     assert figures_by_value(await worker.figures.read(SINCE))["all"].answers == 2
     assert (await bot.figures.read(SINCE))[0].answers == 0
     assert "ben" not in await worker.figures.metrics()

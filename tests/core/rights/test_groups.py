@@ -16,7 +16,8 @@ from tests.core.rights.conftest import As
 
 
 async def test_a_person_adds_own_jobs_in_the_own_name(as_role: As) -> None:
-    anna, carol = await as_role("anna"), await as_role("carol")
+    anna = await as_role("anna")
+    carol = await as_role("carol")
     request = invocation(type="noop", group={"name": "g", "kind": "parallel"})
     await anna.submissions.submit(request, await anna.actor())
     other = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
@@ -30,7 +31,8 @@ async def test_a_person_adds_own_jobs_in_the_own_name(as_role: As) -> None:
 
 
 async def test_a_person_cancels_a_group_of_own_jobs_only(as_role: As) -> None:
-    anna, erin = await as_role("anna"), await as_role("erin")
+    anna = await as_role("anna")
+    erin = await as_role("erin")
     request = invocation(type="noop", group={"name": "g", "kind": "parallel"})
     job = await anna.submissions.submit(request, await anna.actor())
     group = await anna.workflows.groups.get("g")
@@ -77,7 +79,8 @@ async def test_a_group_with_jobs_of_others_takes_jobs_of_its_creator_and_operato
 async def test_a_person_who_claims_to_be_an_operator_adds_no_job_to_a_group_of_others(
     as_role: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    anna, erin = await as_role("anna"), await as_role("erin")
+    anna = await as_role("anna")
+    erin = await as_role("erin")
     request = invocation(type="noop", group={"name": "g", "kind": "parallel"})
     await anna.submissions.submit(request, await anna.actor())
     add = groups.add

@@ -322,7 +322,8 @@ async def _attack(
     world: World, roles: Roles, user: str, is_attacked: Callable[[str], bool]
 ) -> dict[tuple[str, str, str], str]:
     """Return the harm of hostile values of a login, by login, table and column."""
-    conn, found = world.database, dict[tuple[str, str, str], str]()
+    conn = world.database
+    found = dict[tuple[str, str, str], str]()
     async with conn.transaction(force_rollback=True):
         for privilege in ("INSERT", "UPDATE"):
             for table, columns in (await _columns(conn, user, privilege)).items():
@@ -369,7 +370,8 @@ class _Attack:
             return "" if column is not None else str(refusal)
 
     async def _write(self, column: Column | None, hostile: str | None) -> None:
-        conn, params = self.world.database, dict(self.world.params)
+        conn = self.world.database
+        params = dict(self.world.params)
         await run(conn, f'SET SESSION AUTHORIZATION "{self.roles.name(self.user)}"')
         if self.user == "bot":
             await run(conn, "SELECT set_config('draftsman.actor', 'slack:U-ANNA', true)")

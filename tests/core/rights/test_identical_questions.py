@@ -17,7 +17,8 @@ from tests.support.permissions import SHOP
 async def test_a_person_and_a_bot_answer_for_all_jobs(
     as_role: As, known: Runtime, make: Factory
 ) -> None:
-    ben, bot = await as_role("ben"), await as_role("bot")
+    ben = await as_role("ben")
+    bot = await as_role("bot")
     accounts = ((ben, await ben.actor()), (bot, Actor(Source.SLACK, "U-BEN", "Ben")))
     for number, (rt, actor) in enumerate(accounts):
         jobs = [await make.asked(repo=SHOP, notify=["slack:C1"]) for _ in range(3)]

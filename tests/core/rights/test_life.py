@@ -67,7 +67,8 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     gate = await make.asked(GATE.model_copy(update=soon))
     rule = {"on_expire": OnExpire.ESCALATE, "escalate_to": "olga"}
     escalates = await make.asked(GATE.model_copy(update=soon | rule))
-    lost, due = await make.running(), await make.retrying()
+    lost = await make.running()
+    due = await make.retrying()
     followed = await make.running(on_lost="new_job")
     dead = await make.dead()
     await clock.forward(3600)
@@ -88,7 +89,9 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
 async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
     as_role: As, make: Factory, known: Runtime
 ) -> None:
-    bot, lock, owner = await as_role("bot"), SessionLock(), new_id()
+    bot = await as_role("bot")
+    lock = SessionLock()
+    owner = new_id()
     number = await make.queued(notify=("slack:C1",))
     conn = await bot.db.dedicated_connection()
     try:
@@ -121,7 +124,8 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
 
 
 async def test_a_worker_can_apply_the_answers_of_the_request(as_role: As) -> None:
-    anna, worker = await as_role("anna"), await as_role("worker")
+    anna = await as_role("anna")
+    worker = await as_role("worker")
     request = invocation(type="noop", queue="q", overrides={"answers": {"pick": "red"}})
     job = await anna.submissions.submit(request, await anna.actor())
     work = await Factory(worker, await worker.actor()).running(job.number)

@@ -24,7 +24,8 @@ async def test_an_owner_without_superuser_rights_can_migrate_and_run_jobs(
     server.admin.execute(
         sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), role)
     )
-    url, output = roles.url(name, "stranger"), list[str]()
+    url = roles.url(name, "stranger")
+    output = list[str]()
     assert await migrate.migrate(url, output.append)
     assert output == []
     values = settings.model_dump() | {"database_url": url, "people": PEOPLE, "groups": GROUPS}

@@ -115,7 +115,8 @@ async def test_no_session_changes_a_rule_as_another_person(
     as_role: As, session: Session, user: str, account: str
 ) -> None:
     """A bot acts as any person of a chat, but operators decide on rules in Slack only."""
-    olga, conn = await as_role("olga"), await session(user)
+    olga = await as_role("olga")
+    conn = await session(user)
     rule = await olga.rules.propose(
         "git.example.org/acme/shop", "pytest tests/**", await olga.actor()
     )
@@ -132,11 +133,11 @@ async def test_no_session_changes_a_rule_as_another_person(
 async def test_the_bot_decides_for_operators_in_slack_on_a_rule_as_it_was_proposed(
     as_role: As, session: Session
 ) -> None:
-    olga, bot, conn = await as_role("olga"), await as_role("bot"), await session("bot")
-    pressed, patterns = (
-        await bot.people.actor(Actor(Source.SLACK, "U-OLGA", "x")),
-        ("pytest tests/**", "make test", "make lint"),
-    )
+    olga = await as_role("olga")
+    bot = await as_role("bot")
+    conn = await session("bot")
+    pressed = await bot.people.actor(Actor(Source.SLACK, "U-OLGA", "x"))
+    patterns = ("pytest tests/**", "make test", "make lint")
     active, revoked, declined = [
         await olga.rules.propose("git.example.org/acme/shop", text, await olga.actor())
         for text in patterns
@@ -166,7 +167,9 @@ async def test_the_message_with_buttons_has_the_rule_as_it_is_recorded(
     as_role: As, make: Factory, session: Session
 ) -> None:
     """A worker writes messages, but not the text on which an operator decides."""
-    olga, bot, worker = await as_role("olga"), await as_role("bot"), await session("worker")
+    olga = await as_role("olga")
+    bot = await as_role("bot")
+    worker = await session("worker")
     rule = await olga.rules.propose("acme/shop", "pytest tests/**", await olga.actor())
     await make.queued()
 
@@ -210,7 +213,8 @@ async def test_a_worker_sets_the_repository_of_a_job_once(
 ) -> None:
     """A worker that could move a job would use the rules of another repository."""
     worker = await session("worker")
-    named, found = await make.running(repo=SHOP), await make.running()
+    named = await make.running(repo=SHOP)
+    found = await make.running()
     change = """
 UPDATE draftsman.job_requests SET repo_host = %(host)s, repo_owner = 'acme', repo_name = %(name)s
  WHERE number = %(job)s"""

@@ -46,7 +46,8 @@ SPEC = ScheduleSpec(
 
 
 async def test_an_operator_changes_templates_and_an_invoker_runs_them(as_role: As) -> None:
-    olga, anna = await as_role("olga"), await as_role("anna")
+    olga = await as_role("olga")
+    anna = await as_role("anna")
     definition = define({"type": "noop", "text": "{n}", "parameters": {"properties": {"n": {}}}})
     await olga.templates.add("report", definition, await olga.actor())
     request = await anna.templates.request("report", {"n": 1}, unchecked=True)
@@ -86,7 +87,8 @@ async def test_the_retry_of_another_version_is_refused(
 
 
 async def test_each_role_does_its_part_of_a_schedule(as_role: As, clock: Clock) -> None:
-    anna, olga = await as_role("anna"), await as_role("olga")
+    anna = await as_role("anna")
+    olga = await as_role("olga")
     await anna.schedules.add(SPEC, await anna.actor())
     await olga.schedules.pause("hourly", await olga.actor())
     await anna.schedules.resume("hourly", await anna.actor())
@@ -104,7 +106,8 @@ async def test_each_role_does_its_part_of_a_schedule(as_role: As, clock: Clock) 
 
 
 async def test_a_bot_acts_for_people_with_a_chat_account(as_role: As, people: People) -> None:
-    bot, olga = await as_role("bot"), await as_role("olga")
+    bot = await as_role("bot")
+    olga = await as_role("olga")
     anna, ben, root = (Actor(Source.SLACK, id, id) for id in ("U-ANNA", "U-BEN", "U-ROOT"))
     anna = await bot.people.actor(anna)
     schedule = await bot.schedules.add(SPEC, anna)

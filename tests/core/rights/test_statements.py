@@ -248,7 +248,8 @@ REFUSED: Final = {
 async def test_a_role_can_run_only_its_own_statements(
     session: Callable[[str], Awaitable[Connection]], user: str
 ) -> None:
-    conn, refused = await session(user), set()
+    conn = await session(user)
+    refused = set()
     for family in FAMILIES:
         for name in queries.load(family):
             try:

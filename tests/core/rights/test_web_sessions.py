@@ -19,7 +19,9 @@ from draftsman.runtime import Runtime
 from tests.core.rights.conftest import As
 from tests.factories import GATE, Factory
 
-LINK, SESSION, OTHER = "1" * 64, "2" * 64, "3" * 64
+LINK = "1" * 64
+SESSION = "2" * 64
+OTHER = "3" * 64
 Session = Callable[[str], Awaitable[Connection]]
 
 
@@ -33,7 +35,8 @@ async def _open(
 
 
 async def test_people_create_links_for_themselves_only(session: Session) -> None:
-    anna, bot = await session("anna"), await session("bot")
+    anna = await session("anna")
+    bot = await session("bot")
     await store.create_link(anna, "anna", LINK, 900)
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="cannot create a link for ben"):
         await store.create_link(anna, "ben", OTHER, 900)
@@ -61,7 +64,8 @@ async def test_people_see_and_end_their_own_sessions_operators_all(session: Sess
         await store.open_session(
             bot, LINK, SignInMethod.LINK, link=None, person="anna", user_agent="", seconds=600
         )
-    anna, olga = await session("anna"), await session("olga")
+    anna = await session("anna")
+    olga = await session("olga")
     assert [item.person for item in await store.sessions(anna, 10)] == ["anna"]
     everyone = await store.sessions(olga, 10)
     assert [item.person for item in everyone] == ["anna", "ben"]

@@ -17,7 +17,8 @@ from tests.factories import Factory
 
 
 async def test_each_role_can_run_its_part_of_a_workflow(as_role: As) -> None:
-    anna, worker = await as_role("anna"), await as_role("worker")
+    anna = await as_role("anna")
+    worker = await as_role("worker")
     batch = [
         invocation(type="noop", queue="q", name="a"),
         invocation(type="noop", queue="q", after=("a",)),
@@ -45,7 +46,8 @@ async def test_each_role_can_run_its_part_of_a_workflow(as_role: As) -> None:
 
 
 async def test_a_worker_spawns_only_for_a_job_that_runs(as_role: As) -> None:
-    anna, worker = await as_role("anna"), await as_role("worker")
+    anna = await as_role("anna")
+    worker = await as_role("worker")
     make = Factory(worker, await worker.actor())
     other = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     request = invocation(type="noop", queue="q")
@@ -64,7 +66,8 @@ async def test_a_worker_spawns_only_for_a_job_that_runs(as_role: As) -> None:
 
 
 async def test_a_person_gives_parents_to_own_jobs_only(as_role: As) -> None:
-    anna, carol = await as_role("anna"), await as_role("carol")
+    anna = await as_role("anna")
+    carol = await as_role("carol")
     parent = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     child = invocation(type="noop", after=(parent.number,))
     job = await anna.submissions.submit(child, await anna.actor())

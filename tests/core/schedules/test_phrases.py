@@ -174,7 +174,8 @@ def test_any_text_is_understood_or_refused_in_a_line(text: str) -> None:
         assert len(problem.splitlines()) == 1
         return
     assert rule == parse_rule(rule, BERLIN)
-    typed, read = "".join(text.split()), "".join(phrase.text.split()) + "".join(rest.split())
+    typed = "".join(text.split())
+    read = "".join(phrase.text.split()) + "".join(rest.split())
     assert read in (typed, typed.replace(":", "", 1)) or read == typed.replace(":" + rest, rest)
 
 

@@ -10,7 +10,8 @@ from tests.core.stateful.model.groups import GROUPS
 from tests.core.stateful.model.queues import Request
 from tests.core.stateful.world import CUTS, QUEUES, TYPES
 
-SHOP, WEB = "git.example.org/x/shop", "git.example.org/x/web"
+SHOP = "git.example.org/x/shop"
+WEB = "git.example.org/x/web"
 LIMITS: Final[tuple[dict[str, Any], ...]] = (
     {},
     {"type": {"noop": {"running": 2}}, "repo": {"*": {"running": 1}}},

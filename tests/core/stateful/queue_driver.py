@@ -96,7 +96,9 @@ class QueueDriver(RuleBasedStateMachine):
         effect, after it the full effect.
         """
         db = self.world.dbs[session]
-        db.cut, cut, self.cut = self.cut, self.cut, None
+        db.cut = self.cut
+        cut = self.cut
+        self.cut = None
         result, error = self.world.run(_attempt(real(self.world.rts[session])))
         db.cut = None
         lost = isinstance(error, DatabaseUnreachable) and cut is not None

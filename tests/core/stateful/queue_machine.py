@@ -197,7 +197,8 @@ class QueueMachine(FanOutDriver):
             self.claim(n % 2, 3, 0)
             return
         number = sorted(self.works)[n % len(self.works)]
-        work, canceling = self.works.pop(number), self.model.job(number).canceling
+        work = self.works.pop(number)
+        canceling = self.model.job(number).canceling
         self.asked += 1
         question = QuestionSpec(
             key=f"q{self.asked}", text="Which?", freeform=True, never_expires=True
@@ -335,7 +336,8 @@ class QueueMachine(FanOutDriver):
         jobs = self.model.numbers(*WAITING) or [job.number for job in self.model.jobs]
         if len(self.model.jobs) < 2:
             return
-        number, anchor = jobs[n % len(jobs)], None
+        number = jobs[n % len(jobs)]
+        anchor = None
         if place in ("before", "after"):
             everyone = [job.number for job in self.model.jobs if job.number != number]
             anchor = everyone[other % len(everyone)]

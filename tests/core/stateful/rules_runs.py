@@ -144,7 +144,8 @@ class RunRules(Driver):
         """A run ends; with `stop` its job got a cancel request just before."""
         leases = self.leases(stale=stale)
         lease = leases[-1 - n % len(leases)]
-        work, root = self.works[lease], EVERYBODY[0]
+        work = self.works[lease]
+        root = EVERYBODY[0]
         if stop:
             self.run_transaction(
                 lambda: self.model.cancel(self.model.leases[lease].job, root, force=False)[1],
@@ -173,7 +174,9 @@ class RunRules(Driver):
         if reported is not None and not reported[0]:
             row = self.model.workers[worker]
             self.world.run(self.world.register(worker, here=row.here))
-            row.registered, row.beat, row.unlocked = True, self.model.now, None
+            row.registered = True
+            row.beat = self.model.now
+            row.unlocked = None
 
     @rule(worker=sessions, crash=st.booleans(), returns=st.booleans())
     def forget(self, worker: int, crash: bool, returns: bool) -> None:
@@ -242,7 +245,8 @@ async def _claim(rt: Runtime, worker: int, queue: str, free: int) -> list[Claime
 
 
 async def _write(rt: Runtime, work: ClaimedJob, kind: str, n: int, key: str) -> Any:
-    saves, lease = rt.checkpoints, work.lease
+    saves = rt.checkpoints
+    lease = work.lease
     try:
         match kind:
             case "checkpoint":

@@ -79,7 +79,8 @@ class SweepRules(Driver):
 
     @rule(session=sessions, action=st.sampled_from(["acquire", "acquire", "renew", "resign"]))
     def lead(self, session: int, action: str) -> None:
-        owner, term = worker_id(session), (session, self.model.term)
+        owner = worker_id(session)
+        term = (session, self.model.term)
         held = LeaderTerm(owner, self.model.term)
         match action:
             case "acquire":

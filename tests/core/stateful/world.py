@@ -106,8 +106,10 @@ class FrozenDatabase(Database):
         if self._lent is not None:
             yield self._lent
             return
-        cut, self.cut = self.cut, None
-        meanwhile, self.meanwhile = self.meanwhile, None
+        cut = self.cut
+        self.cut = None
+        meanwhile = self.meanwhile
+        self.meanwhile = None
         async with super().connection(wait) as conn, conn.transaction():
             await conn.execute(CLOCK, (self.now,))
             if cut == "before":

@@ -161,7 +161,8 @@ async def test_a_thousand_labels_are_recorded_at_once(rt: Runtime) -> None:
 
 
 async def test_one_process_has_the_pollers_lease(rt: Runtime) -> None:
-    anna, ben = new_id(), new_id()
+    anna = new_id()
+    ben = new_id()
     term = await rt.boards.acquire(anna, 60)
     assert term is not None
     assert await rt.boards.acquire(ben, 60) is None

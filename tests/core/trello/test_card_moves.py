@@ -11,7 +11,9 @@ from draftsman.trello.board import BoardConfig
 from draftsman.trello.cards import CardMove, end_moves, moves
 from tests.support.cases import cases
 
-A, B, C = "a" * 24, "b" * 24, "c" * 24
+A = "a" * 24
+B = "b" * 24
+C = "c" * 24
 
 
 def test_a_rule_has_a_target_list_and_source_lists() -> None:

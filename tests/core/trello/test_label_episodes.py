@@ -21,12 +21,16 @@ class Model:
     """A label on a card: the expected episodes."""
 
     def __init__(self) -> None:
-        self.there, self.episode, self.taken = False, 0, False
+        self.there = False
+        self.episode = 0
+        self.taken = False
 
     def do(self, op: str) -> None:
         """Apply an observation or an action."""
         if op == "there" and not self.there:
-            self.there, self.episode, self.taken = True, self.episode + 1, False
+            self.there = True
+            self.episode = self.episode + 1
+            self.taken = False
         elif op in ("gone", "off") or (op == "swap" and self.taken):
             self.there = False
         elif op == "take" and self.there:
@@ -36,7 +40,9 @@ class Model:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ops=st.lists(st.sampled_from(OPS), max_size=14))
 async def test_an_episode_begins_only_after_a_recorded_absence(rt: Runtime, ops: list[str]) -> None:
-    model, card, label = Model(), f"{next(CARDS):024x}", "a" * 24
+    model = Model()
+    card = f"{next(CARDS):024x}"
+    label = "a" * 24
     episodes: list[Episode] = []
     start = await rt.boards.clock()
     for op in ops:

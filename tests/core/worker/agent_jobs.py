@@ -124,7 +124,8 @@ async def job_at_gate(
         (repo / name).write_text(text, encoding="utf-8")
     git("add", "-A", cwd=repo)
     git("commit", "-qm", "second", cwd=repo)
-    notify, approve = gate.pop("notify", ()), {"id": "g", "key": "push", "text": "Push it?"} | gate
+    notify = gate.pop("notify", ())
+    approve = {"id": "g", "key": "push", "text": "Push it?"} | gate
     code = f"""
 for name, text in {dict(changed)!r}.items():
     open(name, "w").write(text)

@@ -56,7 +56,8 @@ class CuttableProxy:
 
     def mend(self) -> None:
         """Accept and forward new sessions again."""
-        self._up, self._silent = True, False
+        self._up = True
+        self._silent = False
 
     def drop_reply(self, containing: bytes) -> None:
         """Drop the session whose next reply contains this, after the server's execution."""
@@ -68,7 +69,8 @@ class CuttableProxy:
 
     def drop_every_other_reply_to(self, containing: bytes) -> None:
         """Drop every other session that sends this, after the server executed it."""
-        self._often, self._heard = containing, True
+        self._often = containing
+        self._heard = True
 
     async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forward a session."""
@@ -95,7 +97,8 @@ class CuttableProxy:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        host, port = str(self._server["host"]), int(self._server.get("port") or 5432)
+        host = str(self._server["host"])
+        port = int(self._server.get("port") or 5432)
         if host.startswith("/"):
             return await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
         return await asyncio.open_connection(host, port)

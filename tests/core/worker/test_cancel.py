@@ -196,7 +196,8 @@ async def test_a_cancel_comes_before_a_shutdown(rt: Runtime, make: Factory) -> N
 async def test_a_run_whose_write_is_refused_after_a_lost_lease_ends_with_a_warning(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    captured, released = CapturedLog(caplog), asyncio.Event()
+    captured = CapturedLog(caplog)
+    released = asyncio.Event()
 
     async def write_late(ctx: RunContext) -> Outcome:
         await released.wait()

@@ -21,7 +21,8 @@ from tests.support.waits import until
 
 async def test_many_slots_are_all_filled(rt: Runtime, make: Factory) -> None:
     numbers = [await make.queued(queue="q") for _ in range(TWO_LOOPS_MIN_SLOTS + 5)]
-    started, gate = 0, asyncio.Event()
+    started = 0
+    gate = asyncio.Event()
 
     async def handler(_: RunContext) -> Outcome:
         nonlocal started
@@ -50,7 +51,9 @@ async def test_claims_in_flight_in_one_loop_are_not_released_by_another(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = [await make.queued(queue="q") for _ in range(3)]
-    executed, gate, exchange = asyncio.Event(), asyncio.Event(), Claim.exchange
+    executed = asyncio.Event()
+    gate = asyncio.Event()
+    exchange = Claim.exchange
 
     async def late(self: Claim, *args: Any, **more: Any) -> list[ClaimedJob]:
         claimed = await exchange(self, *args, **more)
@@ -81,7 +84,8 @@ async def test_a_run_that_was_locked_is_settled_with_the_runs_that_end_meanwhile
     rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = [await make.queued(queue="q") for _ in range(6)]
-    settled, exchange = list[int](), Claim.exchange
+    settled = list[int]()
+    exchange = Claim.exchange
 
     async def beside_a_lock(self: Claim, done: Any, **more: Any) -> list[ClaimedJob]:
         settled.append(len(done))

@@ -142,7 +142,10 @@ def make(claims: Exchanges | None = None, prefetch: int = 0, **runs: list[Run]) 
 
 
 def test_a_run_that_lost_its_lease_is_stopped_and_its_result_dropped() -> None:
-    running, done, apart, other = Run(1), Run(2), Run(3), Run(4)
+    running = Run(1)
+    done = Run(2)
+    apart = Run(3)
+    other = Run(4)
     loop = make(running=[running, other], done=[done], apart=[apart])
     for token in (1, 2, 3, 9):
         loop.lose_run(token)
@@ -158,13 +161,13 @@ def test_only_the_leases_that_a_heartbeat_renewed_get_longer() -> None:
 
 
 def test_runs_are_stopped_before_their_leases_end_and_results_dropped_at_the_end() -> None:
-    due, later, parked, stopped = (
-        Run(1, NOW + 2),
-        Run(2, NOW + 2.1),
-        Run(3, NOW - 9, holds_lease=False),
-        Run(4, NOW, stops=False),
-    )
-    ended, ending, refused = Run(5, NOW), Run(6, NOW + 1), Run(7, NOW)
+    due = Run(1, NOW + 2)
+    later = Run(2, NOW + 2.1)
+    parked = Run(3, NOW - 9, holds_lease=False)
+    stopped = Run(4, NOW, stops=False)
+    ended = Run(5, NOW)
+    ending = Run(6, NOW + 1)
+    refused = Run(7, NOW)
     apart = [refused, Run(8, NOW, stops=False), Run(9, NOW + 1)]
     loop = make(running=[due, later, parked, stopped], done=[ended, ending], apart=apart)
     assert loop.end_leases(NOW, 2) == ["run 1", "run 5", "run 7"], "each is named once"
@@ -197,7 +200,9 @@ async def test_a_loop_is_stalled_after_an_error_or_a_long_exchange(time: list[fl
 
 
 def test_a_run_leaves_its_slot_when_it_ends() -> None:
-    completed, failed, refused = Run(1, result={}), Run(2), Run(3)
+    completed = Run(1, result={})
+    failed = Run(2)
+    refused = Run(3)
     loop = make(running=[completed, failed, Run(4)], apart=[refused])
     assert loop.free == 2
     for run in (completed, failed, refused):
@@ -209,7 +214,8 @@ def test_a_run_leaves_its_slot_when_it_ends() -> None:
 
 
 def test_a_run_whose_end_is_refused_leaves_its_slot() -> None:
-    refused, ended = Run(1), Run(2)
+    refused = Run(1)
+    ended = Run(2)
     loop = make(running=[refused])
     loop._leave_slot(cast("Any", ended))
     assert not loop.apart
@@ -240,7 +246,8 @@ async def test_a_run_that_was_not_settled_is_settled_again_soon(
 async def test_a_wait_ends_with_a_wake_or_its_time_and_leaves_no_timer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    timers, running = list[asyncio.TimerHandle](), asyncio.get_running_loop()
+    timers = list[asyncio.TimerHandle]()
+    running = asyncio.get_running_loop()
     call_later = running.call_later
 
     def note(*args: Any) -> asyncio.TimerHandle:
@@ -266,7 +273,9 @@ async def test_a_wait_ends_with_a_wake_or_its_time_and_leaves_no_timer(
         assert len(timers) == 2
 
 
-OUTAGE, REFUSAL, BUG = DatabaseUnreachable("away"), Refused("no"), RuntimeError("a bug")
+OUTAGE = DatabaseUnreachable("away")
+REFUSAL = Refused("no")
+BUG = RuntimeError("a bug")
 
 
 @pytest.mark.parametrize("error", [OUTAGE, REFUSAL, BUG], ids=repr)
@@ -278,7 +287,8 @@ async def test_an_exchange_that_only_claims_fails_as_a_whole(error: Exception) -
 
 
 async def test_runs_that_an_outage_kept_from_being_settled_are_settled_together() -> None:
-    claims, runs = Exchanges(OUTAGE), [Run(1), Run(2)]
+    claims = Exchanges(OUTAGE)
+    runs = [Run(1), Run(2)]
     loop = make(claims, done=runs)
     with pytest.raises(DatabaseUnreachable):
         await loop._exchange(1, 0)
@@ -353,9 +363,11 @@ async def test_a_turn_of_a_full_worker_settles_and_then_waits(starts: list[int])
 async def test_runs_that_end_at_once_are_settled_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    claims, tasks = Exchanges(claimed(1, 2, 3, 4, 5)), list[asyncio.Task[None]]()
+    claims = Exchanges(claimed(1, 2, 3, 4, 5))
+    tasks = list[asyncio.Task[None]]()
     loop = make(claims)
-    waits, sleep = list[float](), asyncio.sleep
+    waits = list[float]()
+    sleep = asyncio.sleep
 
     def start(job: ClaimedJob) -> None:
         run = Run(job.token, result={})
@@ -445,7 +457,8 @@ def finishes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 async def test_a_shutdown_stops_runs_step_by_step(finishes: list[float]) -> None:
-    run, refused = Run(1), Run(2)
+    run = Run(1)
+    refused = Run(2)
     await make(running=[run], apart=[refused])._drain()
     assert finishes == [30, 7, 7]
     assert (run.stopped, refused.stopped) == (["shutdown", "kill", "abandon"], ["shutdown"])
@@ -506,7 +519,8 @@ async def test_the_end_of_a_refused_run_is_awaited() -> None:
 async def test_the_end_of_runs_is_awaited_for_some_seconds(
     monkeypatch: pytest.MonkeyPatch, runs: dict[str, Any], waits: list[float]
 ) -> None:
-    times, waited = [NOW], list[float]()
+    times = [NOW]
+    waited = list[float]()
     loop = make(**runs)
 
     async def wait(seconds: float) -> None:
@@ -602,7 +616,8 @@ async def test_a_loop_waits_after_an_outage_and_may_have_lost_claims(
 
 
 async def test_lost_claims_are_released_before_each_turn() -> None:
-    claims, released = Exchanges(), list[int]()
+    claims = Exchanges()
+    released = list[int]()
     loop = make(claims)
 
     async def release() -> None:

@@ -54,7 +54,8 @@ async def test_a_worker_claims_for_its_free_slots_and_no_more(rt: Runtime, make:
 async def test_only_configured_queues_are_served_in_their_order(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
     other = await make.queued(queue="other")
-    slow, fast = await make.queued(queue="slow"), await make.queued(queue="fast")
+    slow = await make.queued(queue="slow")
+    fast = await make.queued(queue="fast")
     async with running_worker(
         runtime_with(rt), {"noop": blocking}, slots=1, queues=("fast", "slow")
     ):
@@ -239,7 +240,8 @@ async def test_a_result_refused_by_the_database_fails_only_its_job(
 async def test_a_job_claimed_before_an_outage_is_not_forgotten(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    blocking, captured = BlockingHandler(), CapturedLog(caplog)
+    blocking = BlockingHandler()
+    captured = CapturedLog(caplog)
     first, second = [await make.queued(queue="default") for _ in range(2)]
     async with (
         open_proxied(database_url) as (proxy, db),
@@ -321,7 +323,8 @@ async def test_a_worker_that_always_finds_jobs_does_not_look_stalled(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its jobs end at once, so that a turn lasts as long as jobs are waiting."""
-    now, ages = clock.now, list[float]()
+    now = clock.now
+    ages = list[float]()
     numbers = [await make.queued(queue="default") for _ in range(6)]
 
     async def handler(ctx: RunContext) -> Outcome:

@@ -76,7 +76,8 @@ async def test_a_listener_survives_an_error_that_is_no_outage(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notification_listener, "RECONNECT", 0.02)
-    listen, calls = NotificationListener._listen, list[None]()
+    listen = NotificationListener._listen
+    calls = list[None]()
 
     async def fail_twice(self: NotificationListener) -> None:
         calls.append(None)

@@ -30,8 +30,11 @@ from draftsman.worker import execution as module
 from draftsman.worker.execution import FIRST_DELAY, MAX_DELAY, Deadlines, Execution
 from tests.support.cases import cases
 
-OUTAGE, REFUSAL, BUG = DatabaseUnreachable("away"), Refused("no"), ValueError("a value")
-LEASE, POLL = 20.0, 5.0
+OUTAGE = DatabaseUnreachable("away")
+REFUSAL = Refused("no")
+BUG = ValueError("a value")
+LEASE = 20.0
+POLL = 5.0
 
 
 class Settled:
@@ -197,7 +200,8 @@ async def test_an_end_at_a_shutdown_is_tried_twice(
     count: int,
 ) -> None:
     run = make()
-    run._stop_reason, run.refused = reason, refused
+    run._stop_reason = reason
+    run.refused = refused
     write = Writes(monkeypatch, run, *[OUTAGE] * 3)
     await run._settle(write)
     assert write.count == count
@@ -225,7 +229,8 @@ async def test_an_end_with_invalid_values_is_stored_as_a_failure(
 async def test_a_failure_that_cannot_be_stored_either_is_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run, plain = make(), [0]
+    run = make()
+    plain = [0]
 
     async def refuse(*_: object) -> None:
         plain[0] += 1
@@ -254,7 +259,8 @@ async def test_only_the_repetition_of_a_refused_end_can_be_canceled(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, refused: bool
 ) -> None:
     run = make()
-    run.refused, run._stop_reason = refused, "shutdown"
+    run.refused = refused
+    run._stop_reason = "shutdown"
     write = Writes(monkeypatch, run, asyncio.CancelledError())
     if refused:
         await run._settle(write)
@@ -340,7 +346,8 @@ def test_a_refused_end_is_given_up_when_it_is_lost_or_at_a_shutdown(
     reason: str, stopped: bool
 ) -> None:
     run = make()
-    run.refused, run._settling = True, True
+    run.refused = True
+    run._settling = True
     assert run.cancel(reason) is stopped
     assert (run._stop_reason, cancellations(run)) == ((reason, 1) if stopped else (None, 0))
     if stopped:
@@ -480,7 +487,8 @@ async def test_a_run_ends_without_the_rest_of_its_log_that_is_refused(
 
 
 def test_a_group_is_a_pause_if_all_of_its_exceptions_are() -> None:
-    pause, bug = asyncio.CancelledError(), ValueError("x")
+    pause = asyncio.CancelledError()
+    bug = ValueError("x")
     assert module._is_pause(BaseExceptionGroup("", [pause, BaseExceptionGroup("", [Parked()])]))
     assert not module._is_pause(BaseExceptionGroup("", [pause, bug]))
     assert not module._is_pause(bug)
@@ -516,7 +524,8 @@ def test_a_handler_that_is_an_object_is_named_by_its_class() -> None:
 async def test_a_stopped_run_is_released_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
-    run, released = make(), list[tuple[str, bool]]()
+    run = make()
+    released = list[tuple[str, bool]]()
 
     async def release_run(job: ClaimedJob, reason: str) -> None:
         released.append((reason, run._settling))
@@ -567,7 +576,8 @@ async def test_a_handler_has_a_deadline_and_can_be_interrupted_until_it_ends() -
         return Done({"n": 1})
 
     run = make()
-    run._handler, run._deadlines = handler, deadlines
+    run._handler = handler
+    run._deadlines = deadlines
     await run._execute()
     assert run.result == {"n": 1}
     assert len(deadlines) == 0
@@ -583,7 +593,8 @@ async def test_the_return_value_of_a_parked_run_is_no_result(
         return Done({"n": 1})
 
     run = make()
-    run._handler, run._deadlines = handler, Deadlines(asyncio.get_running_loop())
+    run._handler = handler
+    run._deadlines = Deadlines(asyncio.get_running_loop())
     ends = Ends(monkeypatch, run)
     await run._execute()
     assert (ends.calls, run.result) == (["_end_caught_pause"], None)
@@ -608,10 +619,8 @@ async def test_a_run_has_the_time_that_earlier_runs_left() -> None:
 async def test_the_deadline_of_a_run_does_not_pass_while_it_waits_for_an_answer(
     answered: bool,
 ) -> None:
-    deadlines, next_run = (
-        Deadlines(asyncio.get_running_loop()),
-        ClaimedJob([1, 8, 2, "running", "noop"]),
-    )
+    deadlines = Deadlines(asyncio.get_running_loop())
+    next_run = ClaimedJob([1, 8, 2, "running", "noop"])
     during: list[int] = []
 
     async def wait(*_: object) -> ClaimedJob | None:
@@ -619,7 +628,8 @@ async def test_the_deadline_of_a_run_does_not_pass_while_it_waits_for_an_answer(
         return next_run if answered else None
 
     run = make()
-    run._deadlines, run._continue = deadlines, wait
+    run._deadlines = deadlines
+    run._continue = wait
     deadlines.add(run._time_out, 50.0)
     job = await run._continue_in_grace(5.0, lambda: True)
     assert job is (next_run if answered else None)
@@ -636,7 +646,8 @@ async def test_a_run_without_a_grace_period_does_not_wait() -> None:
 async def test_the_job_of_a_handler_that_does_not_stop_is_released(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception | None
 ) -> None:
-    run, released = make(), list[tuple[str, bool]]()
+    run = make()
+    released = list[tuple[str, bool]]()
 
     async def release_run(job: ClaimedJob, reason: str) -> None:
         released.append((reason, run._settling))

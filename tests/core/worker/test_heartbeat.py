@@ -63,7 +63,8 @@ async def test_heartbeats_are_sent_for_the_worker_and_its_runs(rt: Runtime, make
         ctx = await blocking.next()
         beats: asyncio.Queue[None] = asyncio.Queue()
         worker_run(ctx).on_heartbeat(lambda: beats.put_nowait(None))
-        row, run = await row_of(rt, process.id), await run_of(rt, number)
+        row = await row_of(rt, process.id)
+        run = await run_of(rt, number)
         assert row is not None
         await until(
             lambda: has_heartbeat(rt, process.id, row.heartbeat_at), "the worker's heartbeat"
@@ -76,7 +77,8 @@ async def test_heartbeats_are_sent_for_the_worker_and_its_runs(rt: Runtime, make
 async def test_a_run_that_lost_its_lease_is_stopped_with_a_warning(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    blocking, captured = BlockingHandler(), CapturedLog(caplog)
+    blocking = BlockingHandler()
+    captured = CapturedLog(caplog)
     number = await make.queued(queue="default", on_lost="fail")
     async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
         ctx = await blocking.next()
@@ -110,8 +112,10 @@ async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    blocking, captured = BlockingHandler(), CapturedLog(caplog)
-    silent, now = 0.0, clock.now
+    blocking = BlockingHandler()
+    captured = CapturedLog(caplog)
+    silent = 0.0
+    now = clock.now
     monkeypatch.setattr(clock, "now", lambda: now() + silent)
     number = await make.queued(queue="default", on_lost="resume")
     async with (
@@ -133,7 +137,9 @@ async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
 async def test_worker_that_was_suspended_during_a_heartbeat_sends_another_one_at_once(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blocking, suspended, now = BlockingHandler(), 0.0, clock.now
+    blocking = BlockingHandler()
+    suspended = 0.0
+    now = clock.now
     await make.queued(queue="default", on_lost="fail")
     monkeypatch.setattr(clock, "now", lambda: now() + suspended)
     async with running_worker(
@@ -159,7 +165,8 @@ async def test_a_run_stops_before_its_lease_ends_behind_a_network_that_drops_pac
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
     """The heartbeat waits for a reply, and nothing tells it that the connection is dead."""
-    blocking, lease = BlockingHandler(), 2.0
+    blocking = BlockingHandler()
+    lease = 2.0
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (proxy, db),
@@ -194,7 +201,8 @@ async def has_no_run(blocking: BlockingHandler) -> bool:
 async def test_a_result_is_dropped_when_its_lease_ends_before_it_is_stored(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    blocking, captured = BlockingHandler(), CapturedLog(caplog)
+    blocking = BlockingHandler()
+    captured = CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (proxy, db),
@@ -243,7 +251,8 @@ async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_bl
     database_url: str,
     pool_size: int,
 ) -> None:
-    blocking, lease = BlockingHandler(), 1.0
+    blocking = BlockingHandler()
+    lease = 1.0
     number = await make.queued(queue="default")
     async with (
         small_pool(database_url, pool_size) as db,
@@ -439,7 +448,10 @@ async def has_beaten_once(rt: Runtime, number: int, after: datetime) -> bool:
 async def test_a_parked_run_can_clean_up_undisturbed(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    captured, tidying, go, tidied = CapturedLog(caplog), asyncio.Event(), asyncio.Event(), []
+    captured = CapturedLog(caplog)
+    tidying = asyncio.Event()
+    go = asyncio.Event()
+    tidied = []
 
     async def handler(ctx: RunContext) -> Outcome:
         try:

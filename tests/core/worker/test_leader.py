@@ -299,7 +299,8 @@ async def test_a_reused_pid_does_not_count_as_the_dead_worker(
     old = {"host_id": host.identity(), "pid": process.pid}
     dead = await make.worker_row(**old, pid_started=began - 1000)
     alive = await make.worker_row(**old, pid_started=began)
-    lost, alive_job = await make.running(worker=dead), await make.running(worker=alive)
+    lost = await make.running(worker=dead)
+    alive_job = await make.running(worker=alive)
     async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
         await wait_for_status(rt, lost.number, S.RETRYING)
         await until(lambda: is_gone(rt, dead), "the removal of the dead worker's row")
@@ -349,16 +350,15 @@ async def test_two_leaders_at_once_do_no_harm(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first renews its lease once in five minutes, so it does not notice the second."""
-    captured, ran = CapturedLog(caplog), []
+    captured = CapturedLog(caplog)
+    ran = []
 
     async def handler(ctx: RunContext) -> Outcome:
         ran.append(ctx.job.number)
         return Done({})
 
-    first, second = (
-        runtime_with(rt, sweeps={"lease": 600, "interval": 0.05}),
-        runtime_with(rt, sweeps={"interval": 0.5}),
-    )
+    first = runtime_with(rt, sweeps={"lease": 600, "interval": 0.05})
+    second = runtime_with(rt, sweeps={"interval": 0.5})
     async with running_worker(first, {"noop": handler}, leader=True):
         await captured.wait("became leader, term 1")
         await conn.execute("UPDATE draftsman.leases SET expires_at = draftsman.now()")

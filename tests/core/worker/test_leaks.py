@@ -25,7 +25,8 @@ from tests.support.waits import until
 JOBS = 300
 DEADLINE = 60.0
 """Maximum seconds of all jobs."""
-FAILING, TALKING = 20, 10
+FAILING = 20
+TALKING = 10
 """Every twentieth job fails, and every tenth prints."""
 
 

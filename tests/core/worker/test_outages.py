@@ -94,7 +94,8 @@ async def test_an_outage_and_its_end_are_logged_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(notification_listener, "RECONNECT", 0.05)
-    blocking, captured = BlockingHandler(), CapturedLog(caplog)
+    blocking = BlockingHandler()
+    captured = CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (proxy, db),
@@ -126,7 +127,8 @@ async def more(count: int, than: int) -> bool:
 async def test_results_of_an_outage_are_written_after_it(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture, fails: bool
 ) -> None:
-    blocking, captured = BlockingHandler(), CapturedLog(caplog)
+    blocking = BlockingHandler()
+    captured = CapturedLog(caplog)
 
     async def handler(ctx: RunContext) -> Outcome:
         await blocking(ctx)
@@ -222,12 +224,14 @@ async def test_a_read_only_server_is_not_polled_without_a_delay(
     await conn.execute(
         f'ALTER DATABASE "{database}" SET default_transaction_read_only = on'.encode()
     )
-    clock, poll = asyncio.get_running_loop().time, 0.1
+    clock = asyncio.get_running_loop().time
+    poll = 0.1
     async with open_proxied(database_url) as (proxy, db):
         worker = runtime_with(rt, db, poll=poll).worker_process({"noop": noop}).worker
         async with background(worker.run()):
             await until(lambda: more(proxy.errors, 1), "a refusal")
-            began, before = clock(), proxy.errors
+            began = clock()
+            before = proxy.errors
             await until(lambda: more(proxy.errors, before + 4), "four more attempts")
             most = (clock() - began) / poll + 2  # of those before and after the time measured
             assert proxy.errors - before <= most

@@ -327,7 +327,8 @@ async def rescue_job(rt: Runtime, make: Factory, number: int) -> None:
 async def test_a_run_that_lost_its_lease_writes_nothing(
     rt: Runtime, make: Factory, then: Handler
 ) -> None:
-    entered, go = asyncio.Event(), asyncio.Event()
+    entered = asyncio.Event()
+    go = asyncio.Event()
 
     async def handler(ctx: RunContext) -> Outcome:
         entered.set()

@@ -103,7 +103,8 @@ async def test_lines_printed_before_a_question_are_in_the_log_of_that_run(
 async def test_logs_of_concurrent_runs_and_of_the_worker_do_not_mix(
     rt: Runtime, make: Factory
 ) -> None:
-    over, both = asyncio.Event(), asyncio.Barrier(2)
+    over = asyncio.Event()
+    both = asyncio.Barrier(2)
     tasks: list[asyncio.Task[None]] = []
 
     async def late() -> None:

@@ -120,7 +120,8 @@ def test_a_syntax_error_is_a_programming_error_in_any_file() -> None:
 
 
 def test_a_group_is_a_programming_error_if_each_of_its_errors_is() -> None:
-    wrong, data = raised(lambda: NOTHING.items), raised(lambda: int("x"))
+    wrong = raised(lambda: NOTHING.items)
+    data = raised(lambda: int("x"))
     assert programming_errors.find_error_location(
         ExceptionGroup("", [wrong, ExceptionGroup("", [wrong])]), __name__
     )

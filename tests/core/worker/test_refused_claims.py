@@ -87,7 +87,9 @@ async def test_a_job_whose_claim_is_refused_keeps_no_other_job_waiting(
 async def test_a_job_claimed_ahead_that_cannot_be_started_is_released_and_others_start(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    captured, started, go = CapturedLog(caplog), asyncio.Event(), asyncio.Event()
+    captured = CapturedLog(caplog)
+    started = asyncio.Event()
+    go = asyncio.Event()
 
     async def handler(ctx: RunContext) -> Outcome:
         started.set()
@@ -135,7 +137,8 @@ async def test_a_worker_whose_exchange_fails_or_takes_too_long_is_not_ready(
         async with loop.exchange_lock:  # an exchange that is under way
             monkeypatch.setattr(claim_loop, "MAX_EXCHANGE", 0.0)
             await until(stalled, "the exchange to take too long")
-            body, text = health.as_json(), await health.metrics()
+            body = health.as_json()
+            text = await health.metrics()
         assert body["ready"] is False
         assert body["exchange_age"] >= 0.05
         assert body["unsettled"] == 0

@@ -109,7 +109,8 @@ async def refused_run(
 async def test_a_completed_run_whose_end_is_refused_completes_later_and_delays_no_other(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture, cause: str
 ) -> None:
-    captured, blocking = CapturedLog(caplog), BlockingHandler()
+    captured = CapturedLog(caplog)
+    blocking = BlockingHandler()
     bad = await make.queued(type="bad", queue="default")
     good = await make.queued(type="bad", queue="default")
     await refuse(conn, bad, STATES[cause], S.COMPLETED)  # a failure would be stored

@@ -60,7 +60,8 @@ class UnstoppableHandler(BlockingHandler):
 async def test_a_drain_claims_no_jobs_and_lets_runs_finish(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    blocking, captured = BlockingHandler(), CapturedLog(caplog)
+    blocking = BlockingHandler()
+    captured = CapturedLog(caplog)
     first = await make.queued(queue="default")
     async with running_worker(runtime_with(rt, drain=60), {"noop": blocking}) as process:
         await blocking.next()
@@ -198,7 +199,8 @@ class EndingHandler(BlockingHandler):
 async def test_a_handler_that_ends_its_processes_is_awaited_and_not_canceled_again(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish, waited = ClaimLoop._finish, asyncio.Event()
+    finish = ClaimLoop._finish
+    waited = asyncio.Event()
 
     async def note(claim_loop: ClaimLoop, seconds: float) -> None:
         if seconds == CLEANUP_TIMEOUT:
@@ -238,7 +240,8 @@ async def test_a_handler_that_finishes_during_its_abort_completes_its_job(
 async def test_a_job_that_finishes_during_the_drain_is_settled_at_once(
     rt: Runtime, make: Factory
 ) -> None:
-    short, long = BlockingHandler(), BlockingHandler()
+    short = BlockingHandler()
+    long = BlockingHandler()
     first = await make.queued(type="short", queue="default")
     second = await make.queued(type="long", queue="default")
     async with running_worker(
@@ -274,7 +277,8 @@ async def test_a_result_is_not_lost_if_the_job_is_locked_at_shutdown(
 async def test_a_result_is_not_lost_if_the_database_is_unreachable_at_shutdown(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    blocking, captured = BlockingHandler(), CapturedLog(caplog)
+    blocking = BlockingHandler()
+    captured = CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (proxy, db),
@@ -292,7 +296,8 @@ async def test_a_result_is_not_lost_if_the_database_is_unreachable_at_shutdown(
 async def test_a_failed_loop_shuts_down_the_worker_and_its_runs(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    blocking, captured = BlockingHandler(), CapturedLog(caplog)
+    blocking = BlockingHandler()
+    captured = CapturedLog(caplog)
     number = await make.queued(queue="default")
     process = runtime_with(rt).worker_process({"noop": blocking})
     async with background(process.run()) as running:

@@ -27,7 +27,8 @@ class WallClock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.step = 0.0
-        real, clock = time.time, self
+        real = time.time
+        clock = self
 
         class Moved(datetime):
             @classmethod

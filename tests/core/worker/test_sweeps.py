@@ -27,12 +27,10 @@ async def _statuses(rt: Runtime, numbers: Sequence[int]) -> list[Status]:
 
 
 async def test_due_jobs_are_queued_or_resumed(make: Factory, rt: Runtime, clock: Clock) -> None:
-    due, later, paused, retrying = (
-        await make.scheduled(delay=60),
-        await make.scheduled(delay=600),
-        await make.paused(60),
-        await make.retrying(),
-    )
+    due = await make.scheduled(delay=60)
+    later = await make.scheduled(delay=600)
+    paused = await make.paused(60)
+    retrying = await make.retrying()
     await clock.forward(300)
     assert [await rt.sweeps.promote(LeaderTerm()) for _ in range(2)] == [3, 0]
     assert await _statuses(rt, [due, later, paused, retrying]) == [
@@ -80,7 +78,8 @@ async def test_a_sweep_is_bounded_and_takes_the_oldest_first(
 async def test_rows_locked_by_another_transaction_are_skipped(
     make: Factory, rt: Runtime, db: Database, clock: Clock
 ) -> None:
-    held, free = await make.scheduled(delay=10), await make.scheduled(delay=20)
+    held = await make.scheduled(delay=10)
+    free = await make.scheduled(delay=20)
     await clock.forward(60)
     async with db.transaction() as other:
         await other.execute(

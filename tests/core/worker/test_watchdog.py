@@ -29,7 +29,8 @@ def fail_if_called(code: int) -> None:
 async def test_a_loop_blocked_for_a_lease_ends_the_process_with_its_stack(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    exited, codes = threading.Event(), []
+    exited = threading.Event()
+    codes = []
 
     def end(code: int) -> None:
         codes.append(code)
@@ -47,7 +48,8 @@ async def test_a_loop_blocked_for_a_lease_ends_the_process_with_its_stack(
 
 async def test_a_loop_blocked_when_a_lease_ends_ends_the_process() -> None:
     """Most of the lease had passed when the block began."""
-    exited, codes = threading.Event(), []
+    exited = threading.Event()
+    codes = []
 
     def end(code: int) -> None:
         codes.append(code)
@@ -69,13 +71,15 @@ async def test_a_short_block_and_its_end_are_logged_once(
     class Heard(logging.Handler):
         def __init__(self, part: str) -> None:
             super().__init__()
-            self.part, self.event = part, threading.Event()
+            self.part = part
+            self.event = threading.Event()
 
         def emit(self, record: logging.LogRecord) -> None:
             if self.part in record.getMessage():
                 self.event.set()
 
-    blocked, over = Heard("has been blocked"), Heard("is running again")
+    blocked = Heard("has been blocked")
+    over = Heard("is running again")
     log = logging.getLogger("draftsman.worker.watchdog")
     for handler in (blocked, over):
         log.addHandler(handler)

@@ -40,7 +40,8 @@ async def fail(rt: Runtime, work: ClaimedJob) -> None:
 async def test_a_job_starts_when_its_parents_have_completed(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    one, two = await make.queued(queue="q"), await make.queued(queue="q")
+    one = await make.queued(queue="q")
+    two = await make.queued(queue="q")
     child = await make.queued(queue="q", after=(one, two))
     why = await rt.read_model.why(child)
     assert (why.reason, why.text) == ("parents", f"waits for D-{one} (queued), D-{two} (queued)")

@@ -126,7 +126,8 @@ async def test_other_jobs_and_the_own_key_are_refused(rt: Runtime, make: Factory
 async def test_jobs_that_would_wait_for_each_other_through_their_keys_are_refused(
     rt: Runtime, make: Factory
 ) -> None:
-    one, two = await make.running(concurrency_key="a"), await make.running(concurrency_key="b")
+    one = await make.running(concurrency_key="a")
+    two = await make.running(concurrency_key="b")
     below = await rt.workflows.spawn(one, "b", "noop", {"concurrency_key": "b"})
     other = await rt.workflows.spawn(two, "a", "noop", {"concurrency_key": "a", "delay": 1})
     assert await rt.workflows.gather(one, [below]) is None
@@ -147,7 +148,8 @@ async def test_jobs_that_would_wait_for_each_other_through_their_keys_are_refuse
 async def test_why_names_a_cycle_that_no_gather_has_seen(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    one, two = await make.running(concurrency_key="a"), await make.running(concurrency_key="b")
+    one = await make.running(concurrency_key="a")
+    two = await make.running(concurrency_key="b")
     below = await rt.workflows.spawn(one, "b", "noop", {"concurrency_key": "b"})
     other = await rt.workflows.spawn(two, "a", "noop", {"concurrency_key": "a"})
     for work, job in ((one, below), (two, other)):
@@ -165,7 +167,8 @@ async def test_why_names_a_cycle_that_no_gather_has_seen(
 async def test_of_two_jobs_that_begin_to_wait_for_each_other_at_once_the_second_is_refused(
     rt: Runtime, first: FirstSession, make: Factory, conn: Connection
 ) -> None:
-    one, two = await make.running(concurrency_key="a"), await make.running(concurrency_key="b")
+    one = await make.running(concurrency_key="a")
+    two = await make.running(concurrency_key="b")
     below = await rt.workflows.spawn(one, "b", "noop", {"concurrency_key": "b"})
     other = await rt.workflows.spawn(two, "a", "noop", {"concurrency_key": "a"})
     async with first.doing(first.rt.workflows.gather(one, [below])) as parked:

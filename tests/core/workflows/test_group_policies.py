@@ -144,6 +144,7 @@ async def test_the_list_of_a_group_continues_after_a_place(rt: Runtime, owner: A
 async def test_only_a_retry_inherits_the_group_of_its_job(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    old, other = await make.queued(group=STOP), await make.queued()
+    old = await make.queued(group=STOP)
+    other = await make.queued()
     await store.inherit(conn, old, other)
     assert await rt.workflows.groups.of_job(other) is None

@@ -97,7 +97,8 @@ async def test_a_retry_of_a_canceled_child_waits_for_the_other_parents(
 async def test_a_second_failed_parent_skips_the_retry_until_it_is_retried_too(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:
-    one, two = await make.running(), await make.running()
+    one = await make.running()
+    two = await make.running()
     child = await make.queued(queue="q", after=(one.number, two.number))
     await fail(rt, one)
     await fail(rt, two)

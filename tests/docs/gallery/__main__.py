@@ -162,7 +162,8 @@ def main() -> None:
     server = Server(home, None)
     try:
         config = home / "draftsman.toml"
-        url, data = server.url(server.create()), home / "data"
+        url = server.url(server.create())
+        data = home / "data"
         values = f'database_url = "{url}"\ndata_dir = "{data}"\n'
         config.write_text(f'{values}people.carol.roles = ["approver"]\n', "utf-8")
         PLACE.mkdir(exist_ok=True)

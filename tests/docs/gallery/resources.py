@@ -41,7 +41,8 @@ TIDY: Final = {"type": "run_agent", "agent": "tidy", "text": "Tidy up the import
 
 async def add_resources(make: Factory, repos: tuple[str, ...]) -> None:
     """Add the rows of all other tables."""
-    rt, owner = make.rt, make.owner
+    rt = make.rt
+    owner = make.owner
     for name in repos:
         url = f"https://git.example/acme/{name}"
         await rt.repos.add(Repo.at(parse(url)), RepoProfile(agent="coder"), owner)

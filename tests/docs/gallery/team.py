@@ -84,8 +84,10 @@ class Team:
 
     def job(self, **fields: Any) -> dict[str, Any]:
         """Return the fields of the next job: repository, person, title."""
-        nth, self._nth = self._nth, self._nth + 1
-        repo, person = REPOS[nth % len(REPOS)], PEOPLE[nth % len(PEOPLE)]
+        nth = self._nth
+        self._nth = self._nth + 1
+        repo = REPOS[nth % len(REPOS)]
+        person = PEOPLE[nth % len(PEOPLE)]
         actor = Actor(Source.CLI, person, person.title(), person, ROLES)
         request = {
             "type": "run_agent",
@@ -183,7 +185,8 @@ class Team:
 
     async def _long(self, fields: dict[str, Any]) -> None:
         """Make a job with a long story: a question, a retry, and an approval that is open."""
-        make, past = self.make, self.past
+        make = self.make
+        past = self.past
         self.long = number = await make.queued(**fields)
         await past.wait(24)
         work = await make.running(number)

@@ -12,10 +12,12 @@ from draftsman.jobs.runs.run import LeaderTerm
 from tests.soak.calls.call import MIDDLE, NEWEST, OLDEST, Call
 from tests.soak.history import ARCHIVED, DAYS, WORKER
 
-HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
+HAND = LeaderTerm()
+LEADER = LeaderTerm(WORKER, 1)
 MONTH = (datetime.now(UTC) - timedelta(days=DAYS - 1)).date().replace(day=1)
 """The oldest month with events."""
-AWAY, NEVER = ARCHIVED, date(2100, 1, 1)
+AWAY = ARCHIVED
+NEVER = date(2100, 1, 1)
 """An archived month, and a month without events."""
 WHOLE = "it moves or counts one month; by hand, or once a month, under a timeout of its own"
 LINES = 100

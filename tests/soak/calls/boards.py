@@ -18,7 +18,9 @@ from draftsman.trello.store import boards as trello_boards
 from draftsman.trello.store import cards as trello_cards
 from tests.soak.calls.call import MIDDLE, Call
 
-BOARD, CARD, LABEL = "b" * 24, "c" * 24, "a" * 24
+BOARD = "b" * 24
+CARD = "c" * 24
+LABEL = "a" * 24
 NOW: Final = datetime(2030, 1, 1, tzinfo=UTC)
 SEEN: Final = [LabelSighting(CARD, LABEL, NOW), LabelSighting("d" * 24, LABEL)]
 EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, EpisodeStage.PENDING, None)

@@ -19,7 +19,9 @@ OWN: Final = {"cost_usd": 5.0}
 
 async def _call(conn: Connection) -> None:
     """Reserve a call, record its usage, reserve another and release it."""
-    estimate, first, second = CallEstimate("m", 10, 10, 0.5), new_id(), new_id()
+    estimate = CallEstimate("m", 10, 10, 0.5)
+    first = new_id()
+    second = new_id()
     assert await budgets.reserve(conn, RUN, first, estimate, OWN)
     assert await budgets.record(conn, RUN, {"cost_usd": 1}, "m", first, OWN) == []
     assert await budgets.reserve(conn, RUN, second, estimate, OWN)

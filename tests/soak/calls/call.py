@@ -50,7 +50,10 @@ def lease(status: str, back: int = 0) -> Lease:
 
 RUNNING = [lease("running", back) for back in range(100)]
 CLAIMED = [lease("claimed", back) for back in range(100)]
-OLDEST, MIDDLE, NEWEST, MISSING = 1, FINISHED // 2 + 20, ALL, ALL + 10**9
+OLDEST = 1
+MIDDLE = FINISHED // 2 + 20
+NEWEST = ALL
+MISSING = ALL + 10**9
 """Numbers of jobs; the middle job completed, asked, and has a row in every table."""
 LATE = FINISHED // 2 + 7
 """A job that expired before its answer arrived."""

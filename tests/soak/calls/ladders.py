@@ -13,7 +13,8 @@ from draftsman.people.actor import Actor
 from tests.soak.calls.call import FEW, NEWEST, Call, last_of
 from tests.soak.history import WORKER
 
-HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
+HAND = LeaderTerm()
+LEADER = LeaderTerm(WORKER, 1)
 ANNA: Final = Actor(Source.CLI, "anna", "Anna")
 OPEN: Final = last_of("waiting_for_input")
 BEGIN: Final = """

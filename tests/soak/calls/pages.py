@@ -16,7 +16,9 @@ LIVE = [Status.SCHEDULED, Status.QUEUED, Status.RUNNING, Status.RESUMED, Status.
 WAIT = [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
 HOUR = 13 * 300
 """Maximum rows of a rare status: those of an hour, by which clocks may differ."""
-DEAD, DONE, FAILED = [Status.DEAD_LETTER], [Status.COMPLETED], [Status.FAILED]
+DEAD = [Status.DEAD_LETTER]
+DONE = [Status.COMPLETED]
+FAILED = [Status.FAILED]
 
 
 class SingleConnection:

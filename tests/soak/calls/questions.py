@@ -14,7 +14,8 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.store import approval_tokens, questions
 from tests.soak.calls.call import MIDDLE, RUNNING, Call, last_of
 
-WAITS, GATE = last_of("waiting_for_input", 5000), last_of("waiting_for_approval", 5000)
+WAITS = last_of("waiting_for_input", 5000)
+GATE = last_of("waiting_for_approval", 5000)
 ACTOR = Actor(Source.CLI, "soak", "soak")
 TOKEN = hashlib.md5(f"token{GATE}".encode(), usedforsecurity=False).hexdigest()
 Work = Callable[[Connection, Question], Awaitable[object]]

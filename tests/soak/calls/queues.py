@@ -22,7 +22,8 @@ async def _paused_type(conn: Connection) -> None:
 
 
 async def _reorder(conn: Connection) -> None:
-    first, second = last_of("queued"), last_of("queued", 1)
+    first = last_of("queued")
+    second = last_of("queued", 1)
     assert (await queues.prioritize(conn, second, 0, "soak"))[0] == "moved"
     assert (await queues.move(conn, first, "top", None, "soak"))[0] == "moved"
 

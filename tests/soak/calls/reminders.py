@@ -12,7 +12,8 @@ from draftsman.questions.question import QuestionKind
 from tests.soak.calls.call import FEW, Call
 from tests.soak.history import WORKER
 
-HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
+HAND = LeaderTerm()
+LEADER = LeaderTerm(WORKER, 1)
 
 
 def _remind(later: timedelta | None) -> Call:

@@ -18,7 +18,8 @@ from draftsman.worker.registry import store as workers
 from tests.soak.calls.call import ALIVE, MIDDLE, Call, last_of
 from tests.soak.history import WORKER, WORKER_IDS, WORKERS
 
-HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
+HAND = LeaderTerm()
+LEADER = LeaderTerm(WORKER, 1)
 HANDS = "what is in workers' hands, of which there are 1,500"
 CREWS = (
     "what is in workers' hands, once to find the lost and once to count them; and their suspects"

@@ -79,7 +79,8 @@ class Faults(ABC, Generic[CallName]):
         """Inject random faults: rates are the probabilities, `spare` calls have none."""
         if sum(rates.values()) > 1:
             raise ValueError("the rates of the faults are more than 1 together")
-        self._random, self._rates = random.Random(seed), dict(rates)
+        self._random = random.Random(seed)
+        self._rates = dict(rates)
         self._spared = frozenset(spare)
 
     def clear(self) -> None:

@@ -37,7 +37,8 @@ class IssueComments:
         ]
 
     def _shown(self, note: Note) -> dict[str, Any]:
-        at, number = note.at.strftime("%Y-%m-%dT%H:%M:%SZ"), note.place[1:]
+        at = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        number = note.place[1:]
         base = f"{self._world.base}/{self._world.project}/issues/{number}"
         return {
             "id": note.id,

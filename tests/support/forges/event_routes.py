@@ -74,7 +74,8 @@ class GitHubEvents:
 
     def reply(self, call: Request) -> Any:
         """Reply to the first comment of a thread; a reply has no replies."""
-        number, to = self._number(call), int(call.parts[3])
+        number = self._number(call)
+        to = int(call.parts[3])
         first = next((item for item in self.talk.comments if item.id == to), None)
         if first is None or first.path is None or first.number != number:
             raise Refused(404, "Not Found")
@@ -224,7 +225,8 @@ class GitLabEvents:
 
     def discussions(self, call: Request) -> Any:
         """Return the threads of a merge request."""
-        number, firsts = self._number(call), []
+        number = self._number(call)
+        firsts = []
         for item in self.talk.comments:
             if item.number == number and item.replies_to is None:
                 replies = [c for c in self.talk.comments if c.replies_to == item.id]
@@ -240,7 +242,8 @@ class GitLabEvents:
         """Reply in a thread."""
         first = self._thread(call)
         more = {"path": first.path, "line": first.line, "replies_to": first.id}
-        by, text = self.world.login, call.body["body"]
+        by = self.world.login
+        text = call.body["body"]
         return self.note(self.talk.comment(first.number, by, text, **more))
 
     def resolve(self, call: Request) -> Any:
@@ -282,7 +285,8 @@ class GitLabEvents:
         return web.Response(status=204)
 
     def _thread(self, call: Request) -> Comment:
-        number, id = self._number(call), int(call.parts[2], 16)
+        number = self._number(call)
+        id = int(call.parts[2], 16)
         for item in self.talk.comments:
             if (item.id, item.number, item.replies_to) == (id, number, None):
                 return item

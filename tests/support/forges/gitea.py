@@ -30,7 +30,9 @@ REPO = r"/repos/([^/]+)/([^/]+)"
 class FakeGitea(FakeForge):
     """Gitea with an access token."""
 
-    kind, api, per_page = "gitea", "/api/v1", "limit"
+    kind = "gitea"
+    api = "/api/v1"
+    per_page = "limit"
     tags = False
 
     def routes(self) -> list[tuple[str, str, str, Operation]]:
@@ -104,7 +106,9 @@ class FakeGitea(FakeForge):
     def _create(self, call: Request) -> Any:
         self._check_repo(call)
         body = call.body
-        branch, base, title = body["head"], body["base"], body["title"]
+        branch = body["head"]
+        base = body["base"]
+        title = body["title"]
         if self.world.head(branch) is None or self.world.head(base) is None:
             raise Refused(404, "The target couldn't be found.")
         if self.world.open_of(branch) is not None:

@@ -37,7 +37,8 @@ REPO = r"/repos/([^/]+)/([^/]+)"
 class FakeGitHub(FakeForge):
     """GitHub with a fine-grained access token."""
 
-    kind, api = "github", "/api/v3"
+    kind = "github"
+    api = "/api/v3"
 
     def routes(self) -> list[tuple[str, str, str, Operation]]:
         return [
@@ -63,7 +64,9 @@ class FakeGitHub(FakeForge):
 
     def graphql(self, call: Request) -> Any:
         """Show the threads of a pull request or its id, or resolve a thread or change a draft."""
-        names, talk, query = call.body["variables"], self.world.talk, call.body["query"]
+        names = call.body["variables"]
+        talk = self.world.talk
+        query = call.body["query"]
         if "isDraft" in query:
             return self._draft(query, names)
         if "resolveReviewThread" in call.body["query"]:
@@ -157,8 +160,11 @@ class FakeGitHub(FakeForge):
 
     def _create(self, call: Request) -> Any:
         self._check_repo(call)
-        body, owner = call.body, self.world.project.split("/")[0]
-        branch, base, text = body["head"], body["base"], body.get("body") or ""
+        body = call.body
+        owner = self.world.project.split("/")[0]
+        branch = body["head"]
+        base = body["base"]
+        text = body.get("body") or ""
         if self.world.head(branch) is None:
             raise _invalid("field", "head")
         if (target := self.world.head(base)) is None:
@@ -326,7 +332,8 @@ class FakeGitHubApp(FakeGitHub):
         self._key.public_key().verify(
             _decoded(signature), f"{head}.{claims}".encode(), padding.PKCS1v15(), SHA256()
         )
-        fields, now = json.loads(_decoded(claims)), time.time()
+        fields = json.loads(_decoded(claims))
+        now = time.time()
         if fields["iss"] != "77" or not now < fields["exp"] <= now + 600 or fields["iat"] > now:
             raise ValueError("the assertion is not valid now")
 

@@ -28,7 +28,9 @@ STATES = {"open": "opened", "closed": "closed", "merged": "merged"}
 class FakeGitLab(FakeForge):
     """GitLab with a project access token."""
 
-    kind, api, page_size = "gitlab", "/api/v4", 20
+    kind = "gitlab"
+    api = "/api/v4"
+    page_size = 20
 
     def routes(self) -> list[tuple[str, str, str, Operation]]:
         requests = PROJECT + "/merge_requests"
@@ -95,7 +97,8 @@ class FakeGitLab(FakeForge):
 
     def _find(self, call: Request) -> Any:
         self._check_project(call)
-        branch, state = call.query.get("source_branch"), call.query.get("state", "all")
+        branch = call.query.get("source_branch")
+        state = call.query.get("state", "all")
         return Page(
             [
                 self._shown(pull)
@@ -107,7 +110,8 @@ class FakeGitLab(FakeForge):
     def _create(self, call: Request) -> Any:
         self._check_project(call)
         body = call.body
-        branch, title = body["source_branch"], body["title"]
+        branch = body["source_branch"]
+        title = body["title"]
         if (other := self.world.open_of(branch)) is not None:
             text = "Another open merge request already exists for this source branch: "
             raise Refused(409, {"message": [f"{text}!{other.number}"]})
@@ -117,7 +121,8 @@ class FakeGitLab(FakeForge):
             raise Refused(400, {"message": {"title": ["is too long (maximum is 255 characters)"]}})
         self._execute(body["description"])
         draft = title.startswith("Draft: ")
-        base, by = body["target_branch"], self.world.login
+        base = body["target_branch"]
+        by = self.world.login
         return self._shown(self.world.open(branch, base, title, body["description"], draft, by))
 
     def _execute(self, description: str) -> None:
@@ -125,7 +130,8 @@ class FakeGitLab(FakeForge):
         self.world.executed += re.findall(r"^/(\w+)", code, re.MULTILINE)
 
     def _update(self, call: Request) -> Any:
-        pull, body = self._pull(call), call.body
+        pull = self._pull(call)
+        body = call.body
         if "description" in body:
             pull.body = body["description"]
             self._execute(pull.body)
@@ -182,7 +188,8 @@ class FakeGitLab(FakeForge):
         )
 
     def _write_note(self, call: Request) -> Any:
-        place, body = self._place(call), str(call.body.get("body") or "")
+        place = self._place(call)
+        body = str(call.body.get("body") or "")
         if self.world.refuses(body) or len(body) > 1_000_000:
             raise Refused(400, {"message": "400 Bad request - Note can't be blank"})
         self._execute(body)

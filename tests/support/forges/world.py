@@ -151,7 +151,8 @@ class ForgeWorld(ServerState[Call]):
         head = self.head(pull.branch)
         assert head is not None
         self.push(pull.base, head)
-        pull.state, pull.merged_head = "merged", head
+        pull.state = "merged"
+        pull.merged_head = head
 
     def push(self, branch: str, commit: str) -> None:
         """Set a branch to a commit of the repository, without a process of git."""

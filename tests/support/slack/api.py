@@ -123,7 +123,8 @@ class Api:
         return await respond(request, self._faults.take(name), perform, refuse)
 
     def _allowed(self, name: str, token: str) -> Method:
-        world, method = self._world, METHODS.get(name)
+        world = self._world
+        method = METHODS.get(name)
         if method is None:
             raise ApiError("unknown_method", req_method=name)
         if not token:
@@ -143,7 +144,8 @@ class Api:
             return wait
         if self.pace is None or name != "chat.postMessage":
             return None
-        channel, now = str(args.get("channel")), self._world.now()
+        channel = str(args.get("channel"))
+        now = self._world.now()
         if (left := self._paced.get(channel, 0.0) + self.pace - now) > 0:
             return left
         self._paced[channel] = now

@@ -151,7 +151,8 @@ def _number_limits(value: dict[str, Any], path: str) -> Problems:
 
 
 def _text_limits(value: dict[str, Any], path: str) -> Problems:
-    least, most = value.get("min_length") or 0, value.get("max_length") or 3000
+    least = value.get("min_length") or 0
+    most = value.get("max_length") or 3000
     if least > most:
         yield _at("must be less than max_length", f"{path}/min_length")
     if len(str(value.get("initial_value") or "")) > most:

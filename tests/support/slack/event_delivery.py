@@ -111,7 +111,8 @@ class EventDelivery:
         return replace(first_failure, copies=tuple(acks))
 
     def _copies(self, kind: Kind, payload: Json, options: DeliveryOptions) -> list[Delivery]:
-        deliveries, envelope = [], str(uuid.uuid4())
+        deliveries = []
+        envelope = str(uuid.uuid4())
         for number in range(options.get("copies", 1)):
             content = copy.deepcopy(payload)
             if number and options.get("new_event_id") and "event_id" in content:
@@ -123,7 +124,8 @@ class EventDelivery:
         return deliveries
 
     async def _insist(self, delivery: Delivery, retries: int) -> Ack:
-        first, ack = delivery.attempt, await self.once(delivery)
+        first = delivery.attempt
+        ack = await self.once(delivery)
         while not ack.acked and delivery.attempt < retries:
             if ("x-slack-no-retry", "1") in ack.headers:
                 break
@@ -156,7 +158,8 @@ class EventDelivery:
 
     async def _by_http(self, delivery: Delivery) -> Ack:
         if delivery.kind == "events_api":
-            first_failure, text = "application/json", json.dumps(delivery.payload)
+            first_failure = "application/json"
+            text = json.dumps(delivery.payload)
         else:
             fields = delivery.payload
             if delivery.kind == "interactive":

@@ -192,7 +192,8 @@ def state(blocks: list[Json], values: dict[str, Any]) -> Json:
         for element in controls(block):
             if element["type"] in {"button", "overflow"}:
                 continue
-            name, action = block["block_id"], element["action_id"]
+            name = block["block_id"]
+            action = element["action_id"]
             value = values.get(name, values.get(action))
             result.setdefault(name, {})[action] = filled(element, value)
     return result

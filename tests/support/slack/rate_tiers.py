@@ -32,7 +32,8 @@ class RateTiers:
         """Count a call; return the seconds of its Retry-After if the limit is exceeded."""
         if not self.enforced or method not in TIERS:
             return None
-        now, calls = self._world.now(), self._calls[method]
+        now = self._world.now()
+        calls = self._calls[method]
         while calls and calls[0] <= now - MINUTE:
             calls.popleft()
         if len(calls) >= TIERS[method]:

@@ -137,7 +137,8 @@ class FakeSlack(Interactions, FakeServer[Call]):
         """Add a channel with these members and the bot; return its id."""
         user = {*(members or []), *([self.bot_user] if bot else [])}
         created = self.world.add_channel(name, "group" if private else "channel", user)
-        created.archived, created.shared = archived, shared
+        created.archived = archived
+        created.shared = shared
         return created.id
 
     def file(

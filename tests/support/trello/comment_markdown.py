@@ -32,7 +32,8 @@ class Seen:
 
 def parse(comment: str) -> Seen:
     """Parse a comment."""
-    seen, depth = Seen(), 0
+    seen = Seen()
+    depth = 0
     lines = []
     for token in _PARSER.parse(comment):
         if token.type.endswith("list_open"):

@@ -21,10 +21,12 @@ def newest(
     `since` and `before` are dates or ids; Trello derives the date from an id, which has whole
     seconds. Neither end belongs to the window: that is from memory, and the stricter reading.
     """
-    limit, page = number(args, "limit", default, MOST), number(args, "page", 0, MOST)
+    limit = number(args, "limit", default, MOST)
+    page = number(args, "page", 0, MOST)
     if page and page * limit >= MOST:
         raise invalid_value("page")
-    start, end = edge(args, "since"), edge(args, "before")
+    start = edge(args, "since")
+    end = edge(args, "before")
     window = [
         entry
         for entry in entries

@@ -101,7 +101,8 @@ class FakeTrello(Interactions):
     def deactivate(self, webhook: str, failures: int = 30) -> None:
         """Deactivate a webhook, as after many failures."""
         entity = self.world.webhooks[webhook]
-        entity.active, entity.failures = False, failures
+        entity.active = False
+        entity.failures = failures
 
     def revoke(self, revoked: bool = True) -> None:
         """Make the token bad, which also deletes its webhooks; or make it good again."""

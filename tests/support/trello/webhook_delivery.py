@@ -76,7 +76,8 @@ class WebhookDelivery:
         `copies` of each are sent; `shuffle` is the seed of a random order; `drop` selects actions
         that are lost; `replay` also repeats all earlier deliveries; `together` sends all at once.
         """
-        pending, self._world.pending = self._world.pending, []
+        pending = self._world.pending
+        self._world.pending = []
         deliveries = [*(self.sent if replay else []), *pending]
         self.sent += pending
         deliveries = [
@@ -91,7 +92,8 @@ class WebhookDelivery:
         return [await self._insist(delivery) for delivery in deliveries]
 
     async def _insist(self, delivery: Delivery) -> Ack:
-        attempts, ack = 0, Ack(None, delivery)
+        attempts = 0
+        ack = Ack(None, delivery)
         while attempts <= self.retries and not ack.acked:
             attempts += 1
             ack = await self.once(delivery, attempts)
@@ -107,7 +109,8 @@ class WebhookDelivery:
         if ack.status == 410:
             del self._world.webhooks[id]
         elif ack.acked:
-            webhook.failures, webhook.first_failure = 0, None
+            webhook.failures = 0
+            webhook.first_failure = None
         else:
             webhook.failures += 1
             webhook.first_failure = webhook.first_failure or iso(self._world.now())

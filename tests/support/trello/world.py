@@ -67,7 +67,8 @@ class World(ServerState[Call]):
 
     def link(self) -> str:
         """Return a new shortLink, which stands for an id."""
-        number, text = next(self._ids) * 2654435761 % 62**8, ""
+        number = next(self._ids) * 2654435761 % 62**8
+        text = ""
         for _ in range(8):
             number, digit = divmod(number, 62)
             text += LETTERS[digit]

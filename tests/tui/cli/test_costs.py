@@ -96,7 +96,8 @@ async def test_budgets_are_listed_before_a_worker_applies_them_and_for_jobs_that
         ["repo", "shop", "9", "input", "tokens"],
     ]
     assert "not in effect: each job, repo shop; a worker that becomes the leader" in listed.err
-    waiting, paused = await make.running(), await make.running()
+    waiting = await make.running()
+    paused = await make.running()
     for work in (waiting, paused):
         await rt.model_calls.reserve(work.lease, None, CallEstimate("", 0, 0, 0), {"cost_usd": 2})
     await rt.questions.ask(waiting.lease, QUESTION)

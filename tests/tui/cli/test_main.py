@@ -102,7 +102,8 @@ def test_every_command_takes_json_and_the_global_options() -> None:
 
 async def test_a_group_lists_without_a_subcommand(cli: Cli) -> None:
     for name in ("boards", "repos", "people", "archives", "schedules", "templates"):
-        bare, listed = await cli(name), await cli(name, "list")
+        bare = await cli(name)
+        listed = await cli(name, "list")
         assert (bare.code, bare.out, bare.err) == (listed.code, listed.out, listed.err)
         assert "Usage:" not in bare.out
         assert (await cli(name, "--json")).json == (await cli(name, "list", "--json")).json

@@ -14,7 +14,8 @@ class CliBoard:
     """A board, and commands about it."""
 
     def __init__(self, trello: FakeTrello, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.trello, self.cli = trello, cli
+        self.trello = trello
+        self.cli = cli
         self.anna = trello.member("Anna Berg")
         self.board = trello.board("Work", [self.anna])
         self.url = trello.board_url(self.board)

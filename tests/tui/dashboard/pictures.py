@@ -120,7 +120,8 @@ async def _draw(seen: DashboardPilot, theme: str, size: tuple[int, int]) -> Scre
 
 
 def _matches(name: str, text: str) -> bool:
-    expected, actual = EXPECTED / name, ACTUAL / name
+    expected = EXPECTED / name
+    actual = ACTUAL / name
     if expected.exists() and expected.read_text("utf-8") == text:
         actual.unlink(missing_ok=True)
         return True

@@ -49,7 +49,8 @@ def _poll_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_numbered_choices_and_multiline_answers(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
-    first, second = (await make.asked(MANY)).number, (await make.asked(MANY)).number
+    first = (await make.asked(MANY)).number
+    second = (await make.asked(MANY)).number
     async with open_dashboard(rt, owner, view="inbox", size=(80, 24)) as seen:
         await seen.rows(f"D-{first}/1", f"D-{second}/1")
         await seen.press("a")
@@ -136,7 +137,8 @@ async def test_descriptions_of_choices_are_aligned(
 async def test_earlier_answer_is_reported_and_the_input_stays(
     make: Factory, rt: Runtime, owner: Actor, people: People
 ) -> None:
-    first, second = (await make.asked(MANY)).number, (await make.asked(MANY)).number
+    first = (await make.asked(MANY)).number
+    second = (await make.asked(MANY)).number
     ben = people.on(Source.SLACK, "ben")
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{first}/1", f"D-{second}/1")

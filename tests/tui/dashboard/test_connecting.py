@@ -159,8 +159,11 @@ async def test_quitting_ends_the_attempt_to_connect(settings: Settings) -> None:
 async def test_quitting_stops_the_start_of_the_embedded_server(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    loop, starting, closed = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
-    canceled, ended = threading.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    starting = asyncio.Event()
+    closed = asyncio.Event()
+    canceled = threading.Event()
+    ended = threading.Event()
 
     def ensure(_: EmbeddedServer) -> str:
         loop.call_soon_threadsafe(starting.set)
@@ -199,7 +202,8 @@ async def test_the_frame_is_shown_while_the_embedded_server_starts(
     make: Factory, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     await make.queued()
-    url, may_start = settings.database_url, threading.Event()
+    url = settings.database_url
+    may_start = threading.Event()
     assert url is not None
 
     def ensure(_: EmbeddedServer) -> str:

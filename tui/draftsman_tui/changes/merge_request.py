@@ -45,7 +45,8 @@ async def request_merge(rt: Runtime, number: int, url: str) -> SubmittedJob:
     from draftsman.deliveries.target import Target
     from draftsman.jobs.requests.service.submissions import invocation
 
-    name, targets = job_name(number), await rt.outbox.targets(number)
+    name = job_name(number)
+    targets = await rt.outbox.targets(number)
     request = invocation(
         type=TYPE,
         payload={"job": number},

@@ -154,10 +154,12 @@ def _run(folder: Path, *arguments: str, stdin: bytes = b"") -> subprocess.Comple
 
 async def patch_of(rt: Runtime, number: int, ordinal: int | None) -> bytes:
     """Return the patch of a job, or of the run that asked a question; raises Refused."""
-    name, run = job_name(number), None
+    name = job_name(number)
+    run = None
     if ordinal is not None:
         question = await rt.questions.get(number, ordinal)
-        name, run = question.name, question.run
+        name = question.name
+        run = question.run
     patch = await rt.checkpoints.patch(number, run)
     if patch is None or patch.size == 0:
         raise Refused(await no_diff_reason(rt, name, number, patch is None))
@@ -196,10 +198,12 @@ class PublishedWork:
 
 async def published_work(rt: Runtime, number: int) -> PublishedWork:
     """Return the published work of a job; raises Refused."""
-    job, runs = await rt.read_model.job(number), await rt.read_model.runs(number)
+    job = await rt.read_model.job(number)
+    runs = await rt.read_model.runs(number)
     result: dict[str, Any] = job.result or {}
     sources = [run.params_snapshot["repo"] for run in runs if "repo" in run.params_snapshot]
-    branch, commit = result.get("branch"), result.get("commit")
+    branch = result.get("branch")
+    commit = result.get("commit")
     if not isinstance(branch, str) or not isinstance(commit, str) or not sources:
         patch = await rt.checkpoints.patch(number)
         if patch is None or patch.size == 0:

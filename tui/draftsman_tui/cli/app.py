@@ -89,7 +89,8 @@ class App:
 
     def _remember_validation(self) -> None:
         """Skip the validation of this configuration in later commands."""
-        digest, self._digest = self._digest, None
+        digest = self._digest
+        self._digest = None
         if digest is not None:
             from draftsman import basic_settings
 

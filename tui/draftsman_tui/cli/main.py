@@ -291,13 +291,15 @@ def _explain(error: BaseException, app: App) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
     if isinstance(error, DraftsmanError):
-        message, code = str(error), error.exit_code
+        message = str(error)
+        code = error.exit_code
         if app.uses_fallback_url and isinstance(error, DatabaseUnreachable | InvalidDatabaseUrl):
             message += "; the database is that of DATABASE_URL, which you can unset"
     elif isinstance(error, OSError) and error.strerror:
         message = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
     elif isinstance(error, click.ClickException):
-        message, code = _usage(error), error.exit_code
+        message = _usage(error)
+        code = error.exit_code
     elif app.verbose:
         CommandOutput().info(redact("".join(traceback.format_exception(error)).rstrip()))
         message = "unexpected error"  # the traceback already shows the message

@@ -69,13 +69,15 @@ class TestedChanges:
 
 async def job_changes(rt: Runtime, number: int, folder: Path) -> TestedChanges:
     """Return the changes of a job; raises Refused without any."""
-    job, runs = await rt.read_model.job(number), await rt.read_model.runs(number)
+    job = await rt.read_model.job(number)
+    runs = await rt.read_model.runs(number)
     patch = await rt.checkpoints.patch(number)
     started = [run.params_snapshot for run in runs if "base_sha" in run.params_snapshot]
     if patch is None or not started:
         raise Refused(await no_diff_reason(rt, job.name, number, missing=False))
     content = await rt.checkpoints.content(patch)
-    source, base = str(started[-1]["repo"]), str(started[-1]["base_sha"])
+    source = str(started[-1]["repo"])
+    base = str(started[-1]["base_sha"])
     for event in await rt.read_model.latest_job_events(number):
         if event.kind == "base_updated":
             base = str(event.payload["to"])
@@ -151,7 +153,9 @@ async def show(app: App, repo: str | None) -> None:
     from draftsman.agent_runs.policies.repo_policy import RepoPolicy
 
     if repo is None:
-        name, own, repo_policy = "the configuration", set[str](), RepoPolicy(app.settings.policy)
+        name = "the configuration"
+        own = set[str]()
+        repo_policy = RepoPolicy(app.settings.policy)
     else:
         async with app.runtime(read_only=True) as rt:
             location = await rt.repos.place(repo)

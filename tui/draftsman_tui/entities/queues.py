@@ -19,7 +19,8 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
     """Return who reserved a queue until when; and since when, by whom and why it is paused."""
     blocks = []
     if reserved := summary.reservation:
-        by, until = actor_name(reserved.actor), times.clock(reserved.expires_at, now)
+        by = actor_name(reserved.actor)
+        until = times.clock(reserved.expires_at, now)
         blocks.append(f"reserved by {by} for {job_name(reserved.job)} until {until}")
     blocks += [
         (f"{pause.type}: " if pause.type else "")

@@ -11,7 +11,8 @@ def share(minimum: Sequence[int], preferred: Sequence[int], available: int) -> l
     The narrowest columns grow first (max-min fairness). Space beyond all preferred widths is not
     used; minimum widths are kept even if they exceed the available space.
     """
-    widths, unused = list(minimum), available - sum(minimum)
+    widths = list(minimum)
+    unused = available - sum(minimum)
     while unused > 0:
         growing = [index for index, width in enumerate(widths) if width < preferred[index]]
         if not growing:

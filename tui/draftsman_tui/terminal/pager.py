@@ -69,7 +69,8 @@ class _Pager:
             self._kept += text
             if self._kept.count("\n") < self._height:
                 return
-            text, self._kept = self._kept, ""
+            text = self._kept
+            self._kept = ""
             self._process = self._start()
         try:
             stream = _input(self._process)

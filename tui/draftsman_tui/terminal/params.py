@@ -281,7 +281,8 @@ class JsonParam(Param):
         """Parse the object; raises UsageError."""
         if isinstance(value, dict):
             return value
-        text, origin = str(value), self._option
+        text = str(value)
+        origin = self._option
         if text.startswith("@"):
             origin = text[1:]
             text = read_text(Path(origin))

@@ -81,5 +81,6 @@ def in_zone(moment: datetime, zone: str) -> str:
 
 def clock(moment: datetime, now: datetime | None = None) -> str:
     """Format the local time of day, with the date if it is not today."""
-    here, today = moment.astimezone(), (now or datetime.now(UTC)).astimezone().date()
+    here = moment.astimezone()
+    today = (now or datetime.now(UTC)).astimezone().date()
     return here.strftime("%H:%M:%S" if here.date() == today else "%Y-%m-%d %H:%M:%S")

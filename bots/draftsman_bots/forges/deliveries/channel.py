@@ -141,11 +141,16 @@ class ForgeChannel:
 
 def _translated(error: Failure, gone: str = TARGET_GONE) -> Failure:
     """Return the failure with the code of a missing target or copy, or of the account."""
-    code, retry_after, declared = error.code, error.retry_after, error.declared
+    code = error.code
+    retry_after = error.retry_after
+    declared = error.declared
     if error.http_status in _GONE:
-        code, declared = gone, "PERMANENT"
+        code = gone
+        declared = "PERMANENT"
     elif error.http_status == 401 or error.code == "no_secret":
-        code, retry_after, declared = ACCOUNT, PAUSE, "TRANSIENT_INFRA"
+        code = ACCOUNT
+        retry_after = PAUSE
+        declared = "TRANSIENT_INFRA"
     return Failure(
         str(error),
         origin="forge",

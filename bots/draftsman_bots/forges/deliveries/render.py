@@ -88,7 +88,8 @@ def render_file(job: str, file: File) -> str:
         text = _BINARY
     note = ""
     if _BINARY in text:
-        text, note = base64.b64encode(file.data).decode(), " (base64)"
+        text = base64.b64encode(file.data).decode()
+        note = " (base64)"
     name = line(file.name, 200)
     kind = "diff" if file.name.endswith((".patch", ".diff")) else ""
     summary = f"<details><summary>{name}{note}</summary>"
@@ -126,7 +127,8 @@ def answer_instructions(question: Question) -> str:
 
 
 def _parts(message: Message) -> Iterator[str]:
-    subject, question = message.subject, message.question
+    subject = message.subject
+    question = message.question
     match message.kind:
         case DeliveryKind.STATUS:
             yield from _status(message)

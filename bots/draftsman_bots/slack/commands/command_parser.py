@@ -173,7 +173,8 @@ def _request(mode: str, text: str) -> JobRequest | InvalidText:
         plain = plain[2:].strip()
     else:
         while (match := _TRAILING_OPTION.search(plain)) and match[1].lower() in OPTIONS:
-            name, value = match[1].lower(), _unquoted(match[2])
+            name = match[1].lower()
+            value = _unquoted(match[2])
             if reason := _option_error(name, value, options):
                 return InvalidText(text, reason)
             options[name] = value

@@ -151,7 +151,8 @@ class SlackChannel:
         )
         if isinstance(response, Failure):
             return response
-        url, file_id = response.get("upload_url"), response.get("file_id")
+        url = response.get("upload_url")
+        file_id = response.get("file_id")
         if not isinstance(url, str) or not isinstance(file_id, str):
             return Failure("no_upload_url (files.getUploadURLExternal)", origin="slack")
         if (failure := await self._web_api.put(url, data)) is not None:
@@ -306,7 +307,8 @@ def _only_reader(message: Message) -> str | None:
 def _receipt(message: Message, response: Data | Failure | Unconfirmed) -> SendResult:
     if isinstance(response, Failure | Unconfirmed):
         return response
-    channel, ts = response.get("channel"), response.get("ts")
+    channel = response.get("channel")
+    ts = response.get("ts")
     if not isinstance(channel, str) or not isinstance(ts, str):
         return Unconfirmed("chat.postMessage: a reply without channel and ts")
     posted = {**mapping(response.get("message")), "ts": ts}

@@ -156,6 +156,7 @@ def _find_in_page(channel: str, page: Data, message: Message) -> MessageRef | No
 
 def posted_ref(message: Message, channel: str, posted: Data) -> MessageRef:
     """Return the reference of a posted message."""
-    ts, thread = str(posted["ts"]), posted.get("thread_ts")
+    ts = str(posted["ts"])
+    thread = posted.get("thread_ts")
     card = message.kind is DeliveryKind.STATUS and message.thread is None
     return MessageRef(channel, ts, str(thread) if card and thread and thread != ts else None)

@@ -140,17 +140,21 @@ def escape_truncated(text: str, max_length: int = MAX_TEXT) -> str:
 
 def escape_chunks(text: str | Spans, max_length: int = MAX_TEXT) -> Iterator[str]:
     """Yield the whole text, escaped, in chunks that fit, split at line ends if possible."""
-    chunk, size = "", 0
+    chunk = ""
+    size = 0
     for units in _lines((text,) if isinstance(text, str) else text):
         length = sum(map(utf16_length, units))
         if size + length > max_length and chunk:
             yield chunk
-            chunk, size = "", 0
+            chunk = ""
+            size = 0
         for unit in units:
             if size + utf16_length(unit) > max_length:
                 yield chunk
-                chunk, size = "", 0
-            chunk, size = chunk + unit, size + utf16_length(unit)
+                chunk = ""
+                size = 0
+            chunk = chunk + unit
+            size = size + utf16_length(unit)
     if chunk:
         yield chunk
 

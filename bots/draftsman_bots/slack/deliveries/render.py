@@ -179,7 +179,8 @@ def duration_text(subject: Subject) -> str:
     seconds = max(0, round((subject.finished_at - subject.created_at).total_seconds()))
     if seconds < 60:
         return f"took {seconds} s"
-    minutes, hours = seconds // 60, seconds // 3600
+    minutes = seconds // 60
+    hours = seconds // 3600
     if hours == 0:
         return f"took {minutes} min"
     days, rest = divmod(hours, 24)
@@ -201,7 +202,8 @@ def _buttons(subject: Subject) -> Block | None:
 def _question(message: Message, replies: bool, reactions: AnswerReactions) -> Iterator[Block]:
     question = message.question
     assert question is not None  # noqa: S101
-    payload, reminder = message.payload or {}, []
+    payload = message.payload or {}
+    reminder = []
     if message.kind is DeliveryKind.REMINDER:
         text = payload.get("text") or f"{question.name} is still waiting for an answer"
         reminder = paragraphs(str(text), 1)
@@ -229,7 +231,8 @@ def _closed(message: Message) -> Iterator[Block]:
 
 
 def _result(message: Message) -> Iterator[Block]:
-    subject, result = message.subject, message.subject.result or {}
+    subject = message.subject
+    result = message.subject.result or {}
     yield section(_headline(subject))
     if subject.status is not Status.COMPLETED:  # the summary below says so
         outcome = job_outcome_spans(subject, again="press Retry")

@@ -84,12 +84,15 @@ def revised_request(job: int, request: ShownRequest, agents: Sequence[str], targ
     A text that is longer than an input is not shown: the changes are added to it.
     """
     if is_too_long(request.text):
-        label, text = "What should be different?", ""
+        label = "What should be different?"
+        text = ""
         length = f"{len(request.text):,}"
         note = f"The request of D-{job} has {length} characters; your text is added to it."
         notes = [context(note)]
     else:
-        label, text, notes = "What should be done?", request.text, []
+        label = "What should be done?"
+        text = request.text
+        notes = []
     blocks = [_input(TEXT, label, text, multiline=True), *notes]
     blocks.append(_select(MODE, "Mode", MODES, request.mode))
     if len(agents) > 1:

@@ -82,10 +82,8 @@ async def on_submission(ctx: BotContext, body: dict[str, Any]) -> dict[str, str]
 
 
 async def _new_job(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
-    text, repo = (
-        view.values.get(modal_views.TEXT, "").strip(),
-        view.values.get(modal_views.REPO, "").strip(),
-    )
+    text = view.values.get(modal_views.TEXT, "").strip()
+    repo = view.values.get(modal_views.REPO, "").strip()
     if not text:
         return {modal_views.TEXT: "Describe the work."}
     mode = view.values.get(modal_views.MODE) or MODES[0]

@@ -69,7 +69,8 @@ async def finished_job(ctx: BotContext, message: MessageEvent) -> int | None:
 
 async def _agents_jobs(ctx: BotContext, message: MessageEvent) -> tuple[list[int], list[int]]:
     """Return the unfinished and the finished agents' jobs of a thread, newest first."""
-    jobs, finished = list[int](), list[int]()
+    jobs = list[int]()
+    finished = list[int]()
     topics = await ctx.rt.threads.slack(message.channel, message.thread)
     for number in dict.fromkeys(topic.job for topic in topics):
         job = await ctx.rt.read_model.job(number)

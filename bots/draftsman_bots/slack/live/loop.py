@@ -242,7 +242,8 @@ class LiveThreadLoop:
     async def _show_status(
         self, thread: LiveThread, progress: LiveProgress, channel: str, root: str
     ) -> LiveThread:
-        text, age = steps.status_line(thread, progress), thread.age(thread.status_at)
+        text = steps.status_line(thread, progress)
+        age = thread.age(thread.status_at)
         is_due = age >= (STATUS_INTERVAL if text != thread.status_text else RENEWAL)
         if thread.quiet or not (is_due or thread.is_status_removed):
             return thread

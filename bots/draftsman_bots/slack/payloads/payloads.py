@@ -31,7 +31,8 @@ def readable_text(incoming: str) -> str:
 
 
 def _link(match: re.Match[str]) -> str:
-    address, label = match[1].removeprefix("mailto:"), match[2]
+    address = match[1].removeprefix("mailto:")
+    label = match[2]
     if not label or label in address:
         return address
     return f"{label} ({address})"
@@ -300,7 +301,8 @@ def parse_message(body: object, bot: str) -> MessageEvent | None:
     bot = bot or (string(authorization, "user_id") if authorization.get("is_bot") is True else "")
     kind = string(event, "subtype")
     if kind == "message_changed":
-        new, old = nested(event, "message"), nested(event, "previous_message")
+        new = nested(event, "message")
+        old = nested(event, "previous_message")
         edited = bool(nested(new, "edited")) and string(new, "text") != string(old, "text")
         return _message(data, event, new, MessageChange.EDITED, bot) if edited else None
     if kind == "message_deleted":
@@ -320,7 +322,8 @@ def parse_block_action(body: object) -> BlockAction | None:
     user = _interacting_user(data)
     if not user.id or not string(action, "action_id"):
         return None
-    container, message = nested(data, "container"), nested(data, "message")
+    container = nested(data, "container")
+    message = nested(data, "message")
     channel = string(container, "channel_id") or string(nested(data, "channel"), "id")
     ts = string(container, "message_ts") or string(message, "ts")
     selected = string(nested(action, "selected_option"), "value")
@@ -408,7 +411,8 @@ def _message(
     is_bot = message.get("bot_id") or message.get("bot_profile") or user_id in ("USLACKBOT", bot)
     if is_bot or not user_id or string(message, "subtype") not in HUMAN:
         return None
-    channel, ts = string(event, "channel"), string(message, "ts")
+    channel = string(event, "channel")
+    ts = string(message, "ts")
     if not channel or not ts:
         return None
     thread = string(message, "thread_ts")
@@ -440,7 +444,8 @@ def _mention_of(bot: str) -> re.Pattern[str]:
 
 def _home(data: dict[str, Any]) -> str:
     """Return the workspace of a payload, or its organization if there is no workspace."""
-    team, org = nested(data, "team"), nested(data, "enterprise")
+    team = nested(data, "team")
+    org = nested(data, "enterprise")
     workspace = string(data, "team_id") or string(team, "id") or string(data, "team")
     org_id = string(data, "enterprise_id") or string(org, "id")
     return workspace or org_id or string(team, "enterprise_id")
@@ -500,7 +505,8 @@ def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
     `team_id` and `enterprise_id` are a pair, as are the two fields of `team`; the kind of payload
     decides which workspace they name (bolt-python's tests of its request internals have captures).
     """
-    first, inner = _authorized(data), nested(data, "team")
+    first = _authorized(data)
+    inner = nested(data, "team")
     enterprise = string(nested(data, "enterprise"), "id")
     pairs = (
         (string(data, "team_id"), string(data, "enterprise_id")),

@@ -36,7 +36,8 @@ async def recognize(ctx: BotContext, user: SlackUser) -> None:
 
     Raises DraftsmanError if the database cannot be read.
     """
-    colleagues, account = ctx.identity.colleagues, f"{user.id}@{user.team}"
+    colleagues = ctx.identity.colleagues
+    account = f"{user.id}@{user.team}"
     home, org, _ = ctx.company
     origin = user.origin(home, org)
     if origin is UserOrigin.HOME and user.team not in ("", home, org):

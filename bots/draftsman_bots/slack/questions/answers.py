@@ -62,7 +62,8 @@ async def unshown_reply(ctx: BotContext, job: int, verdict: Verdict) -> Reply | 
 
 async def reply_to(ctx: BotContext, job: int, verdict: Verdict) -> Reply:
     """Return the reply to a response, and the pause of its job."""
-    reply, note = verdict_reply(verdict), await _pause_note(ctx, job, verdict)
+    reply = verdict_reply(verdict)
+    note = await _pause_note(ctx, job, verdict)
     return Reply(f"{reply.text} {note}") if note else reply
 
 

@@ -87,7 +87,8 @@ class Backfill:
                 return
             self._wake_up.clear()
             if self._identity.bot_user is not None:  # else it is scheduled again later
-                notify, self._notify = self._notify, False
+                notify = self._notify
+                self._notify = False
                 await self._read(notify)
 
     async def _read(self, notify: bool) -> None:
@@ -107,7 +108,8 @@ class Backfill:
         `root` is the ts of the thread's first message: with the ts of a reply,
         `conversations.replies` returns only that reply (bolt-python issue 783).
         """
-        oldest, failures = ref.ts, 0
+        oldest = ref.ts
+        failures = 0
         while failures < MAX_ATTEMPTS and not self._stop:
             failure: Failure | None = None
             args = {"channel": ref.channel, "ts": root, "oldest": oldest}

@@ -55,8 +55,10 @@ def parse_reaction(body: object) -> Reaction | None:
     data = mapping(body)
     event = nested(data, "event")
     item = nested(event, "item")
-    user, emoji = string(event, "user"), canonical(string(event, "reaction"))
-    channel, ts = string(item, "channel"), string(item, "ts")
+    user = string(event, "user")
+    emoji = canonical(string(event, "reaction"))
+    channel = string(item, "channel")
+    ts = string(item, "ts")
     if string(item, "type") != "message" or not (user and emoji and channel and ts):
         return None
     shared = data.get("is_ext_shared_channel")
@@ -103,7 +105,8 @@ async def _on_reaction(ctx: BotContext, body: dict[str, Any], handle: Any) -> No
     reaction = parse_reaction(body)
     if reaction is None or reaction.user.id == ctx.identity.bot_user:
         return
-    thread, reply = "", None
+    thread = ""
+    reply = None
     try:
         if (asked := await _question_of(ctx, reaction)) is not None:
             question, thread = asked

@@ -50,7 +50,8 @@ class DuplicateLookups:
             while self._waiting:
                 if len(self._waiting) < MAX_LOOKUPS:
                     await asyncio.sleep(DELAY)
-                batch, self._waiting = self._waiting[:MAX_LOOKUPS], self._waiting[MAX_LOOKUPS:]
+                batch = self._waiting[:MAX_LOOKUPS]
+                self._waiting = self._waiting[MAX_LOOKUPS:]
                 jobs = [(job, target) for job, target, _ in batch]
                 try:
                     duplicates = await self._submissions.recent_duplicates(jobs, WINDOW)

@@ -194,7 +194,8 @@ async def _agent(
 
     Raises RejectedField in the words of a chat command.
     """
-    checks, settings = ctx.rt.request_checks, ctx.rt.settings
+    checks = ctx.rt.request_checks
+    settings = ctx.rt.settings
     try:
         name: str | None = fields.get("agent")
         if name is None:

@@ -40,10 +40,13 @@ def on_conversation(ctx: BotContext, body: dict[str, Any]) -> None:
     event = nested(mapping(body), "event")
     started = nested(event, "assistant_thread")
     if started:
-        user, channel = string(started, "user_id"), string(started, "channel_id")
+        user = string(started, "user_id")
+        channel = string(started, "channel_id")
         thread = string(started, "thread_ts")
     elif string(event, "tab") == "messages":
-        user, channel, thread = string(event, "user"), string(event, "channel"), ""
+        user = string(event, "user")
+        channel = string(event, "channel")
+        thread = ""
     else:
         return
     if user and channel and ctx.identity.is_agent:

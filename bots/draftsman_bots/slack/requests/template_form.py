@@ -229,7 +229,8 @@ def _bare_block(parameter: Parameter) -> Block:
 
 def _input_block(parameter: Parameter, element: Block) -> Block:
     schema = parameter.schema
-    title, description = schema.get("title"), schema.get("description")
+    title = schema.get("title")
+    description = schema.get("description")
     block: Block = {
         "type": "input",
         "block_id": parameter.block,
@@ -254,7 +255,8 @@ def _shows_default(element: Block) -> bool:
 def _text_input(parameter: Parameter, default: Any = None) -> Block:
     schema = parameter.schema
     text = default if isinstance(default, str) else _json_text(default)
-    longest, shortest = _length(schema, "maxLength"), _length(schema, "minLength")
+    longest = _length(schema, "maxLength")
+    shortest = _length(schema, "minLength")
     is_long = (longest or 0) > MULTILINE or schema.get("format") == "multiline"
     limit = max(min(MAX_INPUT if longest is None else longest, MAX_INPUT), 1)
     element: Block = {
@@ -317,7 +319,8 @@ def _number(parameter: Parameter) -> Block:
 
 def _limit(schema: Mapping[str, Any], name: str, exclusive: str, step: int) -> int | None:
     """Return the limit of an integer."""
-    limit, outside = _number_of(schema, name), _number_of(schema, exclusive)
+    limit = _number_of(schema, name)
+    outside = _number_of(schema, exclusive)
     if limit is not None:
         return math.ceil(limit) if step > 0 else math.floor(limit)
     if outside is None:

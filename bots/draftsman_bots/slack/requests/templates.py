@@ -144,7 +144,8 @@ def _listed(template: Template, definition: TemplateDefinition) -> Block:
 
 
 def _button(template: Template, definition: TemplateDefinition) -> Block:
-    action, value = f"{ids.TEMPLATE}:{template.name}", ids.template_value(template.name)
+    action = f"{ids.TEMPLATE}:{template.name}"
+    value = ids.template_value(template.name)
     if definition.properties:
         return button("Run…", action, value)
     return button("Run", action, value, confirm=f"Submit a job of template {template.name}?")

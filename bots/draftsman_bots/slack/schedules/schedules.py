@@ -298,7 +298,8 @@ async def _spec(ctx: BotContext, proposal: Proposal, channel: str, user: str) ->
 
 async def _zone(ctx: BotContext, user: str) -> tuple[str, str]:
     """Return the time zone of a user's Slack profile, else of the configuration, and its source."""
-    default, source = ctx.rt.settings.questions.timezone, "the default of the configuration"
+    default = ctx.rt.settings.questions.timezone
+    source = "the default of the configuration"
     try:
         async with asyncio.timeout(ZONE_TIMEOUT):
             response: Any = (await ctx.client.users_info(user=user)).data

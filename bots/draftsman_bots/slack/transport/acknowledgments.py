@@ -70,7 +70,8 @@ def rejected(kind: PayloadKind, body: Mapping[str, Any], text: str) -> Acknowled
 def internal_error(kind: PayloadKind, body: Mapping[str, Any]) -> Acknowledgment:
     """Respond to an unexpected error, without retries by Slack."""
     response = _visible_response(kind, body, "error", INTERNAL_ERROR)
-    no_retry, text = {NO_RETRY: "1"}, _separate_text(kind, INTERNAL_ERROR)
+    no_retry = {NO_RETRY: "1"}
+    text = _separate_text(kind, INTERNAL_ERROR)
     return response or Acknowledgment("error", 500, headers=no_retry, ephemeral_text=text)
 
 

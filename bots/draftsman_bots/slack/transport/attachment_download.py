@@ -54,7 +54,8 @@ async def download_file(web_api: WebApi, file: str) -> bytes:
 def is_of_slack(url: str, api_url: str) -> bool:
     """Return whether a URL may get the token: HTTPS to Slack, or the configured API server."""
     try:
-        parts, api = urlsplit(url), urlsplit(api_url)
+        parts = urlsplit(url)
+        api = urlsplit(api_url)
         if parts.username is not None or parts.password is not None:
             return False
         if (parts.scheme, parts.hostname, parts.port) == (api.scheme, api.hostname, api.port):

@@ -47,7 +47,9 @@ class Installation:
         """Pause deliveries until Slack accepts the token again."""
         self._losses += 1
         if not self._lost:
-            self._lost, self._restored, self._reason = True, False, reason
+            self._lost = True
+            self._restored = False
+            self._reason = reason
             self._health.problem(INSTALLATION, reason)
             self._wake_up.set()
 
@@ -79,13 +81,15 @@ class Installation:
         self, client: AsyncWebClient, deliver: DeliverySender, wake: Callable[[], None]
     ) -> None:
         """Pause deliveries, retry until Slack accepts the token, and resume them, until `end`."""
-        outage, attempts = OutageGuard("the Slack account"), 0
+        outage = OutageGuard("the Slack account")
+        attempts = 0
 
         async def pause() -> None:
             await deliver.pause(ChannelName.SLACK, ACCOUNT_PAUSE, self._reason)
 
         async def resume() -> None:
-            losses, self._restored = self._losses, False
+            losses = self._losses
+            self._restored = False
             await deliver.resume(ChannelName.SLACK)
             if self._losses == losses:  # no call was rejected in the meantime
                 self._lost = False

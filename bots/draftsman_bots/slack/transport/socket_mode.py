@@ -106,7 +106,8 @@ class SocketModeClient:
 
     async def _keep_connected(self, session: aiohttp.ClientSession, number: int) -> None:
         """Keep a connection, and replace it before or after it ends."""
-        problem, failures = f"socket {number + 1}", 0
+        problem = f"socket {number + 1}"
+        failures = 0
         connection: Connection | None = None
         while not self.stop:
             previous = connection

@@ -44,7 +44,8 @@ async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
     before: str | None = None
     step = ids.SECOND
     for _ in range(MAX_PAGES):
-        fetch, first = trello.board(board).fetch_actions, ids.format_time(since)
+        fetch = trello.board(board).fetch_actions
+        first = ids.format_time(since)
         page = _items(await trello.read(fetch, LISTED_TYPES, PAGE_SIZE, before, first))
         parsed = [action for action in map(parse_action, page) if action is not None]
         new = {action.id: action for action in parsed if action.id not in actions}

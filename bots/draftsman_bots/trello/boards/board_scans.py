@@ -33,7 +33,8 @@ def request_scan(
     context: BotContext, board: BoardConfig, card: str, label: str = "", by: Actor | None = None
 ) -> None:
     """Look for a card in a scan of its board soon; `by` is the person who put this label on."""
-    scans, id = context.scans, board.board_id
+    scans = context.scans
+    id = board.board_id
     labels = scans.requested.setdefault(id, {}).setdefault(card, {})
     if by is not None:
         labels[label] = by
@@ -44,7 +45,8 @@ def request_scan(
 
 async def _run(context: BotContext, board: BoardConfig) -> None:
     """Scan until no request is left; requests made during a scan share the next scan."""
-    scans, id = context.scans, board.board_id
+    scans = context.scans
+    id = board.board_id
     try:
         while id in scans.requested:
             wait = scans.started.get(id, 0.0) + INTERVAL - time.monotonic()

@@ -34,7 +34,8 @@ async def compare(
 
     `began` is the database's time before the cards were read.
     """
-    boards, sightings = context.rt.boards, labeled(board, cards)
+    boards = context.rt.boards
+    sightings = labeled(board, cards)
     known = await boards.present(board.board_id)
     known |= await boards.present_on(sorted({sighting.card for sighting in sightings}))
     removed = [

@@ -103,7 +103,8 @@ class BoardSync:
 
     async def _catch_up(self, board: BoardConfig, since: datetime) -> datetime | None:
         """Handle the actions since a time; return the date of the last."""
-        context, until = self._context, None
+        context = self._context
+        until = None
         for action in await board_reader.actions(
             context.trello, board.board_id, since - board_reader.OVERLAP
         ):
@@ -184,13 +185,17 @@ class Poller:
     @contextlib.asynccontextmanager
     async def _renewing(self, term: int) -> AsyncIterator[asyncio.Event]:
         """Renew the lease; when it is lost, set the event and cancel the block."""
-        lost, polling, boards = asyncio.Event(), asyncio.current_task(), self._context.rt.boards
+        lost = asyncio.Event()
+        polling = asyncio.current_task()
+        boards = self._context.rt.boards
 
         async def renew() -> None:
-            until, lock = time.monotonic() + LEASE, None
+            until = time.monotonic() + LEASE
+            lock = None
             while time.monotonic() < until:
                 await asyncio.sleep(LOCK_CHECK if lock is None else LEASE / 3)
-                requested, lock = time.monotonic(), self._sender()
+                requested = time.monotonic()
+                lock = self._sender()
                 try:
                     if not await boards.renew(self._owner, term, LEASE, lock):
                         break
@@ -215,7 +220,8 @@ class Poller:
 
     async def _poll(self, board: BoardConfig) -> float:
         """Poll a board; return the seconds to wait for Trello's rate limit."""
-        context, key = self._context, f"board:{board.board_id}"
+        context = self._context
+        key = f"board:{board.board_id}"
         try:
             await self._sync.sync(board)
             await self._check(board)

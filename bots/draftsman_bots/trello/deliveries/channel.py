@@ -123,7 +123,8 @@ def _find_match(page: Any, message: Message, is_match: Any) -> str | None:
 # Updates are idempotent. A permanent failure becomes a health note and does not fail the message.
 
 
-QUESTION, CLOSED = DeliveryKind.QUESTION, DeliveryKind.QUESTION_CLOSED
+QUESTION = DeliveryKind.QUESTION
+CLOSED = DeliveryKind.QUESTION_CLOSED
 
 
 async def apply_updates(
@@ -134,7 +135,8 @@ async def apply_updates(
     The status of a job moves no card whose pull request has ended: messages of its follow-ups and
     of its merge may be later than that of the end. Raises a Failure that can be retried.
     """
-    config, card = context.config, context.card
+    config = context.config
+    card = context.card
     if config is None or card is None or card.closed:
         return []
     problems: list[str] = []
@@ -162,7 +164,8 @@ async def update_question(
 
     Raises a Failure that can be retried.
     """
-    config, question = context.config, message.question
+    config = context.config
+    question = message.question
     if question is None or message.kind not in (QUESTION, CLOSED):
         return []
     problems: list[str] = []

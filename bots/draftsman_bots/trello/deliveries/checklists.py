@@ -47,7 +47,8 @@ def uses_checklist(config: BoardConfig, question: Question | None) -> bool:
 
 async def add_checklist(trello: Trello, cards: TrelloCards, message: Message) -> None:
     """Add the checklist of an open question to its card, or complete it; raises Failure."""
-    question, card = message.question, message.target
+    question = message.question
+    card = message.target
     if question is None or question.status is not QuestionStatus.OPEN:
         return
     if await cards.checklist(card, question.job, question.ordinal) is not None:
@@ -77,7 +78,8 @@ async def close_checklist(
 
     Raises Failure.
     """
-    question, card = message.question, message.target
+    question = message.question
+    card = message.target
     if question is None:
         return
     stored = await cards.checklist(card, question.job, question.ordinal)

@@ -203,7 +203,8 @@ def render(
 
 def template_fields(message: Message) -> dict[str, str]:
     """Return the fields of a template, escaped; missing fields are empty."""
-    subject, result = message.subject, message.subject.result or {}
+    subject = message.subject
+    result = message.subject.result or {}
     texts = {
         "title": subject.title,
         "status": _state(subject),
@@ -214,7 +215,8 @@ def template_fields(message: Message) -> dict[str, str]:
         "invoker": subject.invoker,
         "error": truncate(subject.error or "", LENGTH // 4),
     }
-    url, rest = pr_url(result), _rest(result)
+    url = pr_url(result)
+    rest = _rest(result)
     return {name: escape_truncated(text or "") for name, text in texts.items()} | {
         "job": subject.name,
         "pr_url": link(url) if url else "",
@@ -249,7 +251,8 @@ def _card(message: Message, names: MemberNames) -> Iterator[str]:
 
 
 def _question(message: Message, names: MemberNames, checklist: bool) -> Iterator[str]:
-    question, payload = message.question, message.payload or {}
+    question = message.question
+    payload = message.payload or {}
     assert question is not None  # noqa: S101
     if message.kind is DeliveryKind.REMINDER:
         yield escape_truncated(
@@ -278,7 +281,8 @@ def _closed(message: Message, names: MemberNames) -> Iterator[str]:
 
 
 def _result(message: Message, names: MemberNames) -> Iterator[str]:
-    subject, result = message.subject, message.subject.result or {}
+    subject = message.subject
+    result = message.subject.result or {}
     yield _headline(subject)
     if subject.status is not Status.COMPLETED:  # the facts below show it
         outcome = with_names(job_outcome_spans(subject), names)

@@ -35,7 +35,8 @@ async def on_rescheduled(context: BotContext, board: BoardConfig, action: Action
         return "ignored"
     if action.member == context.me.id:
         return "own"
-    shown, expiring = await cards.due_date(action.card), await cards.expiring(action.card)
+    shown = await cards.due_date(action.card)
+    expiring = await cards.expiring(action.card)
     if shown is None or not expiring or not action.member:
         return "ignored"
     if not await _is_current(context, action):

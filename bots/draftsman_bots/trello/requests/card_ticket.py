@@ -102,7 +102,8 @@ def _attachment(attachment: Json) -> Json:
 
 
 def _attachment_text(attachment: Json) -> str:
-    name, url = attachment["name"], attachment.get("url")
+    name = attachment["name"]
+    url = attachment.get("url")
     return f"{name} ({url})" if url and url != name else name
 
 

@@ -89,7 +89,8 @@ async def check_card(context: BotContext, board: BoardConfig, card: str) -> list
     current = await fetch(context, card)
     if current is None:
         return []
-    here, at = set(current.idLabels), current.dateLastActivity
+    here = set(current.idLabels)
+    at = current.dateLastActivity
     known = {label for _, label in await context.rt.boards.present_on([card])}
     removed = [LabelSighting(card, label, at) for label in sorted(known - here)]
     await context.rt.boards.end_episodes(removed, began)
@@ -306,7 +307,8 @@ async def _swap(context: BotContext, board: BoardConfig, episode: Episode) -> bo
 
 async def _remove_label(context: BotContext, episode: Episode) -> bool:
     """Remove a label, which ends its episode; return whether it was on the card."""
-    trello, removed = context.trello, True
+    trello = context.trello
+    removed = True
     try:
         await trello.write(trello.card(episode.card).remove_label, trello.label(episode.label))
     except Failure as error:
@@ -349,7 +351,8 @@ async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelP
         old = [id for id in counted if (id, label) in recorded]
         if not was_polled and not board.include_existing:
             old = counted
-        jobs, ignored = len(counted) - len(old), len(labeled) - len(counted)
+        jobs = len(counted) - len(old)
+        ignored = len(labeled) - len(counted)
         fields = (label, rule.name, str(rule.mode), rule.agent, rule.template)
         previews.append(LabelPreview(*fields, jobs=jobs, known=len(old), ignored=ignored))
     return previews

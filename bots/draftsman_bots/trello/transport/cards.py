@@ -37,7 +37,8 @@ def parse_card(trello: Trello, id: str, fields: dict[str, Any]) -> Card:
     """Return a card with the CARD_FIELDS of a JSON object; a missing field is empty."""
     card = trello.card(id)
     labels = fields.get("idLabels")
-    card.idBoard, card.idList = string(fields, "idBoard"), string(fields, "idList")
+    card.idBoard = string(fields, "idBoard")
+    card.idList = string(fields, "idList")
     card.idLabels = [label for label in labels if is_id(label)] if isinstance(labels, list) else []
     card.closed = fields.get("closed") is True
     card.dateLastActivity = parse_time(fields.get("dateLastActivity"))

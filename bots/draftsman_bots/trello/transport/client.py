@@ -90,7 +90,8 @@ class Trello:
 
     async def token(self, path: str = "", **params: Any) -> Json:
         """Read the bot's token, or a resource below it, such as `/webhooks`."""
-        query, where = _query(params), f"/tokens/{self._tokens.token}{path}"
+        query = _query(params)
+        where = f"/tokens/{self._tokens.token}{path}"
         return await self._call(
             f"GET /tokens/…{path}", lambda: self._fetch(where, HTTPMethod.GET, query)
         )
@@ -181,7 +182,8 @@ class Trello:
     def _checked(self, result: T | Failure) -> T:
         """Return a result or raise a failure; track whether the account is rejected."""
         if not isinstance(result, Failure):
-            self.trouble, self._rejections = None, 0
+            self.trouble = None
+            self._rejections = 0
             return result
         if result.code == api_errors.ACCOUNT:
             self.trouble = f"Trello rejected the bot's credentials: {result}"

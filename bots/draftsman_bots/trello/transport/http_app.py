@@ -84,10 +84,8 @@ async def _receive(request: Request, context: BotContext, secret: str) -> Respon
         raw = await http.read_body(request, BODY)
     except http.BodyRejected as error:
         return _reject(context, error.status, error.reason, str(error))
-    callback, received = (
-        context.settings.callback_url or "",
-        request.headers.get(HEADER, ""),
-    )
+    callback = context.settings.callback_url or ""
+    received = request.headers.get(HEADER, "")
     if not check(secret, callback, raw, received):
         text = (
             "the signature is wrong: check that [trello] secret belongs to this app and that"
@@ -103,7 +101,8 @@ async def _receive(request: Request, context: BotContext, secret: str) -> Respon
 
 async def _answer(context: BotContext, action: Action) -> Response:
     """Handle an action, then acknowledge it."""
-    outcome, started = "retry", []  # type: tuple[str, StartedEpisodes]
+    outcome = "retry"
+    started: StartedEpisodes = []
     try:
         if not context.me:
             raise LostRace("the bot's Trello account is not known yet")

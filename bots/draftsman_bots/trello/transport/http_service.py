@@ -74,7 +74,8 @@ class HttpService:
         """Send a request; raises Failure for any status but 2xx and for invalid JSON."""
         if auth is not None:
             raise UsageError("Trello is called with a key and a token, not with OAuth 1.0")
-        path, query = _path(url), _query(url, params)
+        path = _path(url)
+        query = _query(url, params)
         content, form = _body(data)
         request = self._client.build_request(
             method, self._base + path, params=query, headers=headers, content=content, data=form,
@@ -109,7 +110,8 @@ class HttpService:
         if not reserved:
             raise api_errors.from_status(429, "rate limit", "GET", writes=False, wait=wait)
         time.sleep(wait)
-        client, url = self._client, self._base + path
+        client = self._client
+        url = self._base + path
         for _ in range(MAX_REDIRECTS):
             try:
                 status, headers, body = _read(client, url, until, max_bytes)
@@ -117,7 +119,8 @@ class HttpService:
                 raise api_errors.no_reply(error, "GET download", writes=False) from None
             if status not in REDIRECTS:
                 break
-            client, url = self._storage, urljoin(url, headers.get("location", ""))
+            client = self._storage
+            url = urljoin(url, headers.get("location", ""))
             if urlsplit(url).scheme not in {"https", urlsplit(self._base).scheme}:
                 break
         if status == 200 and len(body) > max_bytes:
@@ -199,7 +202,8 @@ def _read(
 
     Nothing is decompressed: a chunk can become a thousand times as large before it is counted.
     """
-    left, plain = max(0.001, until - time.monotonic()), {"Accept-Encoding": "identity"}
+    left = max(0.001, until - time.monotonic())
+    plain = {"Accept-Encoding": "identity"}
     with client.stream("GET", url, headers=plain, timeout=httpx.Timeout(left)) as response:
         body = bytearray()
         for chunk in response.iter_raw(1 << 16):

@@ -101,8 +101,10 @@ class RateLimiter:
             self._fit_background()
 
     def _fit_background(self) -> None:
-        token, window = self._windows[TOKEN], self._windows[BACKGROUND]
-        window.limit, window.seconds = int(token.limit * BACKGROUND_SHARE), token.seconds
+        token = self._windows[TOKEN]
+        window = self._windows[BACKGROUND]
+        window.limit = int(token.limit * BACKGROUND_SHARE)
+        window.seconds = token.seconds
 
     def record_rejection(self, path: str, code: str | None, retry_after: float | None) -> float:
         """Block the window whose limit was reached; return the seconds."""

@@ -131,7 +131,9 @@ class ActivityBuffer:
 
     def take(self, now: float, *, final: bool = False) -> list[Activity]:
         """Return the batch, without a line whose end may still come; `now` is monotonic."""
-        items, self._items, self._characters = self._items, [], 0
+        items = self._items
+        self._items = []
+        self._characters = 0
         if not final:
             items = self._hold_back(items, now)
         if self._omitted and (final or items):
@@ -142,7 +144,8 @@ class ActivityBuffer:
                 for item in items]  # fmt: skip
 
     def _add_text(self, item: Activity) -> None:
-        text, continues = item.text, item.continues
+        text = item.text
+        continues = item.continues
         if continues and self._items and self._items[-1].kind is item.kind:
             last = self._items[-1]
             room = max(0, min(TEXT - len(last.text), BATCH_CHARACTERS - self._characters))
@@ -155,7 +158,8 @@ class ActivityBuffer:
             if not self._append(replace(item, text=part, continues=continues)):
                 self._omitted += len(text) - len(part)
                 return
-            text, continues = text[len(part) :], True
+            text = text[len(part) :]
+            continues = True
 
     def _append(self, item: Activity) -> bool:
         full = len(self._items) >= BATCH_ROWS
@@ -182,7 +186,8 @@ class ActivityBuffer:
             self._held_since = None
             return items
         held = replace(last, text=tail, continues=last.continues or bool(newline))
-        self._items, self._characters = [held], len(tail)
+        self._items = [held]
+        self._characters = len(tail)
         return [*items[:-1], *([replace(last, text=head + newline)] if newline else [])]
 
     def _masked(self, value: Any) -> Any:

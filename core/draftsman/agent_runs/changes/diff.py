@@ -35,18 +35,25 @@ def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, int, int]]:
             kind = line[:1]
             if kind == "+":
                 yield kind, 0, new
-                new, new_left = new + 1, new_left - 1
+                new = new + 1
+                new_left = new_left - 1
             elif kind == "-":
                 yield kind, old, 0
-                old, old_left = old + 1, old_left - 1
+                old = old + 1
+                old_left = old_left - 1
             elif kind == "\\":
                 yield kind, 0, 0
             else:
                 yield " ", old, new
-                old, old_left, new, new_left = old + 1, old_left - 1, new + 1, new_left - 1
+                old = old + 1
+                old_left = old_left - 1
+                new = new + 1
+                new_left = new_left - 1
         elif line.startswith("@@ ") and (hunk := HUNK.match(line)) is not None:
-            old, old_left = int(hunk[1]), int(hunk[2] or 1)
-            new, new_left = int(hunk[3]), int(hunk[4] or 1)
+            old = int(hunk[1])
+            old_left = int(hunk[2] or 1)
+            new = int(hunk[3])
+            new_left = int(hunk[4] or 1)
             yield "@", old, new
         else:
             yield "", 0, 0
@@ -79,11 +86,14 @@ def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     added = removed = 0
     for line, (kind, _, _) in zip(lines, numbered_lines(lines), strict=True):
         if kind:
-            added, removed = added + (kind == "+"), removed + (kind == "-")
+            added = added + (kind == "+")
+            removed = removed + (kind == "-")
         elif line.startswith(("--- ", "diff --git ")):
             if name is not None and line.startswith("diff --git "):
                 yield name, added, removed
-                name, added, removed = None, 0, 0
+                name = None
+                added = 0
+                removed = 0
             elif name is not None and added + removed:
                 yield name, added, removed
                 added = removed = 0

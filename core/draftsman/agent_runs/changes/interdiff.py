@@ -52,7 +52,8 @@ def interdiff(before: str, after: str, *, same_base: bool = True) -> str:
 
     Of patches with different bases, the files whose changes differ, each compared with its base.
     """
-    old, new = _files(before), _files(after)
+    old = _files(before)
+    new = _files(after)
     paths = sorted(old.keys() | new.keys())
     differences = (
         _difference(path, old.get(path), new.get(path), same_base=same_base) for path in paths
@@ -81,7 +82,8 @@ def _difference(path: str, old: _File | None, new: _File | None, *, same_base: b
     head = f"diff --git a/{path} b/{path}\n"
     head += "new file mode 100644\n" if not old_exists and new_exists else ""
     head += "deleted file mode 100644\n" if old_exists and not new_exists else ""
-    left, right = f"a/{path}" if old_exists else "/dev/null", f"b/{path}"
+    left = f"a/{path}" if old_exists else "/dev/null"
+    right = f"b/{path}"
     right = right if new_exists else "/dev/null"
     return f"{head}--- {left}\n+++ {right}\n{hunks}" if hunks else head
 
@@ -101,7 +103,8 @@ def _hunks(old: _File, new: _File) -> Iterator[str]:
     base = old.base | new.base
     old_shift = new_shift = 0
     for start, end in _regions(base, [*old.edits, *new.edits]):
-        before, after = _apply(base, old.edits, start, end), _apply(base, new.edits, start, end)
+        before = _apply(base, old.edits, start, end)
+        after = _apply(base, new.edits, start, end)
         yield from _region_hunks(before, after, start + old_shift, start + new_shift)
         old_shift += len(before) - (end - start)
         new_shift += len(after) - (end - start)
@@ -187,7 +190,8 @@ def _read_header(file: _File, line: str) -> None:
     elif line.startswith(("old mode", "new mode", "GIT binary patch", "Binary files")):
         file.opaque = True
     elif line.startswith(("rename from ", "copy from ")):
-        file.source, file.opaque = line.partition(" from ")[2], True
+        file.source = line.partition(" from ")[2]
+        file.opaque = True
     elif line.startswith(("rename to ", "copy to ")):
         file.path = line.partition(" to ")[2]
     elif match := _INDEX.match(line):
@@ -196,11 +200,13 @@ def _read_header(file: _File, line: str) -> None:
 
 def _read_hunk(file: _File, lines: Lines, at: int, match: re.Match[str]) -> int:
     """Read the lines of a hunk; return the position after it."""
-    old, new = int(match[2] or 1), int(match[4] or 1)
+    old = int(match[2] or 1)
+    new = int(match[4] or 1)
     number = int(match[1]) + (0 if old else 1)
     edit: _Edit | None = None
     while at < len(lines) and (old > 0 or new > 0):
-        sign, text = lines[at][:1] or " ", lines[at][1:]
+        sign = lines[at][:1] or " "
+        text = lines[at][1:]
         at += 1
         cut = at < len(lines) and lines[at].startswith("\\ ")
         line = text if cut else text + "\n"
@@ -212,7 +218,8 @@ def _read_hunk(file: _File, lines: Lines, at: int, match: re.Match[str]) -> int:
             file.edits.append(edit)
         if sign != "+":
             file.base[number] = line
-            number, old = number + 1, old - 1
+            number = number + 1
+            old = old - 1
         if sign != "-":
             new -= 1
         if edit is not None:

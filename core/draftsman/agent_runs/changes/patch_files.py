@@ -100,7 +100,8 @@ def header_path(line: str) -> str:
     """
     names = line.removeprefix(_HEADER)
     half = len(names) // 2
-    left, right = names[:half], names[half + 1 :]
+    left = names[:half]
+    right = names[half + 1 :]
     if not names.startswith('"') and left.removeprefix("a/") == right.removeprefix("b/"):
         return right.removeprefix("b/")
     return file_name(line) or ""

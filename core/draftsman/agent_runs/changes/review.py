@@ -57,7 +57,8 @@ def last_approved(
 
 def renewals(approved: Question, question: Question) -> tuple[str, ...]:
     """Return what differs between the actions of two approvals besides the patch."""
-    before, now = approved.approved_action or {}, question.approved_action or {}
+    before = approved.approved_action or {}
+    now = question.approved_action or {}
     texts = (("on", "new base commit"), ("policy", "new policy"))
     return tuple(text for key, text in texts if before.get(key) != now.get(key))
 

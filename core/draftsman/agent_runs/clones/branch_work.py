@@ -45,7 +45,8 @@ async def branch_work(
     mirror = await open_mirror(data_dir, repo)
     names = {"head": f"{HEADS}{branch}", "tip": f"{HEADS}{base_branch}"}
     tips = await repo.tips(mirror, list(names.values()))
-    head, tip = tips.get(names["head"]), tips.get(names["tip"])
+    head = tips.get(names["head"])
+    tip = tips.get(names["tip"])
     if head is None:
         return None
     place = f"{PLACE}{job}/"

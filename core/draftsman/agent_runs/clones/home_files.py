@@ -164,7 +164,8 @@ class _Archive:
         if self._files > MAX_FILES:
             raise _failure(f"a checkpoint has at most {MAX_FILES:,} files of $HOME")
         if stat.S_ISDIR(status.st_mode):
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o700
+            entry.type = tarfile.DIRTYPE
+            entry.mode = 0o700
             self._tar.addfile(entry)
             for child_name in sorted(os.listdir(descriptor)):
                 self._add_child(descriptor, child_name, f"{name}/{child_name}")
@@ -172,7 +173,8 @@ class _Archive:
             self._bytes += status.st_size
             if self._bytes > MAX_BYTES:
                 raise _failure(f"a checkpoint has at most {MAX_BYTES:,} bytes of $HOME")
-            entry.size, entry.mode = status.st_size, 0o700 if status.st_mode & 0o100 else 0o600
+            entry.size = status.st_size
+            entry.mode = 0o700 if status.st_mode & 0o100 else 0o600
             with open(descriptor, "rb", closefd=False) as file:
                 self._tar.addfile(entry, file)
 

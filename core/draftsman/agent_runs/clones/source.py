@@ -260,7 +260,8 @@ class RepoSource:
 
     async def tips(self, mirror: Path, patterns: Sequence[str]) -> dict[str, str]:
         """Return the commits of the refs that match patterns of git, by full name."""
-        route, program = await self._route(), self._program_option("upload-pack")
+        route = await self._route()
+        program = self._program_option("upload-pack")
         output = await git("ls-remote", program, route.url, *patterns, cwd=mirror, env=route.env)
         lines = (line.partition("\t") for line in os.fsdecode(output).splitlines())
         return {name: commit for commit, _, name in lines}
@@ -305,7 +306,8 @@ class RepoSource:
             raise git_failure(
                 f"cannot read {self.location}: {error.strerror}", "source_gone"
             ) from None
-        uid, gid = status.st_uid, status.st_gid
+        uid = status.st_uid
+        gid = status.st_gid
         if os.geteuid() != 0 or uid == 0:
             return []
         with suppress(KeyError):

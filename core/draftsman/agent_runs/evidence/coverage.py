@@ -99,11 +99,13 @@ def added_lines(patch: str) -> dict[str, list[int]]:
 
 def _records(report: str) -> Iterator[tuple[str, dict[int, int]]]:
     """Yield the path of each file of a report, with the number of runs of its lines."""
-    path, hits = "", dict[int, int]()
+    path = ""
+    hits = dict[int, int]()
     for line in report.splitlines():
         key, _, value = line.strip().partition(":")
         if key == "SF":
-            path, hits = value, {}
+            path = value
+            hits = {}
         elif key == "DA":
             number, _, count = value.partition(",")
             count = count.partition(",")[0]

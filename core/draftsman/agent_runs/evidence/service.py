@@ -52,7 +52,8 @@ class EvidenceVerifier:
             raise NotFound(_no_evidence(job, patch)) from None
         content = b"" if patch is None else await self._checkpoints.content(patch)
         evidence = verify_statement(data, trusted, job.name)
-        predicate, commit = evidence.predicate, (job.result or {}).get("commit")
+        predicate = evidence.predicate
+        commit = (job.result or {}).get("commit")
         if predicate.get("job_id") != str(job.id):
             raise Refused(f"the evidence is about another job, {predicate['job']}")
         if predicate["patch_sha256"] != hashlib.sha256(content).hexdigest():

@@ -68,7 +68,8 @@ def statement_lines(predicate: Mapping[str, Any]) -> Iterator[str]:
     for item in (predicate.get("tests") or {}).get("findings", ()):
         yield f"finding   {str(item.get('kind')).replace('_', ' ')}: {item.get('file')}"
     if coverage := (predicate.get("tests") or {}).get("coverage"):
-        covered, measured = coverage.get("covered"), coverage.get("measured")
+        covered = coverage.get("covered")
+        measured = coverage.get("measured")
         yield f"coverage  {covered} of {measured} changed lines"
     for path in predicate.get("check_files", ()):
         yield f"changed   check file {path}"

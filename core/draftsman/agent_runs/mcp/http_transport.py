@@ -48,7 +48,9 @@ class McpEndpoint:
     """The server's path on the port of the gateway; clients authenticate by the run's token."""
 
     def __init__(self, token: str, tools: Sequence[Tool], instructions: str) -> None:
-        self._token, self._tools, self._instructions = token, tools, instructions
+        self._token = token
+        self._tools = tools
+        self._instructions = instructions
         self._calls = 0
 
     async def respond(self, request: GatewayRequest, reply: GatewayReply) -> None:
@@ -94,7 +96,8 @@ def check_headers(headers: Mapping[str, str], message: Mapping[str, Any]) -> boo
 
     Its headers then repeat the version, the method and the name, so that proxies need no body.
     """
-    method, params = message.get("method"), message.get("params")
+    method = message.get("method")
+    params = message.get("params")
     params = params if isinstance(params, dict) else {}
     meta = params.get("_meta")
     version = headers.get(VERSION_HEADER)

@@ -21,10 +21,14 @@ LEGACY: Final = ("2025-11-25", "2025-06-18")
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
-PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+UNKNOWN_METHOD = -32601
+INVALID_PARAMS = -32602
 TOO_LONG: Final = b"{too long"
 """Stands for a message over the limit."""
-INTERNAL_ERROR, UNSUPPORTED_VERSION = -32603, -32022
+INTERNAL_ERROR = -32603
+UNSUPPORTED_VERSION = -32022
 MAX_LINE: Final = 1 << 20
 """Maximum bytes of a message."""
 MAX_CALLS: Final = 32
@@ -45,7 +49,8 @@ class ProtocolError(Exception):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
-        self.code, self.data = code, data
+        self.code = code
+        self.data = data
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,8 @@ class McpServer:
         self, tools: Sequence[Tool], instructions: str, send: Send, *, handshake: bool = True
     ) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._instructions, self._send = instructions, send
+        self._instructions = instructions
+        self._send = send
         self._initialized = not handshake
         self._calls: dict[str | int, asyncio.Task[None]] = {}
 
@@ -104,7 +110,8 @@ class McpServer:
         id: str | int | None = None
         try:
             message = parse_message(line)
-            method, params = message.get("method"), message.get("params", {})
+            method = message.get("method")
+            params = message.get("params", {})
             id = _id(message)
             if not isinstance(method, str):
                 if "result" not in message and "error" not in message:
@@ -177,7 +184,8 @@ class McpServer:
         )
 
     def _begin_call(self, id: str | int, params: dict[str, Any], *, modern: bool) -> None:
-        name, arguments = params.get("name"), params.get("arguments", {})
+        name = params.get("name")
+        arguments = params.get("arguments", {})
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:
             known = ", ".join(self._tools)
@@ -250,7 +258,8 @@ def check_arguments(schema: dict[str, Any], value: Any, name: str = "arguments")
         return f"{name} must be of the type {kind}"
     match value:
         case str():
-            least, most = schema.get("minLength", 0), schema["maxLength"]
+            least = schema.get("minLength", 0)
+            most = schema["maxLength"]
             if "enum" in schema and value not in schema["enum"]:
                 return f"{name} must be one of {', '.join(schema['enum'])}"
             if not least <= len(value) <= most:

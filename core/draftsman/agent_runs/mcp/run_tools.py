@@ -154,7 +154,9 @@ class JobTools:
     """
 
     def __init__(self, run: WorkerRun, repo: str, *, may_submit: bool) -> None:
-        self._run, self._repo, self._may_submit = run, repo, may_submit
+        self._run = run
+        self._repo = repo
+        self._may_submit = may_submit
 
     def tools(self) -> list[Tool]:
         """Return the tools."""

@@ -180,8 +180,10 @@ class RepoPolicy:
         return sorted(findings, key=_order)
 
     def _limits(self, files: Sequence[PatchFile]) -> Iterator[PolicyFinding]:
-        count, lines = len(files), sum(len(file.added) + file.removed for file in files)
-        changed, edited = f"{count:,} files", f"{lines:,} lines"
+        count = len(files)
+        lines = sum(len(file.added) + file.removed for file in files)
+        changed = f"{count:,} files"
+        edited = f"{lines:,} lines"
         limits: tuple[tuple[str, Effect, int | None, int, str], ...] = (
             ("deny_files_over", "deny", self.settings.deny_files_over, count, changed),
             ("deny_lines_over", "deny", self.settings.deny_lines_over, lines, edited),

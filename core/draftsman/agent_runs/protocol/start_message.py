@@ -110,7 +110,8 @@ async def build_start_message(
 
 def parent_bodies(parents: Sequence[Parent]) -> tuple[ParentBody, ...]:
     """Return the parents with their results, as far as those are within the limit."""
-    left, bodies = PARENTS_LIMIT, []
+    left = PARENTS_LIMIT
+    bodies = []
     for parent in parents[:MAX_PARENTS]:
         result = parent.result if parent.status is Status.COMPLETED else None
         size = len(json.dumps(result)) + len(parent.error or "")

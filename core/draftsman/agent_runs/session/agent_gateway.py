@@ -43,7 +43,8 @@ async def open_gateway(
     if agent.gateway is None or sandbox is None:
         yield None
         return
-    settings, ledger = run.settings.gateways[agent.gateway], _Ledger(run, session)
+    settings = run.settings.gateways[agent.gateway]
+    ledger = _Ledger(run, session)
     gateway = Gateway(settings, run.settings.http, run.settings.prices, run.limits, ledger)
     private = sandbox.has_private_network(agent.network)
 
@@ -93,7 +94,8 @@ class _Ledger:
     """
 
     def __init__(self, run: WorkerRun, session: AgentSession) -> None:
-        self._run, self._session = run, session
+        self._run = run
+        self._session = session
         self.release = session.meter.release
 
     async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:

@@ -266,7 +266,8 @@ class AgentSession:
 
     def _fail(self, process: AgentProcess, failure: Failure) -> None:
         """Kill the agent because of a quota."""
-        self.error, self.questions = failure, []
+        self.error = failure
+        self.questions = []
         self._run.log.write(f"[stopped] {failure}")
         process.kill()
 
@@ -335,7 +336,8 @@ class AgentSession:
         try:
             await asyncio.sleep(PROGRAMS_WINDOW)
             async with self._turn:
-                items, self._waiting = list(self._waiting.values()), {}
+                items = list(self._waiting.values())
+                self._waiting = {}
                 if self.result is not None or self.error is not None or self._run.parked:
                     return {}
                 if self.questions:  # another program has parked the run meanwhile
@@ -375,7 +377,8 @@ class AgentSession:
     async def store_progress(self) -> None:
         """Store the newest progress that is not stored yet."""
         if (progress := self._progress) is not None:
-            self._progress, self._progress_at = None, time.monotonic()
+            self._progress = None
+            self._progress_at = time.monotonic()
             await self._event(progress)
 
     # Messages of the agent

@@ -115,8 +115,10 @@ def disk_usage(folder: Path, limit: int) -> int:
     Links are not followed, and a file with several names counts once. A path that is too long to
     scan counts as over the limit, since files could be hidden there.
     """
-    total, counted = 0, set[tuple[int, int]]()
-    folders, deadline = [os.fspath(folder)], time.monotonic() + SCAN_TIMEOUT
+    total = 0
+    counted = set[tuple[int, int]]()
+    folders = [os.fspath(folder)]
+    deadline = time.monotonic() + SCAN_TIMEOUT
     while folders and total <= limit and time.monotonic() < deadline:
         try:
             with os.scandir(folders.pop()) as entries:

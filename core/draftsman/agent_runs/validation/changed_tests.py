@@ -49,7 +49,8 @@ async def prove(
     present = [path for path in tests if inside[path] != "D"]
     before = [path for path in tests if inside[path] != "A"]
     shared = [path for path in changes if evidence.is_support(path) or evidence.is_test(path)]
-    work, base = snapshot.commit, snapshot.base_sha
+    work = snapshot.commit
+    base = snapshot.base_sha
     plan = (
         ("work", work, None, present[:MAX_FILES]),
         ("base", base, work, present[:MAX_FILES]),

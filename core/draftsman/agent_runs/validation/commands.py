@@ -99,7 +99,9 @@ class BoundedOutput:
     """The start and the end of a command's output."""
 
     def __init__(self) -> None:
-        self._head, self._tail, self._size = b"", b"", 0
+        self._head = b""
+        self._tail = b""
+        self._size = 0
 
     def add(self, chunk: bytes) -> None:
         """Append a chunk."""
@@ -172,14 +174,16 @@ class CommandRunner:
         Raises Failure `environment` for a variable that is not allowed, `quota:disk`.
         """
         clock = asyncio.get_running_loop().time
-        started, output = clock(), BoundedOutput()
+        started = clock()
+        output = BoundedOutput()
         try:
             code = await self._run(settings, output)
         except Failure as error:
             if error.code != "command_not_found":
                 raise
             output.add(str(error).encode())
-            code, missing = NOT_FOUND_EXIT, not _is_of_repository(settings.command)
+            code = NOT_FOUND_EXIT
+            missing = not _is_of_repository(settings.command)
         else:
             missing = await self._is_missing(settings, code, output.text())
         text = output.text()
@@ -226,7 +230,8 @@ class CommandRunner:
                 self.log(line)
 
         lease = self.lease if self.on_heartbeat else settings.timeout + self.lease
-        sandbox, limits = self.workspace.sandbox, BUILT_IN["run_agent"].nested()
+        sandbox = self.workspace.sandbox
+        limits = BUILT_IN["run_agent"].nested()
         async with (
             open_network_proxy(
                 self.http, program.network, sandbox, limits, setting=SETUP_SETTING, log=on_network

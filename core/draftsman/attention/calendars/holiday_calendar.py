@@ -46,11 +46,13 @@ def holidays_of(path: Path, *, cpu: float = calendar_reader.CPU) -> Callable[[],
 def _read(path: Path, cpu: float) -> frozenset[date]:
     """Return the days of a file; raises OSError, UsageError and Failure."""
     now = datetime.now(UTC)
-    start, end = now - PAST, now + AHEAD
+    start = now - PAST
+    end = now + AHEAD
     events = calendar_reader.read_calendar_blocking(
         path.read_bytes(), start, end, ZoneInfo("UTC"), cpu=cpu
     )
-    first, last = start.toordinal(), end.toordinal()
+    first = start.toordinal()
+    last = end.toordinal()
     ordinals = {
         day
         for event in events

@@ -66,7 +66,8 @@ def _check_repetitions(calendar: Any, start: date, end: date) -> None:
     for component in calendar.walk("VEVENT"):
         events += sum(len(dates.dts) for dates in _listed(component.get("RDATE")))
         for rule in _listed(component.get("RRULE")):
-            first, last = _day(component["DTSTART"].dt), _day(component.end)
+            first = _day(component["DTSTART"].dt)
+            last = _day(component.end)
             length = max(0, (last - first).days)
             rate = _daily_rate({key.upper(): values for key, values in rule.items()})
             events += ((end - start).days + length + 1) * rate + 1
@@ -101,7 +102,8 @@ def _day(value: date | datetime) -> date:
 
 
 def _event(item: Any, zone: ZoneInfo) -> CalendarEvent:
-    start, end = item["DTSTART"].dt, item["DTEND"].dt
+    start = item["DTSTART"].dt
+    end = item["DTEND"].dt
     days = range(0)
     if not isinstance(start, datetime):
         first = start.toordinal()

@@ -123,7 +123,8 @@ class Acknowledgments:
 
     def _check_delegate(self, locked: LockedQuestion, person: Person) -> None:
         """Raise NotPermitted if a person may not answer a question."""
-        question, invoker = locked.question, locked.invoker
+        question = locked.question
+        invoker = locked.invoker
         actor = Actor(Source.INTERNAL, person.name, person.name, person.name, person.roles)
         if question.kind is QuestionKind.APPROVAL:
             self._policy.check_vote(actor, question.approvers, invoker=invoker)

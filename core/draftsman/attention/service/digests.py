@@ -79,10 +79,8 @@ class Digests:
             ordered = sorted(due, key=lambda item: (item.person, item.place))
             for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
                 items = list(group)
-                at, target = (
-                    max(i.digest_at for i in items),
-                    Target(ChannelName(place[0]), place[1]),
-                )
+                at = max(i.digest_at for i in items)
+                target = Target(ChannelName(place[0]), place[1])
                 key = f"digest {person} {at.isoformat()} {items[0].job}"
                 to = items[0].trello if target.channel is ChannelName.TRELLO else None
                 text = digest_text(items, shared=to is not None)

@@ -115,7 +115,8 @@ class OnCall:
         from draftsman.attention.calendars.calendar_reader import read_calendar
 
         data = await self._load(settings)
-        start, end = now - CALENDAR_HORIZON, now + CALENDAR_HORIZON
+        start = now - CALENDAR_HORIZON
+        end = now + CALENDAR_HORIZON
         events = await read_calendar(data, start, end, zone)
         return CalendarDuties(tuple(_duties(events, self._policy.people)))
 

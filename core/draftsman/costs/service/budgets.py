@@ -105,7 +105,8 @@ class ModelCalls:
         `call` is the call that it grew by, whose reservation ends, and `own` the budget of the
         job by the profile of its repository.
         """
-        cleaned, model = clean(amounts), clean(model)
+        cleaned = clean(amounts)
+        model = clean(model)
         async with self._db.connection() as conn:
             used_up = await budgets.record(conn, lease, cleaned, model, call, own)
         if used_up is None:
@@ -142,7 +143,8 @@ class BudgetSweep:
 
     def __init__(self, db: Database, rules: Sequence[dict[str, Any]], timezone: str) -> None:
         self._db = db
-        self._rules, self._timezone = rules, timezone
+        self._rules = rules
+        self._timezone = timezone
         self._written: LeaderTerm | None = None
 
     async def sweep(self, term: LeaderTerm) -> int:
@@ -155,7 +157,8 @@ class BudgetSweep:
     async def _configure(self, term: LeaderTerm) -> None:
         if term.term is None or self._written == term:
             return
-        rules, zone = self._rules, self._timezone
+        rules = self._rules
+        zone = self._timezone
         if await self._db.run_transaction(lambda conn: store.configure(conn, term, rules, zone)):
             _log.info("the budgets have changed; now: %s", len(rules))
         self._written = term

@@ -151,7 +151,8 @@ class EmbeddedServer:
 
     def dump(self, path: Path) -> None:
         """Dump the database to a file for `restore` of this or a later major version."""
-        url, part = self.ensure(), path.with_name(f"{path.name}.part").absolute()
+        url = self.ensure()
+        part = path.with_name(f"{path.name}.part").absolute()
         try:
             server_process.run([self.binary("pg_dump"), "--format=custom", f"--file={part}", url])
             part.replace(path)
@@ -163,7 +164,8 @@ class EmbeddedServer:
 
     def restore(self, path: Path) -> None:
         """Replace the database by a dump, in one transaction."""
-        pg_restore, source = self.binary("pg_restore"), path.absolute()
+        pg_restore = self.binary("pg_restore")
+        source = path.absolute()
         server_process.run(
             [pg_restore, "--list", source]
         )  # check that it is a dump before creating a database

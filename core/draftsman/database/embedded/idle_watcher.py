@@ -37,14 +37,19 @@ class WatchOptions(TypedDict):
 def watch(order: WatchOptions) -> None:
     """Stop the server when it is idle; return when it has stopped."""
     interval = min(max(order["idle_timeout"] / 20, 0.1), 15)
-    last_activity, last_touched, last_used = "", _touched(order), time.monotonic()
+    last_activity = ""
+    last_touched = _touched(order)
+    last_used = time.monotonic()
     while True:
         time.sleep(interval)
-        running, activity = _alive(order), _activity(order)
+        running = _alive(order)
+        activity = _activity(order)
         touched = _touched(order)
         is_used = activity != last_activity or touched != last_touched or not _idle(activity)
         if running and is_used:
-            last_activity, last_touched, last_used = activity, touched, time.monotonic()
+            last_activity = activity
+            last_touched = touched
+            last_used = time.monotonic()
         if running and time.monotonic() - last_used < order["idle_timeout"]:
             continue
         with Path(order["lock"]).open() as lock:

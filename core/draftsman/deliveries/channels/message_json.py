@@ -117,8 +117,10 @@ async def post(
     """
     from draftsman.outbound.http_client import HttpCall, HttpClient
 
-    client, call = HttpClient(http, trusted=[url]), HttpCall("POST", url, headers, body)
-    sent, refusal = False, None
+    client = HttpClient(http, trusted=[url])
+    call = HttpCall("POST", url, headers, body)
+    sent = False
+    refusal = None
 
     def mark_sent() -> None:
         nonlocal sent

@@ -90,7 +90,8 @@ class PagerChannel:
         """Do nothing: no connection stays open."""
 
     async def _post(self, message: Message) -> SendResult:
-        pager, question = self._pagers.get(message.target), message.question
+        pager = self._pagers.get(message.target)
+        question = message.question
         action = _ACTIONS.get(message.kind)
         if pager is None:
             return not_served(f"pager {message.target!r} is not configured in this process")

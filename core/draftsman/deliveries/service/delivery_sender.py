@@ -233,7 +233,9 @@ class DeliverySender:
         A question is, once it is closed; and the result of a job that was skipped with its group,
         if another job of the group reports it in the same thread.
         """
-        question, stop, policy = None, None, self._policy
+        question = None
+        stop = None
+        policy = self._policy
         others: list[IdenticalQuestion] = []
         digested: frozenset[str] = frozenset()
         async with self._db.connection() as conn:
@@ -365,7 +367,8 @@ class DeliverySender:
         of it, so that its last request has the other half to arrive before another process, which
         finds no copy, repeats it.
         """
-        loop, half = asyncio.get_running_loop(), self._call_lease / 2
+        loop = asyncio.get_running_loop()
+        half = self._call_lease / 2
         renewed_at = loop.time()
         if not await self._begin_call(item):
             return None
@@ -427,7 +430,8 @@ class DeliverySender:
     ) -> None:
         """Pause the bucket in every process for as long as the service asks."""
         if isinstance(result, Failure) and result.retry_after:
-            bucket, reason = channel.bucket(message, result), redact(str(result))[:500]
+            bucket = channel.bucket(message, result)
+            reason = redact(str(result))[:500]
             seconds = min(result.retry_after, LONGEST_WAIT)
             async with self._db.connection() as conn:
                 await store.pause(conn, bucket, seconds, reason)

@@ -104,7 +104,8 @@ async def with_identity_links(conn: Connection, policy: Policy, channel: Channel
     """Return the policy extended by the linked identities of a channel."""
     if channel not in CHANNEL_SOURCES:
         return policy
-    source, people_by_name = CHANNEL_SOURCES[channel], dict(policy.people)
+    source = CHANNEL_SOURCES[channel]
+    people_by_name = dict(policy.people)
     for link in await people.links(conn, MAX_LINKS):
         person = people_by_name.get(link.person)
         if link.channel == source and person is not None and source not in person.ids:

@@ -114,7 +114,8 @@ class ArchiveWriter:
 
 def check_archive(path: Path) -> ArchiveContent:
     """Verify an archive and return its content. Raises Refused."""
-    digest, events = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    events = 0
     try:
         with _open(path) as file:
             month = _month(json.loads(file.readline()))

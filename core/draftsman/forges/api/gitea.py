@@ -266,7 +266,8 @@ class Gitea(ApiForge):
 
 def _is_of(data: Mapping[str, Any], branch: str) -> bool:
     """Return whether a pull request is of this branch of the repository itself."""
-    head, base = data["head"], data["base"]
+    head = data["head"]
+    base = data["base"]
     return bool(head["ref"] == branch and head.get("repo_id") == base.get("repo_id"))
 
 

@@ -84,9 +84,11 @@ class GitLabReader(ApiReader):
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
         """Read the notes of issues that changed: GitLab has no list of all notes of a project."""
-        path, after = f"{self._path}/issues", written(since)
+        path = f"{self._path}/issues"
+        after = written(since)
         changed = await self._api.pages(path, updated_after=after, state="all", per_page=PAGE)
-        known, since = set(numbers), since.replace(microsecond=0)
+        known = set(numbers)
+        since = since.replace(microsecond=0)
         found = []
         for number in sorted(known | {int(item["iid"]) for item in changed}):
             for note in await self._list(f"{path}/{number}/notes", sort="asc"):
@@ -145,7 +147,8 @@ class GitLab(ApiForge):
     """A project on GitLab, with a personal, group or project access token."""
 
     kind = "gitlab"
-    failed, status_key = "failed", "name"
+    failed = "failed"
+    status_key = "name"
     limits = TextLimits(title=255, body=1_000_000, status=255)
 
     def __init__(

@@ -142,7 +142,8 @@ class RestApi:
         if match is None:
             total = response.headers.get("x-total-count", "")
             return _page_after(url) if page and total.isdigit() and read < int(total) else None
-        url, base = urljoin(self._base, match[1]), urlsplit(self._base)
+        url = urljoin(self._base, match[1])
+        base = urlsplit(self._base)
         if urlsplit(url)[:2] != base[:2]:
             text = f"{self._name}: the next page is at another host, {urlsplit(url).netloc}"
             raise Failure(text, origin="forge", code="foreign_page", declared="PERMANENT")

@@ -47,7 +47,8 @@ SYSEXITS: Final = {
 
 async def execute_tool(ctx: RunContext) -> Outcome:
     """Run the tool; an interrupted run repeats it with the same invocation id."""
-    run, payload = worker_run(ctx), parse("execute_tool", ctx.job.payload)
+    run = worker_run(ctx)
+    payload = parse("execute_tool", ctx.job.payload)
     assert isinstance(payload, ExecuteTool)  # noqa: S101 - the type's own model
     tool = run.settings.tools.get(payload.tool)
     if tool is None:

@@ -38,10 +38,12 @@ async def merge_pull_request(ctx: RunContext) -> Outcome:
     """
     payload = parse("merge_pull_request", ctx.job.payload)
     assert isinstance(payload, MergePullRequest)  # noqa: S101 - the type's own model
-    run, name = worker_run(ctx), job_name(payload.job)
+    run = worker_run(ctx)
+    name = job_name(payload.job)
     opened = await _opened(run, payload.job)
     forge, method = _forge(run, opened)
-    head, number = str(opened["head"]), int(opened["number"])
+    head = str(opened["head"])
+    number = int(opened["number"])
     pull = await forge.get(number)
     if pull.state is PullState.MERGED:
         return Done(_result(pull, head))
@@ -77,7 +79,8 @@ async def _opened(run: WorkerRun, job: int) -> Mapping[str, Any]:
 
 def _forge(run: WorkerRun, opened: Mapping[str, Any]) -> tuple[Forge, str]:
     source = str(opened["source"])
-    found, forge = forge_settings(run.settings, source), forge_of(run.settings, source)
+    found = forge_settings(run.settings, source)
+    forge = forge_of(run.settings, source)
     if found is None or forge is None:
         text = f"no forge for {source} on this worker; add it to [forges]"
         raise Failure(text, origin="forge", code="no_such_forge", declared="TRANSIENT_APP")
@@ -100,7 +103,8 @@ async def _check(ctx: RunContext, forge: Forge, pull: PullRequest, head: str, na
     if not foreign(checks) and state is CheckState.FAILED and "failed" not in text:
         await _wait(ctx, f"{pull.url}: {text}", START_WAITS, "after five minutes")
     if state is CheckState.PASSED and pull.mergeable is not CheckState.PASSED:
-        state, text = pull.mergeable, f"its merge state is {pull.merge_state}"
+        state = pull.mergeable
+        text = f"its merge state is {pull.merge_state}"
         if pull.merge_state == UNSETTLED:
             reason = f"{pull.url}: {text}"
             await _wait(ctx, reason, START_WAITS, "after five minutes", MERGE_WAITS)

@@ -63,7 +63,8 @@ class PendingDecisions:
         async def work(conn: Connection) -> Verdict | PendingDecision:
             await lock_identical(conn, job, ordinal)
             locked = await self._questions.lock(conn, job, ordinal)
-            question, event = locked.question, response.source_event_id
+            question = locked.question
+            event = response.source_event_id
             reading.check_kind(question, response)
             payload, _ = reading.interpret(question, response)
             refused, voter = await self._questions.refusal(conn, locked, response, actor)
@@ -163,12 +164,14 @@ class PendingDecisions:
     async def _effect(self, conn: Connection, decision: PendingDecision) -> Effect | DraftsmanError:
         """Make the change of a decision, or return why it is void, with the change undone."""
         actor = self._policy.resolve(decision.actor)
-        job, ordinal = decision.job, decision.question
+        job = decision.job
+        ordinal = decision.question
         try:
             with translate_errors():
                 async with conn.transaction():
                     if ordinal is None:
-                        reason, force = decision.reason, decision.is_forced
+                        reason = decision.reason
+                        force = decision.is_forced
                         return await self._job_control.cancel_in(
                             conn, job, actor, reason, force=force
                         )
@@ -181,7 +184,8 @@ class PendingDecisions:
 
     async def _earlier_effect(self, conn: Connection, decision: PendingDecision) -> Effect | None:
         """Return the effect of a decision that another process applied; None if there is none."""
-        job, ordinal = decision.job, decision.question
+        job = decision.job
+        ordinal = decision.question
         if ordinal is None:
             locked = await jobs.lock(conn, job)
             if locked is None or not (locked.canceling or locked.status is Status.CANCELED):

@@ -88,7 +88,8 @@ class AttachedFile:
 
 def rows_of(refs: Sequence[FileRef]) -> list[dict[str, Any]]:
     """Return the rows of the files, each once, with safe names; those over a limit say so."""
-    rows, total = [], 0
+    rows = []
+    total = 0
     once: dict[str, FileRef] = {}
     for ref in refs:
         once.setdefault(canonical(ref.reference), ref)
@@ -114,7 +115,8 @@ def safe_name(name: str) -> str:
     """Return a file name without folders, control characters, spaces and leading dots."""
     name = unicodedata.normalize("NFC", name).replace("\\", "/").rpartition("/")[2]
     path = PurePosixPath(_UNSAFE.sub("_", name).strip("._-") or "file")
-    stem, suffix = path.stem.rstrip("._-"), path.suffix[:20]
+    stem = path.stem.rstrip("._-")
+    suffix = path.suffix[:20]
     if stem.casefold() in _DEVICES:
         stem = f"{stem}_"
     while len(f"{stem}{suffix}".encode()) > MAX_NAME:

@@ -107,7 +107,8 @@ class PermissionRules:
         if the pattern has a rule.
         """
         actor = self._permitted(actor)
-        words, lasting = parsed(pattern), self._checked(seconds) or self._seconds
+        words = parsed(pattern)
+        lasting = self._checked(seconds) or self._seconds
 
         async def work(conn: Connection) -> int | None:
             name = await _full_name(conn, repo)
@@ -136,12 +137,14 @@ class PermissionRules:
 
         Raises UsageError, NotFound, NotPermitted, and Refused if it is not proposed any more.
         """
-        actor, lasting = self._permitted(actor), self._checked(seconds)
+        actor = self._permitted(actor)
+        lasting = self._checked(seconds)
         return await self._changed(rule, lambda conn: store.ratify(conn, rule, actor, lasting))
 
     async def revoke(self, rule: int, actor: Actor, reason: str = "") -> PermissionRule:
         """End a rule at once. Raises NotFound, NotPermitted, and Refused if it has ended."""
-        actor, text = self._permitted(actor), reason.strip()[:500] or NO_REASON
+        actor = self._permitted(actor)
+        text = reason.strip()[:500] or NO_REASON
         return await self._changed(rule, lambda conn: store.revoke(conn, rule, actor, text))
 
     async def sweep(self, term: LeaderTerm) -> int:

@@ -57,7 +57,9 @@ class Questions:
         escalate_to: str | None = None,
         ladders: LadderChoices | None = None,
     ) -> None:
-        self.ladders, self._db, self._policy = ladders, db, policy
+        self.ladders = ladders
+        self._db = db
+        self._policy = policy
         self.eligible_approvers = policy.eligible_approvers
         self._expires_in = expires_in
         self._escalate_to = escalate_to
@@ -358,7 +360,8 @@ class Questions:
         refused: str | None,
     ) -> None:
         """Store an answer, of which the database writes the event; past a limit, count refusals."""
-        job, ordinal = question.job, question.ordinal
+        job = question.job
+        ordinal = question.ordinal
         if refused is not None:
             own, total = await store.refused(conn, job, ordinal, voter)
             if own >= MAX_REFUSALS_PER_VOTER or total >= MAX_REFUSALS:
@@ -385,7 +388,8 @@ class Questions:
         self, conn: Connection, locked: LockedQuestion, response: Response, actor: Actor
     ) -> tuple[Spans | None, str]:
         """Return the refusal reason, None if the actor may respond, and the voter's name."""
-        question, voter = locked.question, actor.voter
+        question = locked.question
+        voter = actor.voter
         try:
             if response.token is not None:
                 voter = await approval_tokens.redeemable_by(
@@ -445,7 +449,8 @@ async def extend(
         by = max(1.0, (by - left).total_seconds())
     if by is not None and not 0 < by <= MAX_EXTENSION:
         raise UsageError("an extension must be longer than 0 and at most 366 days")
-    job, ordinal = question.job, question.ordinal
+    job = question.job
+    ordinal = question.ordinal
     was_open, expires_at = await store.extend(conn, job, ordinal, by, actor.name)
     if not was_open:
         raise QuestionClosed(spans_text(refusals.closed_reason(question)))

@@ -54,7 +54,8 @@ class NewQuestion:
 
     def as_json(self, place: int, owners: Sequence[str]) -> dict[str, Any]:
         """Return the columns of the question; `owners` are those of its ladder."""
-        item, ladder = self.item, self.ladder
+        item = self.item
+        ladder = self.ladder
         return {
             "place": place,
             "key": item.key,

@@ -139,7 +139,8 @@ class Queues:
         Raises NotPermitted, and Refused where it is already paused.
         """
         actor = self._check(actor)
-        queue, type = _name("queue", queue), _name("type", type) if type is not None else None
+        queue = _name("queue", queue)
+        type = _name("type", type) if type is not None else None
         reason = clean(reason).strip()[:REASON_LIMIT]
         if not reason:
             raise UsageError("a pause needs a reason, which `why` shows for each held job")

@@ -24,7 +24,8 @@ class GatewayAccess:
     """
 
     def __init__(self, provider: Provider, token: str, *, private_network: bool) -> None:
-        self._provider, self._token = provider, token
+        self._provider = provider
+        self._token = token
         self.port = SandboxPort("gateway", SANDBOX_PORT if private_network else None)
 
     def environment(self) -> dict[str, str]:

@@ -221,7 +221,8 @@ def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
         cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
         output = _count(usage, "completion_tokens")
         return TokenUsage(_count(usage, "prompt_tokens"), output, cached)
-    fresh, output = _count(usage, "input_tokens"), _count(usage, "output_tokens")
+    fresh = _count(usage, "input_tokens")
+    output = _count(usage, "output_tokens")
     read = _count(usage, "cache_read_input_tokens")
     write = _count(usage, "cache_creation_input_tokens")
     if read or write:  # Anthropic's input_tokens excludes both

@@ -96,8 +96,10 @@ class Gateway:
         ledger: CallLedger,
     ) -> None:
         self.token: Final = secrets.token_urlsafe(24)
-        self._settings, self._prices = settings, prices
-        self._timeouts, self._ledger = Timeouts.of(limits), ledger
+        self._settings = settings
+        self._prices = prices
+        self._timeouts = Timeouts.of(limits)
+        self._ledger = ledger
         trusted = [] if settings.base_url is None else [settings.base_url]
         self._client = HttpClient(http, trusted=trusted, keep=KEPT_CONNECTIONS)
 
@@ -210,7 +212,8 @@ class Gateway:
         await reply.write(secret_values.redact_values(body, secret).encode())
 
     async def _record(self, id: UUID, meter: _Meter) -> None:
-        usage, price = meter.total(), find_price(self._prices, meter.model)
+        usage = meter.total()
+        price = find_price(self._prices, meter.model)
         cost = None if price is None else cost_usd(price, usage)
         await self._ledger.record(ModelCall(id, meter.model[:MAX_MODEL], usage, cost))
 
@@ -223,8 +226,11 @@ class _Meter:
     """The model and the tokens that a response reports; estimated if it reports none."""
 
     def __init__(self, model: str, sent: int) -> None:
-        self.model, self._usage, self.answered = model, TokenUsage(), False
-        self._sent, self.received = sent, 0
+        self.model = model
+        self._usage = TokenUsage()
+        self.answered = False
+        self._sent = sent
+        self.received = 0
 
     def total(self) -> TokenUsage:
         """Return the tokens of the call."""

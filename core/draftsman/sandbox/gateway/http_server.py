@@ -39,7 +39,8 @@ class GatewayReply:
     """The response to a request: `start`, any number of `write`; or `send_json`."""
 
     def __init__(self, connection: h11.Connection, writer: asyncio.StreamWriter) -> None:
-        self._connection, self._writer = connection, writer
+        self._connection = connection
+        self._writer = writer
         self.started = False
 
     async def start(self, status: int, headers: Iterable[tuple[str, str]] = ()) -> None:

@@ -29,7 +29,8 @@ class ProxyAccess:
 
     def environment(self) -> dict[str, str]:
         """Return the variables that programs read, in both spellings."""
-        url, local = self.port.url, "localhost,127.0.0.1,::1"
+        url = self.port.url
+        local = "localhost,127.0.0.1,::1"
         variables = dict.fromkeys(_VARIABLES, url) | {"NO_PROXY": local}
         lower = {name.lower(): value for name, value in variables.items()}
         return variables | lower | {"NODE_USE_ENV_PROXY": "1"}

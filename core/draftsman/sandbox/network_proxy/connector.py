@@ -38,9 +38,12 @@ class HostConnector:
         setting: str,
         resolve: Resolver = resolve,
     ) -> None:
-        self._rules, self._setting = rules_of(hosts), setting
+        self._rules = rules_of(hosts)
+        self._setting = setting
         self._policy = EgressPolicy(http.allow)
-        self._http, self._timeout, self._resolve = http, timeout, resolve
+        self._http = http
+        self._timeout = timeout
+        self._resolve = resolve
 
     async def connect(self, target: HostRule) -> Streams:
         """Connect to a host; raises HostRefused, Failure of origin `http`.

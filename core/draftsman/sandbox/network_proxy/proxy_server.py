@@ -50,7 +50,9 @@ class NetworkProxy:
     def __init__(
         self, connector: HostConnector, idle_timeout: float, report: Callable[[str], None]
     ) -> None:
-        self._connector, self._idle, self._report = connector, idle_timeout, report
+        self._connector = connector
+        self._idle = idle_timeout
+        self._report = report
         self.used: dict[str, HostUse] = {}
         """By `host:port`."""
         self._reported: set[str] = set()
@@ -185,7 +187,8 @@ def _parse(head: bytes) -> tuple[HostRule, bytes | None]:
     match = REQUEST.match(line)
     if match is None:
         raise ValueError("not a request of an HTTP proxy")
-    method, target = match[1], match[2].decode("ascii", "replace")
+    method = match[1]
+    target = match[2].decode("ascii", "replace")
     if method == b"CONNECT":
         return _host(target), None
     url = urlsplit(target)

@@ -297,7 +297,8 @@ def check_agent(
         try:
             sandbox.check_network(agent.network)
         except Failure as error:
-            problem, hint = str(error), "see docs/sandbox.md#network"
+            problem = str(error)
+            hint = "see docs/sandbox.md#network"
     warning = None
     if problem is None and (warning := relative_arguments(program)) is not None:
         hint = "use an absolute path"
@@ -308,7 +309,8 @@ def check_agent(
     if gateways is not None and agent.kind in ADAPTERS:
         model, model_warning = find_model(agent, gateways, os.environ)
         if problem is None and warning is None and model_warning is not None:
-            warning, hint = model_warning, "see docs/coding-agents.md#network-and-keys"
+            warning = model_warning
+            hint = "see docs/coding-agents.md#network-and-keys"
     return AgentCheck(
         name, agent.kind, agent.command, agent.network, version, problem, warning, hint, model
     )

@@ -108,7 +108,8 @@ def _native(program: str) -> str:
     script = Path(program).resolve()
     if script.suffix != ".js":
         return program
-    package, name = script.parents[1], script.stem
+    package = script.parents[1]
+    name = script.stem
     missing = [
         path
         for folder in (package.parent, package / "node_modules" / package.parent.name)

@@ -43,8 +43,12 @@ TERMINATE = b"t"
 KILL = b"k"
 FREEZE = b"z"
 CONTINUE = b"c"
-FROZEN, NOT_FROZEN, CONTINUED, CHANGED = b"z", b"x", b"c", b"m"
-GUARD_ALIVE, KEEPER_ALIVE = b"a", b"b"
+FROZEN = b"z"
+NOT_FROZEN = b"x"
+CONTINUED = b"c"
+CHANGED = b"m"
+GUARD_ALIVE = b"a"
+KEEPER_ALIVE = b"b"
 STOPPING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 KILL_TIMEOUT = 5.0
 """Seconds to wait for killed processes; an uninterruptible sleep may take longer."""
@@ -65,8 +69,11 @@ def main(arguments: list[str]) -> int:
     Both processes are undumpable: no other process of the same user can attach to them.
     """
     _prctl(PR_SET_DUMPABLE, 0)
-    control, replies, lease = int(arguments[0]), int(arguments[1]), float(arguments[2])
-    plan, command = decode(arguments[3]), arguments[5:]
+    control = int(arguments[0])
+    replies = int(arguments[1])
+    lease = float(arguments[2])
+    plan = decode(arguments[3])
+    command = arguments[5:]
     for descriptor in (control, replies, *plan["keep"]):
         os.set_inheritable(descriptor, False)
     os.set_blocking(replies, False)
@@ -99,7 +106,9 @@ class Watcher(ABC):
     """Base of guard and keeper: a lease, and a child process to reap."""
 
     def __init__(self, control: int, replies: int, lease: float) -> None:
-        self._control, self._replies, self._lease = control, replies, lease
+        self._control = control
+        self._replies = replies
+        self._lease = lease
         self._wakeup = _open_signal_pipe()
         self._poll = select.poll()
         self._poll.register(self._wakeup, select.POLLIN)
@@ -169,7 +178,9 @@ class Guard(Watcher):
         plan: dict[str, Any],
     ) -> None:
         super().__init__(control, replies, lease)
-        self._keeper, self._relay, self._plan = keeper, relay, plan
+        self._keeper = keeper
+        self._relay = relay
+        self._plan = plan
         self._stopped: set[int] = set()
         self._switches: dict[str, bytes] | None = None
         self._check_at = time.monotonic() + MEMORY_CHECK
@@ -209,7 +220,8 @@ class Guard(Watcher):
         )
         self._run_engine("thaw")
         process_tree.thaw(self._stopped)
-        self._stopped, self._switches = set(), None
+        self._stopped = set()
+        self._switches = None
         _reply(self._replies, CONTINUED if unchanged else CHANGED)
 
     def _run_engine(self, name: str) -> bool:
@@ -317,7 +329,8 @@ def _kill_descendants(child: int) -> int:
 
     Orphans become children of this process, so no child means no descendant.
     """
-    child_status, deadline = int(signal.SIGKILL), time.monotonic() + KILL_TIMEOUT
+    child_status = int(signal.SIGKILL)
+    deadline = time.monotonic() + KILL_TIMEOUT
     while time.monotonic() < deadline:
         process_tree.kill_children(os.getpid())
         for pid in process_tree.descendants(os.getpid()):

@@ -76,8 +76,10 @@ class LineSplitter:
             self._parts.append(piece)
 
     def _take(self) -> bytes | MalformedLine:
-        line, size = b"".join(self._parts), self._size
-        self._parts, self._size = [], 0
+        line = b"".join(self._parts)
+        size = self._size
+        self._parts = []
+        self._size = 0
         if size > self._limit:
             return MalformedLine.too_long(size, self._limit)
         return line
@@ -119,11 +121,15 @@ class AgentProcess:
             raise ValueError("an agent process needs pipes for stdin, stdout and stderr")
         self._process = process
         self._control: int | None = control
-        self._replies, self._lease, self._own_sandbox = replies, lease, own_sandbox
+        self._replies = replies
+        self._lease = lease
+        self._own_sandbox = own_sandbox
         self._container = plan if plan is not None and plan["mode"] == "container" else None
         self._freezing = asyncio.Lock()
         self._killing: asyncio.Task[None] | None = None
-        self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
+        self._stdin = process.stdin
+        self._stdout = process.stdout
+        self._stderr = process.stderr
         self._stdin.transport.set_write_buffer_limits(high=SEND_AHEAD)
         self._stderr_task = asyncio.create_task(self._forward_stderr(on_stderr))
 
@@ -339,7 +345,8 @@ class GuardReplies:
     def __init__(self, descriptor: int) -> None:
         self.keeper: int | None = None
         self.ended = asyncio.Event()
-        self._descriptor, self._head = descriptor, b""
+        self._descriptor = descriptor
+        self._head = b""
         self._last_replies = dict.fromkeys(
             (guard.GUARD_ALIVE, guard.KEEPER_ALIVE), time.monotonic()
         )

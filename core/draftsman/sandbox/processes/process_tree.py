@@ -146,7 +146,8 @@ def unshared_memory(root: int) -> int:
 
 
 def _freeze(root: int, stopped: set[int], deadline: float) -> bool:
-    stable_rounds, previous = 0, None
+    stable_rounds = 0
+    previous = None
     while stable_rounds < STABLE_ROUNDS:
         pids = descendants(root)
         running = [pid for pid in pids if not is_stopped(pid)]

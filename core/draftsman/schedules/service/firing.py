@@ -362,7 +362,8 @@ async def _cancel(conn: Connection, job: int, reason: str) -> None:
 
 
 def _outcome(attempt: _Attempt, result: SubmittedJob | DraftsmanError) -> Outcome:
-    id, at = attempt.schedule.id, attempt.at
+    id = attempt.schedule.id
+    at = attempt.at
     if isinstance(result, DraftsmanError):
         return Outcome(id, at, FireStatus.REFUSED, None, _reason(result))
     if result.outcome == "joined":

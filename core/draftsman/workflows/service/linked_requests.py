@@ -134,7 +134,8 @@ async def _open(
 
 def _links(results: Sequence[SubmitResult], index: int, plan: Plan) -> list[Link]:
     """Return the parents of a new job, each once; raises LostRace for a younger parent."""
-    job, condition = results[index].number, plan.requests[index].on
+    job = results[index].number
+    condition = plan.requests[index].on
     numbers = dict.fromkeys(
         parent if isinstance(parent, int) else results[parent.index].number
         for parent in plan.parents[index]

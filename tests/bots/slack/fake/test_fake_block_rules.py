@@ -244,7 +244,8 @@ def test_limits_match_those_of_the_sdk() -> None:
     def most(spec: Spec) -> int | None:
         return spec.most
 
-    section_fields, select_fields = BLOCKS["section"].fields, ELEMENTS["static_select"].fields
+    section_fields = BLOCKS["section"].fields
+    select_fields = ELEMENTS["static_select"].fields
     pairs = [
         (most(section_fields["fields"]), sdk.SectionBlock.fields_max_length),
         (most(section_fields["text"]), sdk.SectionBlock.text_max_length),

@@ -85,7 +85,8 @@ async def test_a_button_changes_its_message(
     @app.action("approve")
     async def approve(ack: Any, body: Json, client: Any) -> None:
         await ack()
-        channel, ts = body["channel"]["id"], body["message"]["ts"]
+        channel = body["channel"]["id"]
+        ts = body["message"]["ts"]
         value = body["actions"][0]["value"]
         await client.chat_update(channel=channel, ts=ts, text=f"approved {value}", blocks=[])
 

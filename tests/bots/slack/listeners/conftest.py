@@ -32,9 +32,12 @@ from tests.support.slack import Ack, FakeSlack
 from tests.support.slack.event_delivery import Delivery, EventDelivery
 from tests.support.waits import until
 
-ANNA, BEN, CAROL, DAVE, OLGA, MALLORY = (
-    "UANNA", "UBEN", "UCAROL", "UDAVE", "UOLGA", "UMALLORY",
-)  # fmt: skip
+ANNA = "UANNA"
+BEN = "UBEN"
+CAROL = "UCAROL"
+DAVE = "UDAVE"
+OLGA = "UOLGA"
+MALLORY = "UMALLORY"
 """Asks; answers; approve, both; operates, with no Slack id in the configuration; nobody."""
 MENTIONS = {"app_home_opened", "app_mention", "app_uninstalled", "message.im", "tokens_revoked"}
 """The events of the minimal manifest."""

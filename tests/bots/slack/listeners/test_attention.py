@@ -62,7 +62,9 @@ async def test_commands_acknowledge_snooze_and_delegate(bench: SlackBotHarness) 
 
 async def test_a_delegate_outside_of_their_hours_is_named(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE)
-    policy, now, hour = bench.rt.policy, datetime.now(UTC), timedelta(hours=1)
+    policy = bench.rt.policy
+    now = datetime.now(UTC)
+    hour = timedelta(hours=1)
     quiet = QuietHours((now - hour).time(), (now + hour).time(), ZoneInfo("UTC"))
     policy.people = {**policy.people, "dave": replace(policy.people["dave"], quiet=quiet)}
     await bench.slack.choose(CAROL, bench.general, ts, ids.DELEGATE, "UDAVE")

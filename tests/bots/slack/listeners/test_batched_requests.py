@@ -53,7 +53,8 @@ async def test_lookup_of_duplicates_does_not_delay_the_acknowledgment(
 ) -> None:
     await bench.slack.mention(ANNA, bench.general, "fix it")
     await bench.ctx.background.idle()
-    acked, find = asyncio.Event(), bench.rt.submissions.recent_duplicates
+    acked = asyncio.Event()
+    find = bench.rt.submissions.recent_duplicates
 
     async def wait(
         jobs: Sequence[tuple[int, Target]], seconds: float

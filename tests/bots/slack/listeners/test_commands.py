@@ -221,7 +221,8 @@ async def test_known_repository_is_found_by_its_name(
     """By name or URL, with its own agent; local folders and other names are rejected."""
     agents = bench.rt.settings.agents
     monkeypatch.setitem(agents, "careful", agents["tidy"])
-    owner, pay = bench.make.owner, Repo.at(parse("https://git.example.org/acme/pay"))
+    owner = bench.make.owner
+    pay = Repo.at(parse("https://git.example.org/acme/pay"))
     pay = await bench.rt.repos.add(pay, profile({"agent": "careful"}), owner)
     await bench.rt.repos.save_profile(pay, profile({"path": "api", "agent": "tidy"}), owner)
     for repo in ("pay", "acme/pay", pay.remote_url, "acme/pay//api"):

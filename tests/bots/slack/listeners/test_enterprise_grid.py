@@ -9,8 +9,10 @@ from draftsman_bots.slack.home import modal_views
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MENTIONS, SlackBotHarness
 from tests.factories import GATE, QUESTION
 
-GRID, SISTER = "E0OURS", "T0SISTER"
-FOREIGN, OTHERS = "T0FOREIGN", "E0OTHERS"
+GRID = "E0OURS"
+SISTER = "T0SISTER"
+FOREIGN = "T0FOREIGN"
+OTHERS = "E0OTHERS"
 
 
 @pytest.fixture

@@ -87,7 +87,8 @@ async def test_stalled_duplicate_lookup_keeps_the_committed_job(
     bench: SlackBotHarness, db: Database, conn: Connection
 ) -> None:
     """The job is committed, and the database stalls before the lookup of duplicates."""
-    first, second = await db.dedicated_connection(), await db.dedicated_connection()
+    first = await db.dedicated_connection()
+    second = await db.dedicated_connection()
     try:
         await first.execute("BEGIN")
         await first.execute("LOCK TABLE draftsman.deliveries IN SHARE MODE")

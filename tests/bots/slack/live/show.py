@@ -23,7 +23,8 @@ from tests.support.people import PEOPLE
 async def main(database: str, api_url: str, token: str, team: str, bot_user: str) -> None:
     """Show runs until SIGTERM, as a bot does."""
     settings = Settings.model_validate({"database_url": database, "people": PEOPLE})
-    db, identity = Database(database, settings.database), Identity()
+    db = Database(database, settings.database)
+    identity = Identity()
     identity.update({"team_id": team, "user_id": bot_user, "bot_id": "B000000001"})
     async with shutdown_signals() as signals:
         await db.open()

@@ -111,7 +111,8 @@ async def test_backfill_skips_own_messages_and_commands(scene: Scene, service: S
 
 async def test_backfill_skips_ambiguous_replies(scene: Scene, service: Service) -> None:
     await scene.ask()
-    first, target = scene.job, f"slack:{scene.general}/{scene.root}"
+    first = scene.job
+    target = f"slack:{scene.general}/{scene.root}"
     scene.job = (await scene.make.asked(QUESTION, notify=(target,))).number
     await scene.posted(2)
     await scene.say("2")

@@ -30,7 +30,8 @@ MODAL = {
 async def test_slow_database_answers_before_the_slack_deadline(
     either: ServiceHarness, jobs: JobTexts, db: Database
 ) -> None:
-    holder, slack = await db.dedicated_connection(), either.slack
+    holder = await db.dedicated_connection()
+    slack = either.slack
     try:
         async with holder.transaction():
             await holder.execute("LOCK TABLE draftsman.job_states IN ACCESS EXCLUSIVE MODE")

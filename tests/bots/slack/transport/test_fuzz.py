@@ -110,7 +110,8 @@ async def _client(rt: Runtime) -> httpx.AsyncClient:
     assert rt.settings.slack is not None
     slack = rt.settings.slack
     web = AsyncWebClient("xoxb-fuzz", base_url=slack.api_url, timeout=1, retry_handlers=[])
-    ctx, health = BotContext(rt, slack, web), BotHealth()
+    ctx = BotContext(rt, slack, web)
+    health = BotHealth()
     app = build(web, Identity("T1"), lambda app: listeners.register(app, ctx))
     bot = SlackDispatcher(app, listeners.events(ctx), health)
     transport = httpx.ASGITransport(application(bot, SECRET, health))

@@ -34,8 +34,10 @@ async def deliver_during_stall(
 ) -> None:
     """Deliver messages in all forms while the table of jobs is locked; each makes a job once."""
     either.slack.event_delivery.patience = 3.0
-    turns, text = asyncio.Semaphore(AT_ONCE), list[Ack]()
-    started, stalled = asyncio.Event(), asyncio.Event()
+    turns = asyncio.Semaphore(AT_ONCE)
+    text = list[Ack]()
+    started = asyncio.Event()
+    stalled = asyncio.Event()
 
     async def say(number: int) -> None:
         if number >= messages // 3:

@@ -139,7 +139,8 @@ class Storage:
 @pytest.fixture
 async def storage() -> AsyncIterator[Storage]:
     """Serve files on an address of its own."""
-    made, app = Storage(), web.Application()
+    made = Storage()
+    app = web.Application()
     app.router.add_get("/{path:.*}", made.serve)
     runner = web.AppRunner(app)
     await runner.setup()

@@ -32,8 +32,10 @@ from tests.support.races import hold_commits
 from tests.support.trello import FakeTrello, Fault
 from tests.support.waits import wait_blocked
 
-OPEN, ANSWERED = QuestionStatus.OPEN, QuestionStatus.ANSWERED
-CHECKLISTS, ITEMS = "/cards/{id}/checklists", "/checklists/{id}/checkItems"
+OPEN = QuestionStatus.OPEN
+ANSWERED = QuestionStatus.ANSWERED
+CHECKLISTS = "/cards/{id}/checklists"
+ITEMS = "/checklists/{id}/checkItems"
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,8 @@ from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
 from tests.support.trello import FakeTrello
 
-RESULT, STATUS = DeliveryKind.RESULT, DeliveryKind.STATUS
+RESULT = DeliveryKind.RESULT
+STATUS = DeliveryKind.STATUS
 SET = "/cards/{id}/customField/{idCustomField}/item"
 
 
@@ -26,7 +27,8 @@ class FieldStage(CardHarness):
 
     def __init__(self, trello: FakeTrello) -> None:
         super().__init__(trello)
-        self.health, self.boards = HealthState(), StaticBoards()
+        self.health = HealthState()
+        self.boards = StaticBoards()
 
     def watched(self, **fields: str) -> None:
         """Watch the board with these fields."""

@@ -193,7 +193,8 @@ async def test_two_processes_show_the_expiry_once(
     card = bench.card()
     trello.set_due(card, EARLIER)
     work = await bench.make.asked(SOON, notify=(f"trello:{card}",))
-    board, cards = await bench.watch(due_dates=True), bench.rt.boards.cards
+    board = await bench.watch(due_dates=True)
+    cards = bench.rt.boards.cards
     async with hold_commits(bench.rt) as first:
         other = first.rt.boards.cards
         (item,) = await cards.expiring(card)
@@ -251,7 +252,8 @@ async def test_a_bot_killed_after_it_wrote_the_date_puts_the_earlier_back(
     trello.set_due(card, EARLIER)
     work = await bench.make.asked(SOON, notify=(f"trello:{card}",))
     question = await bench.rt.questions.get(work.number, 1)
-    board, cards = await bench.watch(due_dates=True), bench.rt.boards.cards
+    board = await bench.watch(due_dates=True)
+    cards = bench.rt.boards.cards
     row = "SELECT FROM draftsman.trello_due_dates FOR UPDATE"
     trello.faults.next("PUT", DUE, Fault.DROP_BEFORE)
     with pytest.raises(Exception, match="no reply"):

@@ -63,7 +63,8 @@ async def test_unlisted_action_is_found_by_its_id(
 async def test_comment_is_read_in_its_current_version(
     trello: FakeTrello, client: TrelloClient, card: str, anna: str
 ) -> None:
-    first, second = trello.comment(card, anna, "one"), trello.comment(card, anna, "gone")
+    first = trello.comment(card, anna, "one")
+    second = trello.comment(card, anna, "gone")
     trello.edit_comment(first, "two")
     trello.delete_comment(second)
     (actions,) = await listed(client, f"/cards/{card}")
@@ -124,7 +125,8 @@ async def test_a_deleted_card_leaves_an_action_without_its_name(
 async def test_created_card_may_be_reported_with_or_without_its_labels(label_actions: bool) -> None:
     async with FakeTrello(label_actions=label_actions) as trello:
         board = trello.board("Work")
-        todo, fix = trello.list(board, "To do"), trello.label(board, "fix")
+        todo = trello.list(board, "To do")
+        fix = trello.label(board, "fix")
         twin = trello.copy_card(trello.card(board, todo, "one", labels=[fix]))
         assert trello.labels_of(twin) == ["fix"]
         kinds = [action["type"] for action in trello.all_actions]

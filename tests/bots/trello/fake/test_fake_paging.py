@@ -12,7 +12,8 @@ from tests.support.trello.entities import Json
 
 async def comments(client: TrelloClient, board: str, **params: object) -> list[Json]:
     """Return the comments of a board."""
-    path, params = f"/boards/{board}/actions", {"filter": "commentCard", **params}
+    path = f"/boards/{board}/actions"
+    params = {"filter": "commentCard", **params}
     actions: list[Json] = await run_in_thread(client.fetch_json, path, query_params=params)
     return actions
 
@@ -51,7 +52,8 @@ async def test_the_date_of_an_id_has_whole_seconds(
     trello: FakeTrello, client: TrelloClient, board: str, card: str, anna: str
 ) -> None:
     trello.next_second()
-    one, two = trello.comment(card, anna, "one"), trello.comment(card, anna, "two")
+    one = trello.comment(card, anna, "one")
+    two = trello.comment(card, anna, "two")
     trello.later(2)
     three = trello.comment(card, anna, "three")
     assert texts(await comments(client, board, since=two)) == ["three", "two", "one"]
@@ -102,7 +104,8 @@ async def test_cards_of_the_same_second_are_lost_at_a_page_boundary(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str, path: str
 ) -> None:
     trello.next_second()
-    one, two = trello.card(board, todo, "one"), trello.card(board, todo, "two")
+    one = trello.card(board, todo, "one")
+    two = trello.card(board, todo, "two")
     path_of_cards = f"/{path}/{board if path == 'boards' else todo}/cards"
     assert await run_in_thread(client.fetch_json, path_of_cards, query_params={"before": two}) == []
     assert one[:8] == two[:8]

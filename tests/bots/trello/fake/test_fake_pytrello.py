@@ -19,7 +19,8 @@ def client(trello: FakeTrello, request: pytest.FixtureRequest) -> TrelloClient:
 async def test_boards_lists_and_labels_are_read(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str
 ) -> None:
-    fix, nameless = trello.label(board, "draftsman"), trello.label(board, "", None)
+    fix = trello.label(board, "draftsman")
+    nameless = trello.label(board, "", None)
     trello.board("Not the bot's", bot=False)
     (seen,) = await run_in_thread(client.list_boards)
     assert (seen.id, seen.name) == (board, "Work")
@@ -80,7 +81,8 @@ async def test_comment_is_created_changed_and_deleted(
 async def test_card_is_moved_labeled_and_archived(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str, card: str
 ) -> None:
-    doing, fix = trello.list(board, "Doing"), trello.label(board, "draftsman")
+    doing = trello.list(board, "Doing")
+    fix = trello.label(board, "draftsman")
     seen = await run_in_thread(client.get_card, card)
     label = await run_in_thread(client.get_label, fix, board)
     await run_in_thread(seen.change_list, doing)

@@ -156,7 +156,8 @@ async def test_titles_and_descriptions_have_a_length(
 async def test_labels_belong_to_the_board_and_are_added_once(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str, card: str
 ) -> None:
-    fix, other = trello.label(board, "fix"), trello.label(trello.board("Other"), "fix")
+    fix = trello.label(board, "fix")
+    other = trello.label(trello.board("Other"), "fix")
     path = f"/cards/{card}/idLabels"
     assert (await refusal(client.fetch_json, path, "POST", post_args={"value": other}))[0] == 400
     await run_in_thread(client.fetch_json, path, "POST", post_args={"value": fix})

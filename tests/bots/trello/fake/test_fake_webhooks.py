@@ -109,7 +109,8 @@ async def test_webhook_is_signed_and_has_the_current_model(
 async def test_signature_covers_secret_body_and_url(
     trello: FakeTrello,
 ) -> None:
-    body, url = b'{"a": 1}', "https://example.com/hook"
+    body = b'{"a": 1}'
+    url = "https://example.com/hook"
     header = trello.webhook_delivery.headers(body, url)["X-Trello-Webhook"]
     digest = hmac.new(trello.secret.encode(), body + url.encode(), hashlib.sha1).digest()
     assert header == base64.b64encode(digest).decode()
@@ -241,7 +242,8 @@ async def test_callback_without_a_response_times_out(
     trello: FakeTrello, client: TrelloClient, board: str, card: str, receiver: WebhookReceiver
 ) -> None:
     await run_in_thread(client.create_hook, receiver.url, board)
-    trello.webhook_delivery.patience, trello.webhook_delivery.retries = 0.05, 0
+    trello.webhook_delivery.patience = 0.05
+    trello.webhook_delivery.retries = 0
     receiver.silent = asyncio.Event()
     trello.comment(card, trello.someone, "hello")
     (ack,) = await trello.deliver()
@@ -264,7 +266,8 @@ async def test_webhook_is_disabled_after_repeated_failures(
     trello: FakeTrello, client: TrelloClient, board: str, card: str, receiver: WebhookReceiver
 ) -> None:
     webhook_ids = await run_in_thread(client.create_hook, receiver.url, board)
-    trello.webhook_delivery.disable_after, trello.webhook_delivery.retries = 2, 0
+    trello.webhook_delivery.disable_after = 2
+    trello.webhook_delivery.retries = 0
     receiver.statuses = [500] * 2
     for _ in range(2):
         trello.comment(card, trello.someone, "hello")
@@ -272,7 +275,8 @@ async def test_webhook_is_disabled_after_repeated_failures(
     assert (trello.webhooks[0]["active"], trello.webhooks[0]["consecutiveFailures"]) == (False, 2)
     trello.comment(card, trello.someone, "unheard")
     assert await trello.deliver() == []
-    path, body = f"/webhooks/{webhook_ids.id}", {"active": "true"}
+    path = f"/webhooks/{webhook_ids.id}"
+    body = {"active": "true"}
     receiver.head = 500
     assert (await refusal(client.fetch_json, path, "PUT", post_args=body))[0] == 400
     receiver.head = 200

@@ -40,12 +40,16 @@ class TrelloBotHarness:
     """A watched board with helpers for tests."""
 
     def __init__(self, trello: FakeTrello, rt: Runtime, make: Factory, people: People) -> None:
-        self.trello, self.rt, self.make, self.people = trello, rt, make, people
+        self.trello = trello
+        self.rt = rt
+        self.make = make
+        self.people = people
         self.anna, self.ben, self.mallory = (
             trello.member(name) for name in ("Anna Berg", "Ben Ono", "Mallory")
         )
         self.board = trello.board("Work", [self.anna, self.ben, self.mallory])
-        self.todo, self.ice = trello.list(self.board, "To do"), trello.list(self.board, "Ice")
+        self.todo = trello.list(self.board, "To do")
+        self.ice = trello.list(self.board, "Ice")
         self.label = trello.label(self.board, "draftsman")
         self.queued = trello.label(self.board, "draftsman: queued", "blue")
         settings = TrelloSettings(key=UNSET_SECRET, token=UNSET_SECRET, api_url=trello.api_url)
@@ -184,10 +188,8 @@ async def bench(
 ) -> AsyncIterator[TrelloBotHarness]:
     """Give a watched board that was polled, with Anna and Ben linked to people."""
     harness = TrelloBotHarness(trello, rt, make, people)
-    harness.context.me.id, harness.context.me.username = (
-        trello.bot_member,
-        trello.username(trello.bot_member),
-    )
+    harness.context.me.id = trello.bot_member
+    harness.context.me.username = trello.username(trello.bot_member)
     for member, actor in ((harness.anna, people.anna), (harness.ben, people.ben)):
         await join(rt, member, actor)
     await harness.watch()

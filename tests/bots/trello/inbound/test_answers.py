@@ -18,7 +18,8 @@ from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.factories import GATE, QUESTION
 from tests.support.trello import FakeTrello
 
-OPEN, ANSWERED = QuestionStatus.OPEN, QuestionStatus.ANSWERED
+OPEN = QuestionStatus.OPEN
+ANSWERED = QuestionStatus.ANSWERED
 FREE: Final = QuestionSpec(key="how", text="How?", choices=("fast", "well"), freeform=True)
 
 
@@ -255,7 +256,8 @@ async def test_comment_with_two_open_questions_asks_which_question(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
-    first, second = await bench.ask_question(card), await bench.ask_question(card)
+    first = await bench.ask_question(card)
+    second = await bench.ask_question(card)
     trello.comment(card, bench.ben, "2")
     await bench.poll()
     assert {(await bench.answer_state(question))[0] for question in (first, second)} == {OPEN}

@@ -40,8 +40,10 @@ async def test_messages_follow_a_moved_card_and_its_board_moves_it(
     bench: TrelloBotHarness, make: Factory, trello: FakeTrello
 ) -> None:
     review = trello.list(bench.board, "Review")
-    elsewhere, far = trello.board("Play", [bench.anna]), trello.board("Far")
-    inbox, shelf = trello.list(elsewhere, "Inbox"), trello.list(elsewhere, "Shelf")
+    elsewhere = trello.board("Play", [bench.anna])
+    far = trello.board("Far")
+    inbox = trello.list(elsewhere, "Inbox")
+    shelf = trello.list(elsewhere, "Shelf")
     config = await bench.watch(ready_for_review_list_id=review)
     other: dict[str, Any] = {"board_id": elsewhere, "name": "Play", "queued_label_id": None}
     label = {trello.label(elsewhere, "draftsman"): LabelRule(name="draftsman")}

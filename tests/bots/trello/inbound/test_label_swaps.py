@@ -59,8 +59,10 @@ async def test_concurrent_label_swaps_keep_the_next_label(
     card = bench.card(labels=[bench.label])
     [config] = await bench.rt.boards.all()
     [episode] = await label_jobs.check_card(bench.context, config, card)
-    started, go = asyncio.Event(), asyncio.Event()
-    write, removed = bench.context.trello.write, []
+    started = asyncio.Event()
+    go = asyncio.Event()
+    write = bench.context.trello.write
+    removed = []
 
     async def slowly(method: Any, label: Any) -> Any:
         if method.__name__ == "remove_label":

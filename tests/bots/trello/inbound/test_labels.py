@@ -159,7 +159,8 @@ async def test_labels_are_matched_by_id(bench: TrelloBotHarness, trello: FakeTre
         }
     )
     trello.rename_label(bench.label, "do it")
-    first, second = bench.card(labels=[bench.label]), bench.card(labels=[nameless])
+    first = bench.card(labels=[bench.label])
+    second = bench.card(labels=[nameless])
     bench.card(labels=[twin])
     await bench.poll()
     assert await bench.keys() == sorted([bench.key(first), bench.key(second, label=nameless)])
@@ -209,7 +210,8 @@ async def test_archived_or_deleted_card_cancels_its_job(
     if way == "webhook":
         await bench.serve_webhook()
     see = bench.poll if way == "poll" else bench.deliver_webhooks
-    card, other = bench.card(labels=[bench.label]), bench.card(labels=[bench.label])
+    card = bench.card(labels=[bench.label])
+    other = bench.card(labels=[bench.label])
     await see()
     getattr(trello, deed)(card)
     await see()

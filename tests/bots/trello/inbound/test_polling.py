@@ -76,8 +76,10 @@ async def test_more_than_1000_cards_are_paged(
 async def test_actions_in_the_same_second_are_read_once(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    card, other = bench.card(), bench.card()
-    first, second = await bench.ask_question(card), await bench.ask_question(other)
+    card = bench.card()
+    other = bench.card()
+    first = await bench.ask_question(card)
+    second = await bench.ask_question(other)
     trello.comment(card, bench.ben, "1")
     await bench.poll()
     trello.comment(other, bench.ben, "2")
@@ -116,7 +118,8 @@ async def test_rejected_token_stops_requests(bench: TrelloBotHarness, trello: Fa
 async def test_one_process_polls_and_another_takes_over(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    first, second = Poller(bench.context, 0.05), Poller(bench.context, 0.05)
+    first = Poller(bench.context, 0.05)
+    second = Poller(bench.context, 0.05)
 
     async def holds(one: Poller) -> bool:
         term = await bench.rt.boards.acquire(one._owner, 1)

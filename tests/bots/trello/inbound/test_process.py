@@ -46,7 +46,8 @@ def configured(installation: Installation, trello: FakeTrello, **more: Any) -> d
 async def watched(rt: Runtime, people: People, trello: FakeTrello) -> tuple[str, str, str]:
     """Watch a board; return it, a list of it and the label that makes jobs."""
     board = trello.board("Work")
-    todo, label = trello.list(board, "To do"), trello.label(board, "draftsman")
+    todo = trello.list(board, "To do")
+    label = trello.label(board, "draftsman")
     config = BoardConfig(board_id=board, name="Work", labels={label: LabelRule(name="draftsman")})
     await rt.boards.save(config, people.olga)
     return board, todo, label
@@ -130,7 +131,8 @@ async def test_files_checklists_and_due_dates_work_in_a_process(
     assert config is not None
     more = {"checklists": ChecklistUse.QUESTIONS, "due_dates": True}
     await rt.boards.save(config.model_copy(update=more), people.olga)
-    env, ben = configured(installation, trello), trello.member("ben")
+    env = configured(installation, trello)
+    ben = trello.member("ben")
     with installation.config.open("a") as file:
         file.write(f'people.ben = {{ trello = "{ben}", roles = ["responder"] }}\n')
     bots = installation.start("bots", "--trello", env=env)

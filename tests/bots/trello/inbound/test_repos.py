@@ -35,7 +35,8 @@ def where(name: str) -> str:
 async def repos(bench: TrelloBotHarness) -> dict[str, Repo]:
     """Register four repositories and configure the agent of the label."""
     await bench.watch(labels={bench.label: LabelRule(name="draftsman", agent="test")})
-    olga, made = bench.people.olga, {}
+    olga = bench.people.olga
+    made = {}
     for name in NAMES:
         repo = Repo.at(parse(where(name)))
         made[name] = await bench.rt.repos.add(repo, profile({}), olga)

@@ -167,7 +167,8 @@ async def test_webhook_with_missing_fields_is_ignored(
 ) -> None:
     url = await bench.serve_webhook()
     base = {"id": "a" * 24, "date": None, "memberCreator": None, "data": {"board": None}}
-    board, card = {"id": bench.board}, {"id": bench.card()}
+    board = {"id": bench.board}
+    card = {"id": bench.card()}
     removed: list[dict[str, Any]] = [
         {"type": name, "data": data}
         for name in KINDS
@@ -194,7 +195,8 @@ async def test_webhook_that_cannot_be_handled_is_retried(
     trello.faults.next("GET", "/cards/{id}", Fault.HTML_503, times=10)
     assert {ack.status for ack in await bench.deliver_webhooks()} == {503}
     trello.faults.clear()
-    me, bench.context.me.id = bench.context.me.id, ""
+    me = bench.context.me.id
+    bench.context.me.id = ""
     assert {ack.status for ack in await bench.deliver_webhooks(replay=True)} == {503}
     bench.context.me.id = me
 
@@ -212,7 +214,8 @@ async def test_webhook_that_cannot_be_handled_is_retried(
 @given(fields=ACTION)
 async def test_no_action_breaks_the_webhook(bench: TrelloBotHarness, fields: Any) -> None:
     """Every board is watched that a fuzzed action can name."""
-    board, action = "b" * 24, actions.parse_action(fields)
+    board = "b" * 24
+    action = actions.parse_action(fields)
     await bench.watch(board_id=board, labels={board: LabelRule()})
     if action is not None:
         await action_router.on_webhook(bench.context, action, [])

@@ -18,7 +18,8 @@ from draftsman.agent_runs.activity.activity import (
 )
 from draftsman.log import redact
 
-K, S = ActivityKind, ActivityState
+K = ActivityKind
+S = ActivityState
 
 
 def said(text: str, *, more: bool = False, kind: ActivityKind = K.MESSAGE) -> Activity:

@@ -155,7 +155,8 @@ def test_patches_of_different_bases_differ_in_the_files_whose_changes_differ() -
         return f"{head}@@ -{at} +{at} @@\n-old\n+{line}\n"
 
     before = patch("a", "1", 3, "x") + patch("b", "2", 5, "y") + patch("gone", "3", 1, "z")
-    shifted, edited = patch("a", "7", 30, "x"), patch("b", "8", 50, "other")
+    shifted = patch("a", "7", 30, "x")
+    edited = patch("b", "8", 50, "other")
     note = "# compared with the base, not with the approval\n"
     first, rest = edited.split("\n", 1)
     assert interdiff(before, shifted + edited + patch("new", "4", 1, "n"), same_base=False) == (

@@ -98,7 +98,8 @@ def test_an_archive_writes_nothing_outside_of_the_home(
     tmp_path: Path, name: str, kind: bytes
 ) -> None:
     entry = tarfile.TarInfo(name)
-    entry.type, entry.linkname = kind, "/etc/passwd"
+    entry.type = kind
+    entry.linkname = "/etc/passwd"
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         tar.addfile(entry)
@@ -110,7 +111,8 @@ def test_an_archive_writes_nothing_outside_of_the_home(
 
 
 def test_what_an_agent_left_at_the_name_of_a_file_is_replaced(tmp_path: Path) -> None:
-    home, outside = tmp_path / "home", tmp_path / "outside"
+    home = tmp_path / "home"
+    outside = tmp_path / "outside"
     folder = home / "attachments"
     (folder / "folder" / "deep").mkdir(parents=True)
     (folder / "locked" / "deep").mkdir(parents=True)

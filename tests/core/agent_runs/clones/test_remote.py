@@ -181,7 +181,8 @@ async def fetched(at: RepoSource, tmp_path: Path) -> str:
 async def test_an_allowed_repository_is_cloned_and_pushed_to(
     forge: GitServer, tmp_path: Path
 ) -> None:
-    url, http = f"http://127.0.0.1:{forge.port}/pay", HttpSettings(allow=("127.0.0.1",))
+    url = f"http://127.0.0.1:{forge.port}/pay"
+    http = HttpSettings(allow=("127.0.0.1",))
     space = await Workspace.prepare(tmp_path / "data", url, job=1, run=1, http=http)
     (space.path / "a.txt").write_text("two\n")
     snapshot = await space.snapshot("Count to two")

@@ -62,7 +62,8 @@ def shared_initdb(home: Path) -> Iterator[None]:
             return
         assert account is not None
         at = arguments.index("-D") + 1
-        template, new = home / f"initdb-{account.uid}", home / f"initdb-{account.uid}.new"
+        template = home / f"initdb-{account.uid}"
+        new = home / f"initdb-{account.uid}.new"
         with server_process.lock_file(home / "initdb.lock", DEADLINE):
             if not template.exists():
                 layout.make_server_folder(new, account)
@@ -127,7 +128,8 @@ def copy_python(folder: Path) -> tuple[str, dict[str, str]]:
     A virtual environment below /root, or one made from an interpreter there, is of no use to
     another user. Bytecode is copied as well: that user could not write it.
     """
-    python, packages = folder / "python", folder / "packages"
+    python = folder / "python"
+    packages = folder / "packages"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     (python / "bin").mkdir(parents=True)
     executable = shutil.copy(os.path.realpath(sys.executable), python / "bin")

@@ -95,7 +95,8 @@ def test_the_first_start_creates_a_database_without_a_locale_and_a_network_port(
 
 
 def test_a_running_server_is_found_again_at_once(running: EmbeddedServer) -> None:
-    url, pid = running.ensure(), running.status().pid
+    url = running.ensure()
+    pid = running.status().pid
 
     def seconds() -> float:
         started = time.perf_counter()
@@ -209,7 +210,8 @@ def test_an_idle_server_stops_after_its_last_connection(copied: Path) -> None:
 
 def test_a_server_requested_at_its_idle_timeout_stays_up(copied: Path) -> None:
     server = EmbeddedServer(copied, 1.0)
-    url, path = server.ensure(), copied / "postgres18" / "lock"
+    url = server.ensure()
+    path = copied / "postgres18" / "lock"
     with server_process.lock_file(
         path
     ) as lock:  # as `ensure` does, while the watcher waits to stop it

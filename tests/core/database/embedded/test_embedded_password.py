@@ -62,7 +62,8 @@ def without_password(server: EmbeddedServer) -> str:
 
 def make_old(server: EmbeddedServer) -> None:
     """Leave the server running as a version without passwords did."""
-    url, folder = server.ensure(), server.status().data_dir.parent
+    url = server.ensure()
+    folder = server.status().data_dir.parent
     execute(url, "CREATE TABLE IF NOT EXISTS kept ()")
     execute(url, "ALTER ROLE draftsman PASSWORD NULL")
     users = sorted({"root", pwd.getpwuid((folder / "data").stat().st_uid).pw_name})
@@ -114,7 +115,8 @@ def test_no_setting_opens_a_port(server: EmbeddedServer) -> None:
 
 @pytest.mark.parametrize("how", ["lost", "cut short", "open to others", "a link", "a folder"])
 def test_a_lost_or_exposed_password_is_replaced(server: EmbeddedServer, how: str) -> None:
-    file, before = password_file(server), server.secret_url()
+    file = password_file(server)
+    before = server.secret_url()
     execute(server.url(), "CREATE TABLE IF NOT EXISTS kept ()")
     moved = file.with_name("moved")
     if how == "open to others":

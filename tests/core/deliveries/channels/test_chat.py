@@ -15,7 +15,8 @@ from tests.support.http_server import Reply, Request, serving
 class ChatChannelHarness:
     """A chat with injected faults."""
 
-    finds, cuts = True, True
+    finds = True
+    cuts = True
 
     def __init__(self, chat: Chat, stack: AsyncExitStack) -> None:
         self._chat = chat
@@ -25,7 +26,8 @@ class ChatChannelHarness:
 
     async def answer(self, request: Request) -> Reply | None:
         """Serve a call with the configured fault."""
-        fault, self._next = self._next, ""
+        fault = self._next
+        self._next = ""
         if isinstance(fault, Reply):
             return fault
         reply = await self._chat.answer(request)

@@ -18,7 +18,8 @@ from tests.core.deliveries.channels.channel_contract import ChannelContract, mes
 class LogHarness:
     """A log file."""
 
-    finds, cuts = True, False
+    finds = True
+    cuts = False
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "sub" / "notifications.jsonl"
@@ -50,7 +51,8 @@ class TestLog(ChannelContract):
 
 
 async def test_a_line_truncated_by_a_crash_is_ended_and_not_found(harness: LogHarness) -> None:
-    complete, torn = message(), message()
+    complete = message()
+    torn = message()
     await harness.channel.send(complete)
     line = harness.path.read_bytes()
     with harness.path.open("ab") as file:

@@ -35,13 +35,15 @@ VARIABLE = "HOOK_SECRET_OF_THE_TEST"
 class WebhookHarness:
     """A mocked endpoint; a connection that closes without a response is of a real server."""
 
-    finds, cuts = False, True
+    finds = False
+    cuts = True
 
     def __init__(self, site: FaultyServer, mock: respx.MockRouter) -> None:
         self.url = site.url("/hook")
         self.channel = channel_to(self.url)
         self.hook = mock.post(self.url).respond(204)
-        self._site, self._mock = site, mock
+        self._site = site
+        self._mock = mock
 
     @property
     def requests(self) -> list[httpx.Request]:
@@ -111,7 +113,8 @@ async def test_another_implementation_accepts_the_signature_and_refuses_a_change
     await harness.channel.send(message())
     (request,) = harness.requests
     receiver = Webhook(SECRET)
-    body, headers = request.content, dict(request.headers)
+    body = request.content
+    headers = dict(request.headers)
     content = receiver.verify(body, headers)
     assert content["type"] == "job.result"
     assert content["data"]["job"]["name"] == "D-7"

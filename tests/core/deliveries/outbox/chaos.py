@@ -121,7 +121,8 @@ class ChaosRun:
 
     async def run(self, make: Factory, conn: Connection) -> None:
         """Deliver all messages; up to twenty jobs ask questions, which are answered."""
-        rt, self.watch = make.rt, conn
+        rt = make.rt
+        self.watch = conn
         async with AsyncExitStack() as stack:
             module, *address = await self.backend.open(stack)
             processes = DispatcherProcesses(module, [rt.db.url, *address, str(self.timeout)])

@@ -163,7 +163,8 @@ async def test_a_rate_limited_delivery_is_not_claimed_before_its_time(
         busy.append(details["busy"])
         return await original(deliver, channel, **details)
 
-    chat.rule, original = later, DeliverySender.claim
+    chat.rule = later
+    original = DeliverySender.claim
     busy: list[list[str]] = []
     monkeypatch.setattr(DeliverySender, "claim", note)
     number = await make.queued(**CHAT)
@@ -230,7 +231,8 @@ async def test_a_rate_limit_is_shared_by_all_processes(
 async def test_a_stop_finishes_calls_in_flight_and_claims_no_more(
     make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
-    arrived, go = asyncio.Event(), asyncio.Event()
+    arrived = asyncio.Event()
+    go = asyncio.Event()
 
     async def slow(_: Request) -> bool:
         arrived.set()

@@ -69,7 +69,8 @@ async def limited(
 async def test_notifications_of_a_limited_target_lead_to_few_claims(
     rt: Runtime, limited: DeliveryDispatcher, sender: CountingSender
 ) -> None:
-    before, start = sender.claims, time.monotonic()
+    before = sender.claims
+    start = time.monotonic()
     for _ in range(200):
         limited.wake("slack")
         await rt.db.run_transaction(lambda conn: conn.execute("SELECT 1"))

@@ -115,7 +115,8 @@ async def test_a_delivery_killed_during_its_call_is_searched_for_until_the_call_
 ) -> None:
     """The chat shows the message of the dead process after the first search."""
     paths: list[str] = []
-    arrived, late = asyncio.Event(), asyncio.Event()
+    arrived = asyncio.Event()
+    late = asyncio.Event()
 
     async def slow(request: Request) -> bool:
         paths.append(request.path)
@@ -227,7 +228,8 @@ async def test_a_sender_without_a_session_ends_the_call_that_its_successor_waits
 async def test_the_lease_of_a_call_is_renewed_while_it_lasts(
     make: Factory, rt: Runtime, chat: ChatHarness, short_lease_settings: Settings, conn: Connection
 ) -> None:
-    arrived, go = asyncio.Event(), asyncio.Event()
+    arrived = asyncio.Event()
+    go = asyncio.Event()
 
     async def slow(_: Request) -> bool:
         arrived.set()

@@ -125,7 +125,8 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     forge: Forge, make: Factory
 ) -> None:
     """A question in Slack, red CI, a review with a comment on lines, the approval and the merge."""
-    world, rt = forge.site.fake.world, forge.rt
+    world = forge.site.fake.world
+    rt = forge.rt
     async with worker(forge, merge="ask"):
         number, branch = await published(forge, make, policy={"max_follow_ups": 1})
         first = world.head(branch)
@@ -234,7 +235,8 @@ async def test_a_conflict_and_commits_of_people_are_merged_by_the_agent(
 
 @pytest.mark.slow(fast="test_a_pull_request_is_followed_up_to_its_approved_merge")
 async def test_follow_ups_are_bounded_by_a_question(forge: Forge, make: Factory) -> None:
-    world, rt = forge.site.fake.world, forge.rt
+    world = forge.site.fake.world
+    rt = forge.rt
     async with worker(forge):
         number, _ = await published(forge, make, policy={"max_follow_ups": 1})
         world.talk.comment(1, "ben", "/draftsman a")
@@ -264,7 +266,8 @@ async def test_follow_ups_are_bounded_by_a_question(forge: Forge, make: Factory)
 )
 async def test_a_draft_becomes_ready_once_a_follow_up_is_green(forge: Forge, make: Factory) -> None:
     """And a draft again, if people hand over a follow-up that is not green."""
-    world, rt = forge.site.fake.world, forge.rt
+    world = forge.site.fake.world
+    rt = forge.rt
     repo = Repo.at(parse(forge.site.fake.url))
     saved = profile({"validation_commands": [TWO], "max_iterations": 1})
     await rt.repos.add(repo, saved, make.owner)

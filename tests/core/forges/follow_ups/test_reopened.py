@@ -57,7 +57,8 @@ async def test_a_reopened_pull_request_is_followed_up_again(
 
         assert await step() == "open"
         for day in (1, 2):
-            pull.state, pull.closed_at = "closed", f"2026-01-0{day}T03:04:05Z"
+            pull.state = "closed"
+            pull.closed_at = f"2026-01-0{day}T03:04:05Z"
             assert await step() == "closed"
             await own.forge_events.follow_ups.branch_deleted(job)
             pull.state = "open"
@@ -70,7 +71,8 @@ async def test_a_reopened_pull_request_is_followed_up_again(
         family = await own.forge_events.follow_ups.family(job)
         assert family is not None
         assert len(family.jobs) == 2, "it is followed up again"
-        pull.state, pull.merged_head = "merged", site.fake.world.head(BRANCH) or ""
+        pull.state = "merged"
+        pull.merged_head = site.fake.world.head(BRANCH) or ""
         assert await step() == "merged"
         pull.state = "open"  # which no forge can do
         assert await step() == "merged"

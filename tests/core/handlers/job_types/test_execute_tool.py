@@ -138,7 +138,8 @@ async def test_a_job_waits_for_a_worker_that_has_its_tool(
     rt: Runtime, make: Factory, clock: Clock
 ) -> None:
     """A worker without the tool does not decide for the others, whatever retries the job has."""
-    payload, own = {"tool": "it", "input": {}}, {"max_retries": 0, "max_attempts": 1}
+    payload = {"tool": "it", "input": {}}
+    own = {"max_retries": 0, "max_attempts": 1}
     job = await done(configured(rt), make, "execute_tool", payload, overrides=own)
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
     assert (job.attempts, job.retry_count) == (0, 0)

@@ -183,7 +183,8 @@ async def test_every_timeout_is_named_in_its_error(
 ) -> None:
     async with web() as site:
         site.routes["/"] = site.stall(head(content_length="9") + b"half")
-        asks, payload = configured(rt, site.place), {"url": site.url()}
+        asks = configured(rt, site.place)
+        payload = {"url": site.url()}
         job = await done(asks, make, "http_request", payload, overrides=limits)
     assert job.last_error is not None
     assert job.last_error.endswith(expected)

@@ -35,7 +35,8 @@ async def test_a_message_is_stored_with_its_sender_and_an_event(
 
 
 async def test_an_event_of_a_channel_is_a_single_message(rt: Runtime, make: Factory) -> None:
-    number, other = await make.queued(**AGENT), await make.queued(**AGENT)
+    number = await make.queued(**AGENT)
+    other = await make.queued(**AGENT)
     send = rt.messages.send
     first = await send(number, make.owner, "one", event="m1")
     again = await send(other, make.owner, "another text", event="m1")

@@ -161,7 +161,8 @@ async def test_a_paused_job_gives_its_place_to_others_and_asks_for_it_again(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     await set_limits(rt, conn, type={"noop": {"running": 1}})
-    first, second = await make.queued(queue="q"), await make.queued(queue="q")
+    first = await make.queued(queue="q")
+    second = await make.queued(queue="q")
     assert await placed(conn) == [first]
     await rt.job_control.pause(first, make.owner, "wait")
     assert (await placed(conn), await waiting(conn)) == ([second], {first: "pause"})

@@ -157,7 +157,8 @@ async def test_wait_ends_with_the_job(make: Factory, rt: Runtime) -> None:
 
 
 async def test_wait_can_end_at_a_question(make: Factory, rt: Runtime) -> None:
-    asked, gate = await make.asked(), await make.asked(GATE)
+    asked = await make.asked()
+    gate = await make.asked(GATE)
     waits = [rt.read_model.wait(work.number, questions_too=True) for work in (asked, gate)]
     assert await asyncio.gather(*waits) == [
         Status.WAITING_FOR_INPUT,

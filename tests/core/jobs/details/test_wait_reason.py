@@ -109,7 +109,8 @@ async def test_a_queued_job_has_its_position_in_the_order_of_claims(
     urgent = await make.queued(queue="default", priority=5)
     await make.queued(queue="default", priority=-5)
     await make.queued(queue="other", priority=9)
-    behind, first = await rt.read_model.why(last), await rt.read_model.why(urgent)
+    behind = await rt.read_model.why(last)
+    first = await rt.read_model.why(urgent)
     assert (behind.reason, first.reason) == ("behind", "next")
     assert behind.text == "1 job is ahead of it in the queue 'default'"
     assert behind.next_step == "4 slots serve the queue"
@@ -131,7 +132,8 @@ async def test_the_job_reported_as_next_is_claimed_next(make: Factory, rt: Runti
 async def test_a_waiting_job_shows_its_question_and_how_to_answer(
     make: Factory, rt: Runtime
 ) -> None:
-    asked, gate = await make.asked(), await make.asked(GATE)
+    asked = await make.asked()
+    gate = await make.asked(GATE)
     why = await rt.read_model.why(asked.number)
     assert why.text == f"{asked.name}/1 needs an answer: Which one?"
     assert why.next_step.startswith(f"to answer: draftsman answer {asked.name}/1; expires ")

@@ -26,7 +26,8 @@ async def test_the_newest_checkpoint_counts_and_the_latest_five_stay(
 async def test_checkpoints_of_other_jobs_are_not_dropped(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
-    first, second = await make.running(), await make.running()
+    first = await make.running()
+    second = await make.running()
     await rt.checkpoints.save(first.lease, {"n": 0})
     for n in range(8):
         await rt.checkpoints.save(second.lease, {"n": n})

@@ -201,7 +201,8 @@ async def test_a_released_claim_restores_the_status_without_using_an_attempt(
 async def test_a_running_or_foreign_job_is_not_released(
     make: Factory, claim: Claim, rt: Runtime
 ) -> None:
-    running, claimed = await make.running(), await make.claimed()
+    running = await make.running()
+    claimed = await make.claimed()
     await claim.release_claims([running.lease, Lease(claimed.number, 0, 999)], "the worker stops")
     assert (await rt.read_model.job(running.number)).status is Status.RUNNING
     assert (await rt.read_model.job(claimed.number)).status is Status.CLAIMED
@@ -210,12 +211,10 @@ async def test_a_running_or_foreign_job_is_not_released(
 async def test_a_claim_unknown_to_its_worker_is_released_or_canceled(
     make: Factory, claim: Claim, rt: Runtime
 ) -> None:
-    known, claimed, running, canceled = (
-        await make.running(),
-        await make.claimed(),
-        await make.running(),
-        await make.running(),
-    )
+    known = await make.running()
+    claimed = await make.claimed()
+    running = await make.running()
+    canceled = await make.running()
     of_another = await make.running(worker=uuid4())
     await rt.job_control.cancel(canceled.number, make.owner)
     assert await claim.release_lost_claims([known.lease]) == 3
@@ -251,7 +250,8 @@ async def test_the_runs_of_lost_claims_end_and_no_others(
 async def test_a_start_is_written_down_with_its_times(
     make: Factory, claim: Claim, rt: Runtime, clock: Clock
 ) -> None:
-    other, work = await make.claimed(), await make.claimed()
+    other = await make.claimed()
+    work = await make.claimed()
     await clock.forward(100)
     (started,) = await claim.start([work.lease])
     job = await rt.read_model.job(work.number)
@@ -269,7 +269,8 @@ async def test_a_start_is_written_down_with_its_times(
 async def test_only_the_claim_itself_is_released(
     make: Factory, claim: Claim, rt: Runtime, clock: Clock
 ) -> None:
-    other, work = await make.claimed(), await make.claimed()
+    other = await make.claimed()
+    work = await make.claimed()
     await clock.forward(100)
     await claim.release_claims([work.lease], "the worker stops")
     job = await rt.read_model.job(work.number)
@@ -296,11 +297,9 @@ async def test_a_job_has_started_with_its_first_run(
 async def test_each_job_is_listed_with_its_own_open_run(make: Factory, claim: Claim) -> None:
     again = await make.running()
     await make.rt.settlement.release_run(again, "shutdown")
-    again, work, queued = (
-        await make.running(again.number),
-        await make.running(),
-        await make.queued(),
-    )
+    again = await make.running(again.number)
+    work = await make.running()
+    queued = await make.queued()
     await make.running()
     rows = await claim.open_runs([queued, work.number, again.number])
     assert sorted((number, run) for number, _, run in rows if run) == [

@@ -118,7 +118,9 @@ class Apart:
         return [] if job in self.taken else [ClaimedJob([job, job, 1, "running", "noop"])]
 
 
-FIRST, REFUSAL, OUTAGE = Refused("first"), Refused("no"), DatabaseUnreachable("away")
+FIRST = Refused("first")
+REFUSAL = Refused("no")
+OUTAGE = DatabaseUnreachable("away")
 
 
 @pytest.mark.parametrize(("free", "ahead", "size"), [(2, 1, (1, 0)), (0, 2, (0, 1))])

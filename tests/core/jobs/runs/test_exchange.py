@@ -48,7 +48,8 @@ async def test_a_finished_job_is_settled_and_its_slot_filled(
 async def test_a_job_that_was_only_claimed_is_not_settled(
     make: Factory, rt: Runtime, claim: Claim
 ) -> None:
-    claimed, good = await make.claimed(), await make.running()
+    claimed = await make.claimed()
+    good = await make.running()
     results = await _settle(claim, (claimed.lease, {}), (good.lease, {}))
     assert results == {good.number: Status.COMPLETED}
     assert (await rt.read_model.job(claimed.number)).status is Status.CLAIMED
@@ -75,7 +76,8 @@ async def test_a_canceled_job_settles_as_canceled_and_its_run_keeps_the_result(
 async def test_a_lost_lease_is_skipped_and_the_others_are_settled(
     make: Factory, rt: Runtime, claim: Claim
 ) -> None:
-    lost, good = await make.running(), await make.running()
+    lost = await make.running()
+    good = await make.running()
     await rt.sweeps.rescue(LeaderTerm(), [])
     stale = Lease(lost.number, 1, lost.token - 1 or 999)
     unknown = Lease(999, 1, 1)
@@ -87,7 +89,8 @@ async def test_a_lost_lease_is_skipped_and_the_others_are_settled(
 async def test_a_locked_job_is_settled_by_the_next_call(
     make: Factory, rt: Runtime, claim: Claim, db: Database
 ) -> None:
-    busy, good = await make.running(), await make.running()
+    busy = await make.running()
+    good = await make.running()
     done = [(busy.lease, {"n": 1}), (good.lease, {"n": 2})]
     async with db.transaction() as other:
         await other.execute(
@@ -165,7 +168,8 @@ async def test_a_heartbeat_updates_the_worker_and_its_own_runs_only(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row(id=make.worker)
-    owned, lost = await make.running(), await make.running()
+    owned = await make.running()
+    lost = await make.running()
     await clock.forward(100)
     claim = rt.claim(make.worker, ("default",))
     registered, _ = await claim.heartbeat([owned.lease, Lease(lost.number, 1, 999)], draining=True)
@@ -214,7 +218,8 @@ async def test_the_seconds_that_a_job_ran_before_add_up(
 async def test_only_the_earlier_runs_of_the_job_itself_count_as_its_runtime(
     make: Factory, rt: Runtime, claim: Claim, clock: Clock
 ) -> None:
-    first, other = await make.running(), await make.running()
+    first = await make.running()
+    other = await make.running()
     assert await claim.previous_runtime(first.lease) == 0
     await clock.forward(100)
     await rt.settlement.release_run(first, "shutdown")
@@ -228,7 +233,8 @@ async def test_only_the_earlier_runs_of_the_job_itself_count_as_its_runtime(
 async def test_a_lost_run_counts_until_its_last_heartbeat_and_a_failed_one_until_its_end(
     make: Factory, rt: Runtime, claim: Claim, clock: Clock
 ) -> None:
-    lost, failed = await make.running(), await make.running()
+    lost = await make.running()
+    failed = await make.running()
     await clock.forward(100)
     await claim.heartbeat([lost.lease, failed.lease], draining=False)
     await clock.forward(1000)
@@ -243,9 +249,11 @@ async def test_a_heartbeat_renews_each_run_for_itself(
     make: Factory, rt: Runtime, claim: Claim, db: Database
 ) -> None:
     """A worker may hold two leases of one job; one run is locked, and one job is unknown."""
-    old, locked = await make.running(), await make.running()
+    old = await make.running()
+    locked = await make.running()
     await rt.settlement.release_run(old, "shutdown")
-    new, unknown = await make.running(old.number), Lease(999, 1, 1)
+    new = await make.running(old.number)
+    unknown = Lease(999, 1, 1)
     async with db.transaction() as other:
         lock = "SELECT FROM draftsman.job_runs WHERE job = %s FOR NO KEY UPDATE"
         await other.execute(lock, (locked.number,))

@@ -155,7 +155,8 @@ async def test_a_job_without_a_new_job_has_the_reason_and_blocks_no_other_rescue
     make: Factory, rt: Runtime, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A row of an older version may have the key that draftsman makes."""
-    work, other = await make.running(on_lost="new_job"), await make.running(on_lost="new_job")
+    work = await make.running(on_lost="new_job")
+    other = await make.running(on_lost="new_job")
     existing = row(invocation(type="noop"), make.owner, rt.limits)
     existing["idempotency_key"] = f"retry:{work.number}:1"
     existing["request_digest"] = "another"
@@ -225,7 +226,8 @@ async def test_a_silent_run_is_lost_after_its_lease(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row(id=make.worker)
-    silent, beating = await make.running(on_lost="resume"), await make.running(on_lost="resume")
+    silent = await make.running(on_lost="resume")
+    beating = await make.running(on_lost="resume")
     claim = rt.claim(make.worker, ())
     await clock.forward(299)
     assert await rt.sweeps.rescue(LeaderTerm()) == 0

@@ -180,7 +180,8 @@ async def test_retry_after_is_limited_to_a_day(
 async def test_infrastructure_backoff_is_exponential(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    number, waits = await make.queued(max_attempts=4), []
+    number = await make.queued(max_attempts=4)
+    waits = []
     for _ in range(3):
         await _fail(make, GONE, number)
         job = await rt.read_model.job(number)
@@ -246,7 +247,8 @@ async def test_a_job_that_was_only_claimed_has_no_end(make: Factory, rt: Runtime
 async def test_a_cancel_request_keeps_its_time_and_a_completed_run_has_no_result_of_its_own(
     make: Factory, rt: Runtime
 ) -> None:
-    work, completed = await make.running(), await make.running()
+    work = await make.running()
+    completed = await make.running()
     await rt.job_control.cancel(work.number, make.owner, "enough")
     requested = (await rt.read_model.job(work.number)).cancel_requested_at
     assert requested is not None

@@ -115,7 +115,8 @@ async def test_workers_are_notified_of_a_job_that_goes_back(
 async def test_a_lost_claim_of_a_canceled_job_ends_it_at_that_time(
     rt: Runtime, make: Factory
 ) -> None:
-    work, other = await make.running(), await make.running()
+    work = await make.running()
+    other = await make.running()
     await rt.job_control.cancel(work.number, make.owner)
     await rt.claim(make.worker, ()).release_lost_claims([])
     job = await rt.read_model.job(work.number)

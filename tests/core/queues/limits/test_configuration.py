@@ -32,7 +32,8 @@ async def test_the_leader_writes_its_limits_once_in_its_term(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     numbers = [await make.queued(queue="q") for _ in range(2)]
-    term, sweep = await _lead(rt), _sweep(rt, queue={"q": {"running": 1}})
+    term = await _lead(rt)
+    sweep = _sweep(rt, queue={"q": {"running": 1}})
     await sweep.sweep(term)
     assert await placed(conn) == numbers[:1]
     await set_limits(rt, conn, queue={"q": {"running": 2}})  # a later leader, elsewhere
@@ -108,7 +109,8 @@ async def test_limits_are_listed_with_their_use(
     jobs = [await make.queued(queue="q", repo="https://git.example.org/a/b") for _ in range(3)]
     uses = {use.name: use for use in await rt.queues.limits()}
     assert sorted(uses) == ["queue:idle", "queue:q", "repo:*", "repo:git.example.org/a/b"]
-    q, repo = uses["queue:q"], uses["repo:git.example.org/a/b"]
+    q = uses["queue:q"]
+    repo = uses["repo:git.example.org/a/b"]
     assert (q.taken, q.free, q.waiting, q.jobs) == (2, 0, 1, jobs[:2])
     assert (repo.taken, repo.started, repo.free, repo.waiting) == (2, 2, 1, 0)
     assert uses["queue:idle"].free == 5

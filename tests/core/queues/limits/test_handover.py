@@ -29,7 +29,8 @@ async def test_a_worker_starts_the_next_job_with_the_end_of_the_last(
 ) -> None:
     await set_limits(rt, conn, queue={"q": {"running": 1}})
     numbers = [await make.queued(queue="q") for _ in range(3)]
-    claim, done = Claim(rt.db, make.worker, ("q",), limited=limited), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",), limited=limited)
+    done = list[ClaimedJob]()
     for number in numbers:
         assert await _exchange(claim, done) == [number]
     assert await _exchange(claim, done) == []
@@ -47,7 +48,8 @@ async def test_a_worker_starts_no_more_jobs_than_it_has_slots(
     """A job that may be claimed comes first, and the job that gets the place waits for a slot."""
     await set_limits(rt, conn, queue={"q": {"running": 1}})
     running, waits = [await make.queued(queue="q") for _ in range(2)]
-    claim, done = Claim(rt.db, make.worker, ("q", "other")), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q", "other"))
+    done = list[ClaimedJob]()
     assert await _exchange(claim, done) == [running]
     others = [await make.queued(queue="other") for _ in range(2)]
     assert await _exchange(claim, done) == others
@@ -63,7 +65,8 @@ async def test_places_go_to_the_first_jobs_of_each_limit(
     numbers = [await make.queued(queue="q", repo=repo) for repo in (shop, mail) * 2]
     first = await make.queued(queue="q", repo=shop)
     await rt.queues.prioritize(first, 5, make.owner)
-    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",))
+    done = list[ClaimedJob]()
     assert sorted(await _exchange(claim, done)) == sorted(await placed(conn))
     while await _exchange(claim, done):
         assert len(await placed(conn)) == len(done)
@@ -98,7 +101,8 @@ async def test_an_older_job_gets_its_place_before_a_job_of_another_type_with_its
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     await set_limits(rt, conn, queue={"q": {"running": 2}})
-    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",))
+    done = list[ClaimedJob]()
     running = [await make.queued(queue="q") for _ in range(2)]
     assert await _exchange(claim, done) == running
     older = await make.queued(queue="q")
@@ -154,7 +158,8 @@ async def test_a_paused_job_is_handed_no_place(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     await set_limits(rt, conn, queue={"q": {"running": 1}})
-    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",))
+    done = list[ClaimedJob]()
     _, paused = [await make.queued(queue="q") for _ in range(2)]
     await _exchange(claim, done)
     pause = "INSERT INTO draftsman.job_pauses (job, reason, paused_by) VALUES (%s, 'wait', 'anna')"
@@ -167,8 +172,10 @@ async def test_a_place_goes_to_the_first_job_also_if_another_worker_serves_its_q
 ) -> None:
     await set_limits(rt, conn, all={"running": 1})
     await make.queued(queue="q")
-    first, second = await make.queued(queue="other"), await make.queued(queue="q")
-    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    first = await make.queued(queue="other")
+    second = await make.queued(queue="q")
+    claim = Claim(rt.db, make.worker, ("q",))
+    done = list[ClaimedJob]()
     assert len(await _exchange(claim, done)) == 1
     assert await _exchange(claim, done) == []
     assert await placed(conn) == [first]
@@ -180,7 +187,8 @@ async def test_a_job_with_two_limits_is_claimed_in_a_second_step(
 ) -> None:
     await set_limits(rt, conn, all={"running": 9}, queue={"q": {"running": 1}})
     numbers = [await make.queued(queue="q") for _ in range(5)]
-    claim, done = Claim(rt.db, make.worker, ("q",), limited=True), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",), limited=True)
+    done = list[ClaimedJob]()
     assert await _exchange(claim, done) == [numbers[0]]
     assert await _exchange(claim, done) == []  # its snapshot is older than the place
     assert await _exchange(claim, done) == [numbers[1]]
@@ -197,7 +205,8 @@ async def test_a_locked_run_and_a_removed_limit_leave_claims_in_one_statement(
     await set_limits(rt, conn, queue={"q": {"running": 2}})
     for _ in range(20):
         await make.queued(queue="q")
-    claim, done = Claim(rt.db, make.worker, ("q",), limited=True), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",), limited=True)
+    done = list[ClaimedJob]()
     await _exchange(claim, done)
     locked = done[0]
     async with conn.transaction():
@@ -229,7 +238,8 @@ async def test_a_place_of_a_limit_with_a_rate_is_not_handed_over(
 ) -> None:
     await set_limits(rt, conn, queue={"q": {"running": 1, "rate": "1/1h"}})
     numbers = [await make.queued(queue="q") for _ in range(2)]
-    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",))
+    done = list[ClaimedJob]()
     assert await _exchange(claim, done) == numbers[:1]
     assert await _exchange(claim, done) == []
     assert await waiting(conn) == {numbers[1]: "queue:q"}
@@ -241,7 +251,8 @@ async def test_places_above_a_lowered_limit_are_not_handed_over(
 ) -> None:
     await set_limits(rt, conn, queue={"q": {"running": 2}})
     numbers = [await make.queued(queue="q") for _ in range(4)]
-    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",))
+    done = list[ClaimedJob]()
     assert await _exchange(claim, done) == numbers[:2]
     await set_limits(rt, conn, queue={"q": {"running": 1}})
     last = done.pop()
@@ -257,7 +268,8 @@ async def test_a_place_goes_to_a_job_that_the_end_of_the_last_run_releases(
     """The job waited for the key of that run; it precedes the jobs that wait for places."""
     await set_limits(rt, conn, queue={"q": {"running": 1}})
     await make.queued(queue="q", concurrency_key="k")
-    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",))
+    done = list[ClaimedJob]()
     assert len(await _exchange(claim, done)) == 1
     later = await make.queued(queue="q")
     urgent = await make.queued(queue="q", concurrency_key="k", priority=9)
@@ -274,7 +286,8 @@ async def test_a_place_is_not_handed_to_a_job_of_a_paused_type(
     await set_limits(rt, conn, all={"running": 1})
     await make.queued(queue="q")
     held = await make.queued(queue="q")
-    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",))
+    done = list[ClaimedJob]()
     assert len(await _exchange(claim, done)) == 1
     await rt.queues.pause("q", make.owner, "r", type="noop")
     assert await _exchange(claim, done) == []
@@ -288,7 +301,8 @@ async def test_a_place_is_not_handed_to_a_job_of_a_reserved_queue(
     shop = "https://git.example.org/x/shop"
     await make.queued(queue="q", repo=shop)
     held = await make.queued(queue="q", repo=shop)
-    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    claim = Claim(rt.db, make.worker, ("q",))
+    done = list[ClaimedJob]()
     assert len(await _exchange(claim, done)) == 1
     job, _ = await rt.reservations.submit(invocation(type="noop", queue="q"), make.owner)
     assert await _exchange(claim, done) == [job.number]

@@ -41,7 +41,8 @@ async def test_no_more_jobs_of_a_repository_run_than_its_limit(
     works = await claim(conn, make)
     assert [work.number for work in works] == [*numbers[:2], other]
     assert await waiting(conn) == dict.fromkeys(numbers[2:], "repo:a/shop")
-    why, names = await rt.read_model.why(numbers[3]), f"D-{numbers[0]}, D-{numbers[1]}"
+    why = await rt.read_model.why(numbers[3])
+    names = f"D-{numbers[0]}, D-{numbers[1]}"
     assert (why.reason, why.text) == ("limit", f"2 of 2 running for repo a/shop: {names}")
     await rt.settlement.outcome(works[1], Done())
     assert [work.number for work in await claim(conn, make)] == [numbers[2]]
@@ -307,7 +308,8 @@ async def test_a_key_is_released_while_its_job_waits_for_a_person(
 async def test_jobs_that_wait_already_keep_their_keys_when_the_limit_releases_them(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    plain, holder = await make.asked(), await make.asked(concurrency_key="deploy")
+    plain = await make.asked()
+    holder = await make.asked(concurrency_key="deploy")
     later = await make.queued(queue="q", concurrency_key="deploy")
     release = {"*": {"release_while_waiting": True, "rate": "5/1m"}}
     await set_limits(rt, conn, concurrency_key=release, all={"running": 5})

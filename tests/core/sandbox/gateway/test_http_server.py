@@ -28,7 +28,8 @@ async def test_a_program_that_reads_nothing_holds_no_connection(
 ) -> None:
     monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 1)
     monkeypatch.setattr(program_connections, "CLOSE_TIMEOUT", limit)
-    port, filled = SandboxPort("gateway", None), asyncio.Event()
+    port = SandboxPort("gateway", None)
+    filled = asyncio.Event()
 
     async def respond(request: GatewayRequest, reply: GatewayReply) -> None:
         await fill(request, reply)

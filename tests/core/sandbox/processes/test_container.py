@@ -40,7 +40,8 @@ def test_a_container_is_stale_if_its_worker_has_ended_also_if_its_process_id_is_
 ):
     own = container.new_name()
     prefix, pid, start, *random = own.split("-")
-    end, elsewhere = "-".join(random), f"{random[0]}-{0:08x}"
+    end = "-".join(random)
+    elsewhere = f"{random[0]}-{0:08x}"
     assert not container.is_stale(own)
     assert container.is_stale(f"{prefix}-{pid}-{int(start) - 1}-{end}")
     assert container.is_stale(f"{prefix}-{2**22 + 1}-{start}-{end}")
@@ -80,7 +81,8 @@ def test_the_command_line_of_podman_is_exact() -> None:
 
 
 def test_docker_limits_by_cgroups_and_an_ordinary_user_keeps_his_id() -> None:
-    docker, own = plan("/usr/bin/docker", network=True), f"{os.geteuid()}:{os.getegid()}"
+    docker = plan("/usr/bin/docker", network=True)
+    own = f"{os.geteuid()}:{os.getegid()}"
     added = {"--memory=67108864", "--memory-swap=67108864", "--pids-limit=32"}
     added.add("--ulimit=data=67108864:67108864")
     assert added <= set(docker["run"])

@@ -42,6 +42,7 @@ def test_the_script_of_an_npm_package_is_replaced_by_its_program(
 
 
 def test_other_programs_are_started_as_they_are(tmp_path: Path) -> None:
-    program, script = write(tmp_path / "bin/codex"), write(tmp_path / CODEX / "bin/codex.js")
+    program = write(tmp_path / "bin/codex")
+    script = write(tmp_path / CODEX / "bin/codex.js")
     assert started(program) == str(program)
     assert started(script) == str(script), "without a program of this platform"

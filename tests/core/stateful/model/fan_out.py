@@ -47,7 +47,8 @@ class FanOutModel(GroupModel):
         """Return the parked jobs of which these were the last that they wait for."""
         woken = []
         for number, children in self.gathered.items():
-            job, left = self.job(number), children - ended
+            job = self.job(number)
+            left = children - ended
             if children and not left and job.status == "scheduled":
                 woken.append(job)
             self.gathered[number] = left

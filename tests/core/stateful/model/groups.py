@@ -116,5 +116,6 @@ class GroupModel(WorkflowModel):
 
     def _skip(self, jobs: list[QueuedJob], because: int | None) -> None:
         for job in jobs:
-            job.skipped, job.skipped_by = True, because
+            job.skipped = True
+            job.skipped_by = because
         self.finish(jobs, "canceled")

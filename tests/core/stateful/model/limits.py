@@ -43,7 +43,8 @@ class Limits:
                 count, _, period = items.get("rate", "").partition("/")
                 limit = Limit(items.get("running"), burst=items.get("burst"))
                 if count:
-                    limit.rate, limit.period = int(count), int(period[:-1]) * SECONDS[period[-1]]
+                    limit.rate = int(count)
+                    limit.period = int(period[:-1]) * SECONDS[period[-1]]
                 if limit.running or limit.rate:
                     limits.by_scope.setdefault(scope, {})[value] = limit
         return limits
@@ -52,12 +53,14 @@ class Limits:
         """Take over other limits; a bucket keeps the starts of a sliding window."""
         kept = {}
         for bucket, starts in self.starts.items():
-            old, limit = self.find(bucket), new.find(bucket)
+            old = self.find(bucket)
+            limit = new.find(bucket)
             windows = bool(limit and old and limit.rate and old.rate)
             windows = windows and not (limit and limit.burst) and not (old and old.burst)
             if windows or (limit == old and limit is not None):
                 kept[bucket] = starts
-        self.by_scope, self.partitions = new.by_scope, new.partitions
+        self.by_scope = new.by_scope
+        self.partitions = new.partitions
         self.released_keys = new.released_keys
         self.starts.clear()
         self.starts.update(kept)
@@ -91,7 +94,8 @@ class Limits:
 
     def next_start(self, bucket: str, now: float) -> float:
         """Return when the rate of a bucket allows the next start."""
-        limit, starts = self.limit(bucket), self.starts[bucket]
+        limit = self.limit(bucket)
+        starts = self.starts[bucket]
         if limit.rate is None or not starts:
             return now
         if limit.burst is None:
@@ -101,7 +105,8 @@ class Limits:
             return in_window[-limit.rate] + limit.period
         seconds_each = Fraction(limit.period, limit.rate)
         full = Fraction(limit.burst)
-        tokens, at = full, starts[0]
+        tokens = full
+        at = starts[0]
         for start in starts:
             tokens = min(full, tokens + Fraction(start - at) / seconds_each) - 1
             at = start

@@ -21,7 +21,8 @@ class QuestionModel(RunModel):
             return None
         for old in job.questions:
             if old.key == item.key and old.status in ("answered", "expired"):
-                old.status, old.outcome = "superseded", "superseded"
+                old.status = "superseded"
+                old.outcome = "superseded"
         expires = None if expires_in is None else self.now + expires_in
         job.questions.append(replace(item, asked=self.now, expires=expires))
         job.questions[-1].timed(self.now)
@@ -31,7 +32,8 @@ class QuestionModel(RunModel):
 
     def answer(self, place: int, number: int, event: str, text: str, actor: ModelActor) -> Verdict:
         """Record an answer to a question."""
-        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        job = self.jobs[place]
+        item = self.jobs[place].questions[number - 1]
         if (before := _seen(job, number, event)) is not None:
             return before.accepted, item.status != "open", True, job.status
         if item.kind != "input":
@@ -56,12 +58,14 @@ class QuestionModel(RunModel):
         token: int | None = None,
     ) -> Verdict:
         """Take an approval or a denial, with a token or without."""
-        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        job = self.jobs[place]
+        item = self.jobs[place].questions[number - 1]
         if (before := _seen(job, number, event)) is not None:
             return before.accepted, item.status != "open", True, job.status
         if item.kind == "input":
             raise Refusal("UsageError")
-        allowed, voter = actor.decides(item.approvers, job.invoker), actor.voter
+        allowed = actor.decides(item.approvers, job.invoker)
+        voter = actor.voter
         minted = None if token is None else self.tokens[token]
         if minted is not None:
             allowed = allowed and (minted.job, minted.question) == (place, number)
@@ -90,7 +94,8 @@ class QuestionModel(RunModel):
         self, place: int, number: int, seconds: float | None, actor: ModelActor
     ) -> float | None:
         """Extend the expiry of a question."""
-        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        job = self.jobs[place]
+        item = self.jobs[place].questions[number - 1]
         if not actor.has("operator", job.invoker):
             raise Refusal("NotPermitted")
         if item.status != "open" or self._over(item):
@@ -105,7 +110,8 @@ class QuestionModel(RunModel):
 
     def mint(self, place: int, number: int, approver: str, actor: ModelActor) -> int:
         """Create an approval token of an approver."""
-        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        job = self.jobs[place]
+        item = self.jobs[place].questions[number - 1]
         allowed = actor.person == approver and approver in named(item.approvers)
         if item.status == "open":
             allowed = allowed and actor.decides(item.approvers, job.invoker)
@@ -137,7 +143,8 @@ class QuestionModel(RunModel):
         if job.status == "running":
             job.runs[-1] = "canceled"
         if (item := job.open) is not None:
-            item.status, item.outcome = "canceled", "canceled"
+            item.status = "canceled"
+            item.outcome = "canceled"
         job.move("canceled")
         return "canceled", False
 
@@ -164,7 +171,9 @@ class QuestionModel(RunModel):
     def _resolve(
         self, job: Job, item: Question, answer: RecordedAnswer, outcome: str, by: tuple[str, ...]
     ) -> None:
-        item.status, item.outcome, item.by = "answered", outcome, by
+        item.status = "answered"
+        item.outcome = outcome
+        item.by = by
         job.job_events.append("answer_received")
         if outcome == "denied" and item.on_deny == "fail":
             job.error = "DENIED"

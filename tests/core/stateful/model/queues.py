@@ -193,7 +193,8 @@ class QueueModel:
 
     def next(self, queue: str) -> list[int]:
         """Return the jobs that a claim of the queue takes, in order."""
-        claimable, reserving = self.claimable(queue), self.reservations.get(queue)
+        claimable = self.claimable(queue)
+        reserving = self.reservations.get(queue)
         return claimable if reserving is None else [n for n in claimable if n == reserving]
 
     def move(self, number: int, place: str, anchor: int | None) -> str | None:
@@ -258,7 +259,8 @@ class QueueModel:
                 continue
             partition = job.type if kind == "type" else job.request.repo or ""
             lane = (job.queue, job.priority, partition)
-            earlier, start = self.turns.get(lane), starts[job.queue, job.priority]
+            earlier = self.turns.get(lane)
+            start = starts[job.queue, job.priority]
             position = self.positions.get(job.number, UNKNOWN)
             other = others[job.queue, job.priority]
             if position not in (start, UNKNOWN) and other != start and earlier is None:
@@ -346,7 +348,8 @@ class QueueModel:
         before = {job.number: self.buckets(job) for job in self.jobs}
         self.limits.replace(limits)
         for job in self.jobs:
-            buckets, held = self.buckets(job), self.hold(job) in ("key", "parents")
+            buckets = self.buckets(job)
+            held = self.hold(job) in ("key", "parents")
             if buckets == before[job.number] or job.status in ENDED:
                 continue
             job.placed = bool(buckets) and job.status == "running"

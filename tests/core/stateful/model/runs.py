@@ -57,7 +57,8 @@ class RunModel(State):
 
     def records(self, lease: int) -> Job | None:
         """Return the job if this run may record usage: also after it parked, in its last calls."""
-        job, run = self.owner(lease), self.leases[lease].run
+        job = self.owner(lease)
+        run = self.leases[lease].run
         return job if run is not None and job.runs[run] in ("running", "parked") else None
 
     def checkpoint(self, job: Job, data: int) -> None:
@@ -79,7 +80,8 @@ class RunModel(State):
 
     def fail(self, job: Job, error: str, wait: float) -> str:
         """End a run with an error of this class; `wait` is the retry-after of the service."""
-        status, due = "failed", job.due
+        status = "failed"
+        due = job.due
         if error == "TRANSIENT_INFRA":
             last = job.attempts + 1 >= job.request.max_attempts
             status = "dead_letter" if last else "retrying"
@@ -95,7 +97,8 @@ class RunModel(State):
 
     def beat(self, worker: int, leases: Sequence[int]) -> tuple[bool, set[tuple[int, bool, bool]]]:
         """Send a heartbeat; return whether the worker is registered, and each lease's state."""
-        owner, pulses = self.workers[worker], set()
+        owner = self.workers[worker]
+        pulses = set()
         if owner.registered:
             owner.beat = self.now
         for lease in leases:
@@ -125,7 +128,9 @@ class RunModel(State):
         self.leases.append(Lease(worker, place))
         origin = job.status
         job.move("claimed")
-        job.claimed_from, job.claimed_at, job.lease = origin, self.now, len(self.leases) - 1
+        job.claimed_from = origin
+        job.claimed_at = self.now
+        job.lease = len(self.leases) - 1
         if slot:
             self._begin(job)
         return job.status

@@ -145,7 +145,8 @@ class Job:
         kind = DEPARTURE[self.status, to] if to in CLAIMABLE else ARRIVAL[to]
         if self.status == "running" and to not in ("running", "claimed"):
             assert self.runs[-1] != "running", "the end of a run has an outcome"
-        self.status, self.version = to, self.version + 1
+        self.status = to
+        self.version = self.version + 1
         self.job_events.append(kind)
         if to not in ("claimed", "running"):
             self.lease = None

@@ -21,7 +21,8 @@ class SubmissionModel(State):
             raise Refusal("NotPermitted")
         known = {place: self._known(item) for place, item in enumerate(batch)}
         fresh = [place for place, found in known.items() if found is None]
-        keys, subjects = set[tuple[str, str]](), set[str]()
+        keys = set[tuple[str, str]]()
+        subjects = set[str]()
         winners = []
         for place in sorted(fresh, key=lambda place: (batch[place].type, batch[place].key or "")):
             item = batch[place]
@@ -31,7 +32,8 @@ class SubmissionModel(State):
             subjects |= {item.subject} if item.subject else set()
             winners.append(place)
         created = {place: self._create(batch[place], actor) for place in sorted(winners)}
-        answers, conflict = [], False
+        answers = []
+        conflict = False
         for place, item in enumerate(batch):
             existing = known[place]
             if place in created:
@@ -88,7 +90,8 @@ class SubmissionModel(State):
             raise Refusal("Refused")
         retry = self._create(old.request, actor, planned=False)
         job = self.jobs[retry]
-        job.retry_of, job.chain = place, old.chain + 1
+        job.retry_of = place
+        job.chain = old.chain + 1
         job.answers = answers
         if not fresh:
             job.checkpoints = old.checkpoints[-1:]

@@ -34,7 +34,9 @@ class Model(SubmissionModel, QuestionModel):
         dead = self._dead()
         if self.leader is not None and self.leader_until > self.now and self.leader not in dead:
             return None
-        self.leader, self.term, self.leader_until = owner, self.term + 1, self.now + seconds
+        self.leader = owner
+        self.term = self.term + 1
+        self.leader_until = self.now + seconds
         return self.term
 
     def renew(self, term: tuple[int, int], seconds: float) -> bool:
@@ -140,7 +142,8 @@ class Model(SubmissionModel, QuestionModel):
         if not self.leads(term):
             return 0
         for worker in due:
-            worker.registered, worker.unlocked = False, None
+            worker.registered = False
+            worker.unlocked = None
         return len(due)
 
     def _dead(self) -> set[int]:
@@ -158,7 +161,8 @@ class Model(SubmissionModel, QuestionModel):
     def _lost(self, job: Job, dead: Collection[int]) -> bool:
         assert job.lease is not None
         place = self.leases[job.lease].worker
-        worker, sign = self.workers[place], job.beat
+        worker = self.workers[place]
+        sign = job.beat
         if job.status == "claimed":
             sign = max(worker.beat, job.claimed_at) if worker.registered else job.claimed_at
         return place in dead or sign < self.now - LEASE
@@ -189,7 +193,9 @@ class Model(SubmissionModel, QuestionModel):
         """Return whether the chain of automatic retries is as long as the job's attempts."""
         if job.request.on_lost != "new_job":
             return False
-        length, at = 0, job
+        length = 0
+        at = job
         while at.retry_of is not None and at.invoker == SYSTEM.voter:
-            length, at = length + 1, self.jobs[at.retry_of]
+            length = length + 1
+            at = self.jobs[at.retry_of]
         return length + 1 >= job.request.max_attempts or job.chain >= CHAIN_LIMIT

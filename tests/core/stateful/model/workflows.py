@@ -41,7 +41,10 @@ class WorkflowModel(QueueModel):
         """Start jobs on a worker."""
         for number in numbers:
             job = self.job(number)
-            job.status, job.ran, job.worker, job.beat = "running", True, worker, self.now
+            job.status = "running"
+            job.ran = True
+            job.worker = worker
+            job.beat = self.now
             self.renew(number)
 
     def exchange(
@@ -75,7 +78,8 @@ class WorkflowModel(QueueModel):
         elif how == "resumed":
             job.status = how
         else:
-            job.status, job.wakes = how, job.wakes if how == "retrying" else self.now + seconds
+            job.status = how
+            job.wakes = job.wakes if how == "retrying" else self.now + seconds
             if how != "retrying":
                 self.end_reservation(number)
             if how == "waiting_for_input":
@@ -105,7 +109,9 @@ class WorkflowModel(QueueModel):
         keys = [job.key for job in jobs if not job.blocked]
         for job in jobs:
             job.status = status or job.status
-            job.worker, job.blocked, job.swept = None, False, False
+            job.worker = None
+            job.blocked = False
+            job.swept = False
             self.end_reservation(job.number)
         self.holders = {
             key: holder for key, holder in self.holders.items() if self.job(holder) not in jobs
@@ -285,7 +291,8 @@ class WorkflowModel(QueueModel):
                 for parent, on in before.parents
             ]
             job = QueuedJob(copy, request, request.priority, parents, blocked=bool(parents))
-            job.retry_of, before.retry = old, copy
+            job.retry_of = old
+            before.retry = copy
             self.arrange([job])
             self.seat()
             if not job.blocked:

@@ -16,7 +16,8 @@ from draftsman.worker.registry import store as workers
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 
-A, B = uuid4(), uuid4()
+A = uuid4()
+B = uuid4()
 
 
 async def test_a_free_lease_is_acquired_once(conn: Connection) -> None:

@@ -47,7 +47,8 @@ def history(world: World, args: Args) -> Json:
 
 def _page(args: Args, result: list[Json], first: Json | None = None) -> Json:
     inside = [message for message in result if _between(args, message["ts"])]
-    start, limit = _start(args), args.count("limit", 100, 1000)
+    start = _start(args)
+    limit = args.count("limit", 100, 1000)
     shown = [*([first] if first else []), *inside[start : start + limit]]
     more = start + limit < len(inside)
     answer: Json = {"messages": [_told(args, item) for item in shown], "has_more": more}
@@ -57,7 +58,8 @@ def _page(args: Args, result: list[Json], first: Json | None = None) -> Json:
 
 
 def _between(args: Args, ts: str) -> bool:
-    oldest, latest = _time(args, "oldest", 0), _time(args, "latest", math.inf)
+    oldest = _time(args, "oldest", 0)
+    latest = _time(args, "latest", math.inf)
     if args.flag("inclusive"):
         return oldest <= float(ts) <= latest
     return oldest < float(ts) < latest
@@ -103,7 +105,8 @@ def members(world: World, args: Args) -> Json:
     channel = visible_channel(world, args.need("channel"))
     need_scope(world, f"{channel.scope}:read")
     result = sorted(channel.members)
-    start, limit = _start(args), args.count("limit", 100, 1000)
+    start = _start(args)
+    limit = args.count("limit", 100, 1000)
     more = start + limit < len(result)
     cursor = _cursor(start + limit) if more else ""
     return {
@@ -134,7 +137,8 @@ def _listed(world: World, args: Args, *, bot_only: bool) -> Json:
         and (world.bot_user in channel.members or (channel.kind == "channel" and not bot_only))
         and not (args.flag("exclude_archived") and channel.archived)
     ]
-    start, limit = _start(args), args.count("limit", 100, 1000)
+    start = _start(args)
+    limit = args.count("limit", 100, 1000)
     cursor = _cursor(start + limit) if start + limit < len(result) else ""
     return {
         "channels": result[start : start + limit],

@@ -111,7 +111,8 @@ def _open_stream(world: World, args: Args) -> tuple[Channel, Json]:
 
 def _content(args: Args, *, required: bool) -> tuple[str, str, list[Json]]:
     """Return the mode, the text and the chunks of a call."""
-    text, chunks = args.maybe("markdown_text"), args.json("chunks", "invalid_chunks")
+    text = args.maybe("markdown_text")
+    chunks = args.json("chunks", "invalid_chunks")
     if text is not None and chunks is not None:
         raise ApiError("cannot_provide_both_markdown_text_and_chunks")
     if text is None and not chunks and required:
@@ -152,7 +153,8 @@ def _check(chunk: Any) -> None:
 
 def _grow(stream: Json, text: str, chunks: list[Json]) -> None:
     """Apply chunks: title and status of a task are replaced, its details and output grow."""
-    plan, tasks = stream["plan"], {key: dict(task) for key, task in stream["tasks"].items()}
+    plan = stream["plan"]
+    tasks = {key: dict(task) for key, task in stream["tasks"].items()}
     for chunk in chunks:
         if chunk["type"] == "plan_update":
             plan = chunk["title"]

@@ -51,7 +51,8 @@ def _lists(call: ApiCall, status: str) -> list[Json]:
 @route("GET", "/boards/{id}/labels")
 def labels(call: ApiCall) -> Any:
     """Return the labels: 50 by default, which is from memory."""
-    board, limit = call.board().id, number(call.args, "limit", 50, MOST)
+    board = call.board().id
+    limit = number(call.args, "limit", 50, MOST)
     entries = [
         serializers.label(label) for label in call.world.labels.values() if label.board == board
     ]

@@ -86,7 +86,8 @@ def to_board(call: ApiCall) -> Any:
 
 def _move(call: ApiCall, board_id: str, list_id: str) -> None:
     """Move the card; without a list, to the first open list of the board."""
-    world, card = call.world, call.card()
+    world = call.world
+    card = call.card()
     target = world.board(board_id).id
     call.may_see(target)
     if not list_id:
@@ -178,7 +179,8 @@ def set_custom_field(call: ApiCall) -> Any:
     """Set a field; py-trello writes `/card`. The answer without the Power-Up is unknown."""
     if call.card().board in call.world.without_fields:
         raise ApiError(403, "Custom Fields Power-Up is not enabled")
-    field, option = call.parts["idCustomField"], call.args.get("idValue")
+    field = call.parts["idCustomField"]
+    option = call.args.get("idValue")
     value = call.args.get("value")
     return card_extras.set_field(call.world, call.card().id, field, call.by, value, option)
 

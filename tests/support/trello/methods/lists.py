@@ -26,7 +26,8 @@ def get(call: ApiCall) -> Any:
 
 @route("GET", "/lists/{id}/cards")
 def cards(call: ApiCall) -> Any:
-    list_id, status = _found(call).id, call.text("filter") or "open"
+    list_id = _found(call).id
+    status = call.text("filter") or "open"
     if status not in FILTERS:
         raise invalid_value("filter")
     return shown(

@@ -95,7 +95,8 @@ class Route:
 
     def match(self, method: str, path: str) -> dict[str, str] | None:
         """Return the parts of a path, None for another route; a trailing slash is ignored."""
-        pattern, actual = self.path.strip("/").split("/"), path.strip("/").split("/")
+        pattern = self.path.strip("/").split("/")
+        actual = path.strip("/").split("/")
         if method != self.method or len(pattern) != len(actual):
             return None
         parts = {}

@@ -35,7 +35,9 @@ async def make(call: ApiCall) -> Any:
 
     The words of both refusals, of the callback and of a second webhook, are from memory.
     """
-    world, watched, url = call.world, call.text("idModel"), call.text("callbackURL")
+    world = call.world
+    watched = call.text("idModel")
+    url = call.text("callbackURL")
     _check(call, watched, url)
     duplicates = [
         webhook
@@ -88,8 +90,11 @@ async def change(call: ApiCall) -> Any:
     if url != webhook.url or active:
         await _head(call, url)
     if active:
-        webhook.failures, webhook.first_failure = 0, None
-    webhook.url, webhook.model, webhook.active = url, watched, active
+        webhook.failures = 0
+        webhook.first_failure = None
+    webhook.url = url
+    webhook.model = watched
+    webhook.active = active
     webhook.description = call.text("description", webhook.description)
     return serializers.webhook(webhook)
 

@@ -48,7 +48,8 @@ def add_list(world: World, board: str, name: str, by: str) -> List:
 def close_list(world: World, id: str, by: str, closed: bool = True) -> None:
     """Archive a list; its cards stay in it and open."""
     place = world.lists[id]
-    old, place.closed = place.closed, closed
+    old = place.closed
+    place.closed = closed
     data = {"list": of_list(place) | {"closed": closed}, "old": {"closed": old}}
     record(world, "updateList", by, data | {"board": of_board(world, place.board)})
 
@@ -69,7 +70,8 @@ def rename_label(world: World, id: str, name: str, by: str) -> Label:
     if len(name) > 16384:
         raise ApiError(400, "invalid value for name")
     label = world.labels[id]
-    old, label.name = label.name, name
+    old = label.name
+    label.name = name
     data = {"label": of_label(label), "old": {"name": old}}
     record(world, "updateLabel", by, data | {"board": of_board(world, label.board)})
     return label

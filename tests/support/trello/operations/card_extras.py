@@ -85,7 +85,8 @@ def rename_checklist(world: World, id: str, by: str, name: str) -> Checklist:
     checklist = known(world.checklists, id)
     if not 1 <= len(name) <= 16384:
         raise invalid_value("name")
-    old, checklist.name = checklist.name, name
+    old = checklist.name
+    checklist.name = name
     card = world.cards[checklist.card]
     data = of_card(world, card, listed=False, checklist=_brief(checklist), old={"name": old})
     record(world, "updateChecklist", by, data)
@@ -161,7 +162,8 @@ def set_field(
     numbers, the API validates them against the type of the field, and a list has an `idValue` and
     no `value`. The text of the error is from memory.
     """
-    card, definition = world.cards[card_id], known(world.custom_fields, field)
+    card = world.cards[card_id]
+    definition = known(world.custom_fields, field)
     if definition["idModel"] != card.board:
         raise not_found()
     _check_value(definition, value, option)

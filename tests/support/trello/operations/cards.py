@@ -28,7 +28,8 @@ def make(
     """Make a card at the end of a list."""
     card = _put(world, list_id, name, desc)
     labels.check(world, card.board, label_ids)
-    card.labels, card.members = list(label_ids), list(members)
+    card.labels = list(label_ids)
+    card.members = list(members)
     record(world, "createCard", by, of_card(world, card))
     _say_labels(world, card, by)
     return card
@@ -66,7 +67,8 @@ def copy_card(world: World, id: str, list_id: str, by: str, name: str | None = N
     source = world.cards[id]
     card = _put(world, list_id, name or source.name, source.desc)
     card.labels = labels.on_board(world, source.labels, card.board, by)
-    card.members, card.attachments = list(source.members), list(source.attachments)
+    card.members = list(source.members)
+    card.attachments = list(source.attachments)
     for checklist in source.checklists:
         checklist_copy = Checklist(
             world.id(), checklist.name, card.id, copy.deepcopy(checklist.items)
@@ -101,13 +103,16 @@ def move(world: World, id: str, list_id: str, by: str, *, drag: bool = False) ->
 
     The list may be archived, which hides the card.
     """
-    card, target = world.cards[id], known(world.lists, list_id)
+    card = world.cards[id]
+    target = known(world.lists, list_id)
     if target.board != card.board:
         raise invalid_value("idList")
     if target.id == card.column:
         return card
-    old_list, old = world.lists[card.column], card.pos
-    card.column, card.pos = target.id, _end(world, target.id)
+    old_list = world.lists[card.column]
+    old = card.pos
+    card.column = target.id
+    card.pos = _end(world, target.id)
     data = of_card(world, card, listed=False, card=brief(card, idList=target.id))
     data |= {"old": {"idList": old_list.id}}
     data |= {"listBefore": of_list(old_list), "listAfter": of_list(target)}
@@ -124,15 +129,19 @@ def move_to_board(world: World, id: str, board: str, list_id: str, by: str) -> C
     The change of the labels is inferred: labels of the same name and color replace them, and are
     created if necessary, without label actions.
     """
-    card, target = world.cards[id], known(world.lists, list_id)
+    card = world.cards[id]
+    target = known(world.lists, list_id)
     if target.board != board:
         raise invalid_value("idList")
     if board == card.board:
         return move(world, id, list_id, by)
-    source, old_list = card.board, world.lists[card.column]
+    source = card.board
+    old_list = world.lists[card.column]
     target_board = world.boards[board]
     target_board.shorts += 1
-    card.short, card.board, card.column = target_board.shorts, board, target.id
+    card.short = target_board.shorts
+    card.board = board
+    card.column = target.id
     card.pos = _end(world, target.id)
     card.labels = labels.on_board(world, card.labels, board, by)
     data = of_card(world, card, boardSource=of_board(world, source), list=of_list(target))

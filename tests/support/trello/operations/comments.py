@@ -35,10 +35,12 @@ def find(world: World, id: str) -> Json:
 
 def edit(world: World, id: str, by: str, text: object) -> Json:
     """Change a comment, as its author only."""
-    action, new = find(world, id), _checked(text)
+    action = find(world, id)
+    new = _checked(text)
     if action["idMemberCreator"] != by:
         raise forbidden()
-    card, old = world.cards[action["data"]["card"]["id"]], action["data"]["text"]
+    card = world.cards[action["data"]["card"]["id"]]
+    old = action["data"]["text"]
     action["data"]["text"] = new
     data = of_card(world, card, listed=False, action={"id": id, "text": new}, old={"text": old})
     recorded = record(world, "updateComment", by, data)

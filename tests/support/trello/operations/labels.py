@@ -19,7 +19,8 @@ def check(world: World, board: str, ids: Sequence[str]) -> None:
 
 def put(world: World, card_id: str, label_id: str, by: str) -> Card:
     """Put a label on a card. The words of the refusals are from memory."""
-    card, label = world.cards[card_id], known(world.labels, label_id)
+    card = world.cards[card_id]
+    label = known(world.labels, label_id)
     if label.board != card.board:
         raise invalid_value("value")
     if label.id in card.labels:
@@ -31,7 +32,8 @@ def put(world: World, card_id: str, label_id: str, by: str) -> Card:
 
 def take(world: World, card_id: str, label_id: str, by: str) -> Card:
     """Remove a label from a card; the 404 for a label that is not on it is from memory."""
-    card, label = world.cards[card_id], known(world.labels, label_id)
+    card = world.cards[card_id]
+    label = known(world.labels, label_id)
     if label.id not in card.labels:
         raise not_found()
     card.labels.remove(label.id)

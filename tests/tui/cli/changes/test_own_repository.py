@@ -43,7 +43,9 @@ def commit(repo: Path, name: str, text: str) -> str:
 async def test_the_branch_of_a_job_is_checked_out_and_nothing_is_lost(
     cli: Cli, make: Factory, job: str, tmp_path: Path
 ) -> None:
-    mine, origin, branch = tmp_path / "mine", tmp_path / "origin", f"draftsman/{job}"
+    mine = tmp_path / "mine"
+    origin = tmp_path / "origin"
+    branch = f"draftsman/{job}"
     published = git("rev-parse", branch, cwd=origin)
 
     def checked_out() -> tuple[str, str]:
@@ -175,7 +177,8 @@ async def test_the_dashboard_checks_out_applies_and_asks_for_the_merge(
     rt: Runtime, make: Factory, owner: Actor, job: str, tmp_path: Path
 ) -> None:
     """With the same checks as the commands, and only after a confirmation."""
-    mine, number = tmp_path / "mine", int(job.removeprefix("D-"))
+    mine = tmp_path / "mine"
+    number = int(job.removeprefix("D-"))
     async with open_dashboard(rt, owner) as seen:
         await seen.job(job)
         await seen.command(f"apply {mine}")

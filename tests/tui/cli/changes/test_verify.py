@@ -27,7 +27,8 @@ async def test_evidence_is_verified_offline_and_each_change_of_it_is_noticed(
     number, repo = await profiled_job(rt, make, tmp_path / "repo", {}, validation_commands=[check])
     async with agent_worker(rt, tmp_path / "worker", CODE):
         assert (await wait_for_end(rt, number)).status is Status.COMPLETED
-    name, evidence = f"D-{number}", tmp_path / "evidence.json"
+    name = f"D-{number}"
+    evidence = tmp_path / "evidence.json"
     [public] = (tmp_path / "worker" / "keys").glob("*.pub")
     (await cli("verify", name)).refused(1, "no valid signature by a trusted key", "trusted_keys")
     done = await cli("verify", name, "--key", public, "-C", repo)

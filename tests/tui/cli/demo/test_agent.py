@@ -132,10 +132,12 @@ async def test_choices_are_aligned_and_an_answer_by_number_is_shown_as_its_label
 
 
 def test_an_unusable_database_of_the_demo_is_named_with_its_deletion(tmp_path: Path) -> None:
-    folder, elsewhere = tmp_path / "draftsman demo", tmp_path / "clusters"
+    folder = tmp_path / "draftsman demo"
+    elsewhere = tmp_path / "clusters"
     for path in (folder, elsewhere):
         path.mkdir()
-    config, link = folder / "draftsman.toml", folder / f"postgres{MAJOR}"
+    config = folder / "draftsman.toml"
+    link = folder / f"postgres{MAJOR}"
     stop = f"draftsman --config '{config}' db stop"
     inside = str(unusable_database(config, SchemaOutdated("it is old")))
     assert f"the demo's database in {link} is of another version" in inside

@@ -61,7 +61,8 @@ async def test_a_query_of_pruned_events_names_the_archive(
     events = (await cli("events", "--json")).lines
     await rt.archives.prune(LeaderTerm())
     (archive,) = (await cli("archives", "list", "--json")).json
-    path, month = archive["path"], archive["month"][:7]
+    path = archive["path"]
+    month = archive["month"][:7]
     assert archive["events"] == len(events)
     assert path in (await cli("archives", "list")).out.replace("\n", "")
 
@@ -72,7 +73,8 @@ async def test_a_query_of_pruned_events_names_the_archive(
     assert hint in " ".join((await cli("show", f"D-{job}")).out.split())
     assert (await cli("show", f"D-{job}", "--json")).json["archives"][0]["path"] == path
     assert f"{len(events)} events of {month} archived" in (await cli("events")).err
-    middle, last = events[3]["cursor"], events[-1]["cursor"]
+    middle = events[3]["cursor"]
+    last = events[-1]["cursor"]
     assert (
         f"{len(events)} events of {month} archived" in (await cli("events", "--after", middle)).err
     )

@@ -132,7 +132,8 @@ async def test_an_interrupted_retry_reports_the_rest_and_can_be_repeated(
 async def test_an_unauthorized_retry_is_reported_for_each_job(
     as_: As, make: Factory, people: People
 ) -> None:
-    own, other = await make.dead(actor=people.anna), await make.dead()
+    own = await make.dead(actor=people.anna)
+    other = await make.dead()
     done = await as_("anna")(*ALL)
     assert (done.code, done.out) == (1, f"D-{other + 1} created: retry of D-{own}\n")
     assert f"D-{other}: " in done.err

@@ -28,7 +28,8 @@ async def test_a_waiting_job_ends_at_once_with_the_reason(
 async def test_a_running_job_is_canceled_normally_or_by_force(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
-    canceled, forced = await make.running(), await make.running()
+    canceled = await make.running()
+    forced = await make.running()
     done = await cli("cancel", canceled.name)
     assert (
         done.out
@@ -66,7 +67,8 @@ async def test_a_cancel_is_confirmed_on_a_terminal(
 
 
 async def test_several_jobs_are_retried_once_each(cli: Cli, make: Factory, rt: Runtime) -> None:
-    failed, dead = await make.failed(), await make.dead()
+    failed = await make.failed()
+    dead = await make.dead()
     done = await cli("retry", failed, dead)
     assert done.code == 0
     retries = [line.split()[0] for line in done.out.splitlines()]
@@ -81,7 +83,8 @@ async def test_several_jobs_are_retried_once_each(cli: Cli, make: Factory, rt: R
 async def test_a_job_that_cannot_be_retried_does_not_block_the_others(
     cli: Cli, make: Factory
 ) -> None:
-    running, failed = await make.running(), await make.failed()
+    running = await make.running()
+    failed = await make.failed()
     completed = await make.completed()
     done = await cli("retry", running.name, "D-99", failed, completed)
     assert done.code == 1
@@ -110,13 +113,16 @@ async def test_a_retry_without_a_late_answer_is_refused(cli: Cli, make: Factory)
 async def test_several_jobs_are_canceled_and_each_error_is_reported(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
-    first, second, ended = await make.queued(), await make.queued(), await make.completed()
+    first = await make.queued()
+    second = await make.queued()
+    ended = await make.completed()
     done = await cli("cancel", first, ended, second, "--reason", "moved")
     assert (done.code, done.out) == (1, f"D-{first} canceled\nD-{second} canceled\n")
     assert f"D-{ended} is already completed" in done.err
     assert "1 of 3 jobs could not be canceled" in done.err
     assert (await rt.read_model.job(second)).cancel_reason == "moved"
-    third, fourth = await make.queued(), await make.queued()
+    third = await make.queued()
+    fourth = await make.queued()
     document = (await cli("cancel", third, fourth, "--json")).json
     assert [(job["number"], job["status"]) for job in document] == [
         (third, "canceled"),

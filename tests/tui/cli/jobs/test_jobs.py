@@ -149,7 +149,8 @@ async def test_json_has_the_columns_newest_first(cli: Cli, make: Factory) -> Non
 async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
     plain = await make.queued()
     tagged = await make.queued(tags=("x",), agent="tidy", repo="https://host/anna/pay.git")
-    failed, dead = await make.failed(), await make.dead()
+    failed = await make.failed()
+    dead = await make.dead()
 
     async def numbers(*arguments: object) -> list[int]:
         return [job["number"] for job in (await cli("jobs", "--json", *arguments)).json]
@@ -199,7 +200,8 @@ async def test_jobs_are_found_by_type_queue_source_key_person_and_tags(
 
 
 async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> None:
-    asked, gate = await make.asked(), await make.asked(GATE)
+    asked = await make.asked()
+    gate = await make.asked(GATE)
     document = (await cli("jobs", "--json", "--status", "waiting")).json
     assert [job["number"] for job in document] == [gate.number, asked.number]
 

@@ -30,8 +30,10 @@ async def test_a_pause_needs_a_reason_and_the_role(cli: Cli, as_: As, make: Fact
 
 async def test_a_paused_job_is_shown_as_paused_in_every_state(cli: Cli, make: Factory) -> None:
     waiting = await make.asked()
-    retrying, scheduled = await make.retrying(), await make.scheduled()
-    other, running = await make.asked(), await make.running()
+    retrying = await make.retrying()
+    scheduled = await make.scheduled()
+    other = await make.asked()
+    running = await make.running()
     numbers = [waiting.number, retrying, scheduled, running.number]
     for number in numbers:
         await cli("pause", number, "--reason", "the API is down")

@@ -80,7 +80,8 @@ async def test_attachments_are_shown_with_their_state(
 
 
 async def test_failures_and_cancels_show_their_reason(cli: Cli, make: Factory, rt: Runtime) -> None:
-    failed, running = await make.failed(), await make.running()
+    failed = await make.failed()
+    running = await make.running()
     await rt.job_control.cancel(running.number, make.owner, "not needed")
     assert "no such thing (PERMANENT)" in (await cli("show", failed)).out
     assert "by cli:root: not needed" in (await cli("show", running.name)).out
@@ -226,7 +227,8 @@ async def test_an_earlier_error_of_a_live_job_is_not_red(
     make: Factory, rt: Runtime, clock: Clock, terminal: Callable[..., Terminal]
 ) -> None:
     number = await make.retrying()
-    red, dim = "\x1b[31m", "\x1b[2m"
+    red = "\x1b[31m"
+    dim = "\x1b[2m"
     screen = terminal("show", number)
     assert screen.end() == 0
     assert f"{red}busy (TRANSIENT_APP)" in screen.screen

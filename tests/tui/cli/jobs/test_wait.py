@@ -138,7 +138,8 @@ async def test_a_wait_without_a_worker_is_explained_at_once(
 
 
 async def test_wait_reports_the_status_at_the_timeout(cli: Cli, make: Factory) -> None:
-    running, asked = await make.running(), await make.asked()
+    running = await make.running()
+    asked = await make.asked()
     done = await cli("wait", running.name, "--timeout", "0.2s")
     done.refused(1, f"{running.name} is still running after 0.2 s; see: draftsman why")
     done = await cli("wait", asked.name, "--timeout", "0.2s")

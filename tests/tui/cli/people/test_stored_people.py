@@ -20,7 +20,8 @@ async def test_an_import_is_shown_before_it_is_written(cli: Cli, rt: Runtime) ->
 
 
 async def test_the_database_decides_once_it_has_people(cli: Cli, make: Factory) -> None:
-    first, two = await make.queued(), await make.queued()
+    first = await make.queued()
+    two = await make.queued()
     assert "none in the database" in (await cli("doctor")).out
     assert (await cli("cancel", f"D-{first}", "--yes")).code == 0
     zoe = ("--role", "operator", "--login", "z", "--yes")

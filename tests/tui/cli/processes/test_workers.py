@@ -25,7 +25,8 @@ async def test_workers_are_listed_with_their_health(
     here = {"host": "here", "host_id": host.identity(), "pid": os.getpid()}
     await make.worker_row(**here, pid_started=host.process_start_time(os.getpid()))
     await make.worker_row(**here | {"host": "reborn"}, pid_started=1.0)
-    silent, lost = await make.worker_row(host="silent"), await make.worker_row(host="lost")
+    silent = await make.worker_row(host="silent")
+    lost = await make.worker_row(host="lost")
     for worker, seconds in ((silent, 100), (lost, 400)):
         await conn.execute(
             "UPDATE draftsman.workers SET heartbeat_at = now() - make_interval(secs => %s)"

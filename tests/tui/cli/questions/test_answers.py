@@ -174,7 +174,8 @@ async def test_a_self_approval_is_refused(as_: As, make: Factory, people: People
 async def test_a_token_decides_once_in_the_name_of_its_approver(
     as_: As, make: Factory, rt: Runtime
 ) -> None:
-    work, other = await make.asked(GATE.model_copy(update={"quorum": 2})), await make.asked(GATE)
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    other = await make.asked(GATE)
     name = f"{work.name}/1"
     (await as_("olga")("approve", name, "--mint-token", "carol")).refused(1, "only carol can")
     minted = await as_("carol")("approve", name, "--mint-token", "carol")

@@ -293,7 +293,8 @@ PAYLOAD = {"url": "https://example.org/", "method": "POST", "json": [1]}
 async def test_a_built_in_type_takes_its_payload_from_anywhere(
     cli: Cli, rt: Runtime, tmp_path: Path
 ) -> None:
-    text, path = json.dumps(PAYLOAD), tmp_path / "it.json"
+    text = json.dumps(PAYLOAD)
+    path = tmp_path / "it.json"
     path.write_text(text, encoding="utf-8")
     for source in (text, f"@{path}", "@-"):
         arguments = ["--type", "http_request", "--payload", source, "--json"]

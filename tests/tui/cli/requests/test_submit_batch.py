@@ -28,7 +28,8 @@ def _lines(count: int) -> list[str]:
 
 
 async def test_invalid_line_stops_the_batch_before_its_thousand(cli: Cli, tmp_path: Path) -> None:
-    file, lines = tmp_path / "batch.jsonl", _lines(BATCH_LINES + 20)
+    file = tmp_path / "batch.jsonl"
+    lines = _lines(BATCH_LINES + 20)
     lines[BATCH_LINES + 9] = '{"type": "report", "priority": 5000}\n'
     file.write_text("".join(lines))
     stopped = await cli("submit", "--batch", file)
@@ -77,7 +78,8 @@ async def test_interrupted_batch_is_continued_by_a_second_run(cli: Cli) -> None:
         out, err = await second.communicate("".join(lines).encode())
     assert second.returncode == 0, err
     jobs = json.loads(out)
-    old, new = ["deduplicated"] * (BATCH_LINES + 3), ["created"] * (BATCH_LINES + 4)
+    old = ["deduplicated"] * (BATCH_LINES + 3)
+    new = ["created"] * (BATCH_LINES + 4)
     assert [job["outcome"] for job in jobs] == old + new
     assert len({job["number"] for job in jobs}) == len(lines)
 

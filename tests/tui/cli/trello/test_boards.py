@@ -89,7 +89,8 @@ async def test_a_board_is_shown_with_the_names_of_its_lists_and_labels(
 async def test_add_takes_every_label_of_the_given_name(
     board: CliBoard, trello: FakeTrello, rt: Runtime
 ) -> None:
-    lower_case, other = trello.label(board.board, "Draftsman "), trello.label(board.board, "a=b")
+    lower_case = trello.label(board.board, "Draftsman ")
+    other = trello.label(board.board, "a=b")
     nameless = trello.label(board.board, "", "black")
     added = await board("add", board.url, "--label", "draftsman", "--label", "a=b")
     assert "2 labels are named 'draftsman': all of them are used" in added.err
@@ -237,7 +238,8 @@ async def test_test_reports_the_effect_of_each_label_without_changes(
     )
     assert "running: move the card from 'To do' to 'Doing'" in first.out
     assert "ok    the bot may comment, move cards and change labels" in first.out
-    now, old = await rt.boards.clock(), next(iter(trello.world.cards))
+    now = await rt.boards.clock()
+    old = next(iter(trello.world.cards))
     await rt.boards.baseline(board.board, [LabelSighting(old, board.label)], now, now)
     [label] = (await board("test", "Work", "--json")).json["labels"]
     assert (label["jobs"], label["known"], label["ignored"]) == (1, 1, 1)

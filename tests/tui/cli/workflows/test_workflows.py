@@ -27,7 +27,8 @@ def lines(path: Path, *requests: dict[str, Any]) -> Path:
 async def test_a_submitted_job_waits_and_why_names_its_parents(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
-    one, two = await make.queued(), await make.running()
+    one = await make.queued()
+    two = await make.running()
     done = await cli(*NOOP, "--after", f"D-{one},{two.number}", "--on", "any")
     name = done.out.split()[0]
     why = (await cli("why", name)).out

@@ -67,7 +67,8 @@ def test_a_patch_has_files_with_their_counts_and_numbered_lines() -> None:
 
 def test_rows_have_folded_files_and_comments_below_their_lines() -> None:
     patch = Patch(TEXT)
-    added, query = patch.lines.index("+added"), patch.lines.index("+SELECT 1")
+    added = patch.lines.index("+added")
+    query = patch.lines.index("+SELECT 1")
     rows = PatchRows(patch, frozenset({1}), [query, added])
     shown = [rows.at(nth) for nth in range(len(rows))]
     assert [row.file for row in shown if row.line is None] == [0, 1, 2, 3]
@@ -94,7 +95,8 @@ def test_hunks_and_searches_go_over_all_files() -> None:
     assert next_hunk(patch, PatchRow(1, hunks[2]), -1) == hunks[1]
     assert next_hunk(patch, PatchRow(1), -1) == hunks[1]
     assert next_hunk(patch, PatchRow(0), -1) is None
-    gone, kept = patch.lines.index("-gone"), patch.lines.index(" kept")
+    gone = patch.lines.index("-gone")
+    kept = patch.lines.index(" kept")
     assert find_line(patch, "GONE", 0, 1) == gone
     assert find_line(patch, "e", kept, -1) == kept
     assert find_line(patch, "diff --git", 0, 1) is None

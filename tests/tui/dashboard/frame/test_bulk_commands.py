@@ -44,8 +44,10 @@ async def test_bulk_progress_is_shown_and_can_be_stopped(
 async def test_rejected_jobs_stay_marked_with_the_reason(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
-    done, live = await make.completed(), await make.queued()
-    ended, running = await make.canceled(), await make.running()
+    done = await make.completed()
+    live = await make.queued()
+    ended = await make.canceled()
+    running = await make.running()
     async with open_dashboard(rt, owner) as seen:
         await seen.newest_first()
         await seen.rows(*(f"D-{n}" for n in (running.number, ended, live, done)))

@@ -21,7 +21,8 @@ from tests.tui.dashboard.pilot import open_dashboard
 
 
 def test_jobs_that_need_a_person_are_first() -> None:
-    rows, order = ROWS["jobs"], JobsResource.group_order["attention"]
+    rows = ROWS["jobs"]
+    order = JobsResource.group_order["attention"]
     shown = grouped(rows, attention, (), order)
     heads = [row for row in shown if isinstance(row, GroupHead)]
     assert [head.label for head in heads] == list(order)
@@ -62,7 +63,8 @@ async def test_pages_follow_the_groups(
     jobs = JobsResource()
     query = Query(NOTHING, await rt.checkpoints.now(), group="attention")
     for limit in range(1, 10):
-        numbers, before = list[int](), None
+        numbers = list[int]()
+        before = None
         while True:
             rows = await jobs.fetch(rt, replace(query, before=before, limit=limit))
             numbers += [row.number for row in rows.items]

@@ -54,7 +54,8 @@ def use(name: str, used: float = 0, reserved: float = 0, day: date | None = None
 
 
 def test_a_budget_shows_what_is_left() -> None:
-    resource, day = BudgetsResource(), NOW.date()
+    resource = BudgetsResource()
+    day = NOW.date()
     rows = {
         "open": BudgetRow(use("repo:acme/pay", 8.9, day=day)),
         "low": BudgetRow(use("job:7", 5, 4.5)),

@@ -33,7 +33,8 @@ async def test_no_accepted_filter_fails_in_a_table(rt: Runtime, make: Factory) -
     await make.queued(tags=["team=pay"])
     await make.worker_row()
     await wait_for_feed(rt)
-    loop, now = asyncio.get_running_loop(), datetime.now(UTC) + timedelta(minutes=5)
+    loop = asyncio.get_running_loop()
+    now = datetime.now(UTC) + timedelta(minutes=5)
     accepted = 0
 
     async def fetch(view: Any, text: str) -> None:

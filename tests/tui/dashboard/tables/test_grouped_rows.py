@@ -18,7 +18,8 @@ WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
 async def test_questions_for_the_user_come_first(
     make: Factory, rt: Runtime, people: People
 ) -> None:
-    first, gate = await make.asked(), await make.asked(GATE)
+    first = await make.asked()
+    gate = await make.asked(GATE)
     dave = GATE.model_copy(update={"approvers": ("dave",)})
     other = await make.asked(dave)
     carol = people.on(Source.TUI, "carol")

@@ -66,8 +66,10 @@ def _filled(facts: FilterFields) -> set[str]:
 async def test_search_matches_the_displayed_status(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
-    asked, gate = (await make.asked()).number, (await make.asked(GATE)).number
-    failed, dead = await make.failed(), await make.dead()
+    asked = (await make.asked()).number
+    gate = (await make.asked(GATE)).number
+    failed = await make.failed()
+    dead = await make.dead()
     canceled = await make.queued()
     await rt.job_control.cancel(canceled, owner)
     async with open_dashboard(rt, owner) as seen:

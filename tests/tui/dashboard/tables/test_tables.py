@@ -32,7 +32,8 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
             await seen.see(f"{view.name} · 0", view.empty_text(supervised=False)[:70])
             if view.needs_worker:
                 assert view.empty_text(supervised=True) == f"{view.empty} The worker is starting"
-    asked, gate = await make.asked(), await make.asked(GATE)
+    asked = await make.asked()
+    gate = await make.asked(GATE)
     dead = await make.dead(notify=["log"])
     worker = await make.worker_row()
     repo = Repo.at(parse("https://git.example/acme/pay"))
@@ -204,7 +205,8 @@ async def test_inbox_shows_and_filters_by_requester(
 async def test_denied_job_has_its_own_role(
     make: Factory, rt: Runtime, people: People, owner: Actor
 ) -> None:
-    work, failed = await make.asked(GATE), await make.failed()
+    work = await make.asked(GATE)
+    failed = await make.failed()
     await make.decide(work.number, False, people.carol, reason="too risky")
     async with open_dashboard(rt, owner, size=(140, 30)) as seen:
         await seen.see("denied by carol", "no such thing")
@@ -220,7 +222,8 @@ async def test_denied_job_has_its_own_role(
 
 
 async def test_retried_dead_letter_is_marked(make: Factory, rt: Runtime, owner: Actor) -> None:
-    first, second = await make.dead(), await make.dead()
+    first = await make.dead()
+    second = await make.dead()
     retried = await rt.job_control.retry(first, owner)
     async with open_dashboard(rt, owner, view="dead") as seen:
         await seen.rows(f"D-{second}", f"D-{first}")

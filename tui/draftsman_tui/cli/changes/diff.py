@@ -82,10 +82,12 @@ async def diff(
 
 async def _patch(rt: Runtime, number: int, ordinal: int | None) -> tuple[bytes, dict[str, object]]:
     """Return the patch of a job or question, and its fields for JSON."""
-    name, run = job_name(number), None
+    name = job_name(number)
+    run = None
     if ordinal is not None:
         question = await rt.questions.get(number, ordinal)
-        name, run = question.name, question.run
+        name = question.name
+        run = question.run
     patch = await rt.checkpoints.patch(number, run)
     if patch is None or patch.size == 0:
         reason = await no_diff_reason(rt, name, number, patch is None)

@@ -198,7 +198,8 @@ def unusable_database(config: Path, error: SchemaOutdated) -> SchemaOutdated:
     """Return the error about the demo's own database, with its folder and the deletion."""
     from draftsman.database.embedded.layout import locate
 
-    cluster, folder = locate(config.parent).cluster, config.parent
+    cluster = locate(config.parent).cluster
+    folder = config.parent
     folders = [folder] if cluster.is_relative_to(folder) else [cluster, folder]
     stop = shlex.join(["draftsman", "--config", str(config), "db", "stop"])
     return SchemaOutdated(

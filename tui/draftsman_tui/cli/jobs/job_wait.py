@@ -53,7 +53,8 @@ async def until_end(app: App, rt: Runtime, number: int, timeout: float | None) -
 
     Prints retries and pauses on stderr, and asks questions if this is a terminal.
     """
-    last, paused = 0, False
+    last = 0
+    paused = False
     prompter = _prompter(app, rt) if app.out.interactive and not app.json else None
     try:
         async with asyncio.timeout(timeout):
@@ -62,7 +63,8 @@ async def until_end(app: App, rt: Runtime, number: int, timeout: float | None) -
                     await print_pause(app, rt, number)
                 elif current.status is Status.RETRYING and current.version != last:
                     await _print_next_retry(app, rt, number)
-                last, paused = current.version, current.paused
+                last = current.version
+                paused = current.paused
                 if current.status in WAITING and prompter is not None:
                     await prompter.ask(number)
     except TimeoutError:
@@ -167,7 +169,8 @@ async def _result_lines(rt: Runtime, job: Job) -> list[Text]:
     from draftsman_tui.entities.artifacts import read_patch
 
     result = job.result or {}
-    lines, opened = list(result_lines(job)), result_text.pr_url(result)
+    lines = list(result_lines(job))
+    opened = result_text.pr_url(result)
     if job.pr_url and job.pr_url != opened:
         lines.append(styled(f"  {job.pr_url}"))
     if patch := await read_patch(rt, job.number):

@@ -89,7 +89,8 @@ async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, 
     try:
         decision, reason = await _decide(app, call, wait, list(notify))
     except DraftsmanError as error:
-        decision, reason = None, str(error)
+        decision = None
+        reason = str(error)
     output = {
         "hookEventName": "PreToolUse",
         "permissionDecision": decision or without_answer,
@@ -149,10 +150,12 @@ def _question(call: dict[str, Any]) -> dict[str, Any]:
     fields = given if isinstance(given, dict) else {"input": given}
     command = fields.get("command")
     if call["tool_name"] == "Bash" and isinstance(command, str):
-        verb, body = "run a command", f"$ {command}"
+        verb = "run a command"
+        body = f"$ {command}"
         fields = {name: value for name, value in fields.items() if name != "command"}
     else:
-        verb, body = f"use the tool {call['tool_name'][:100]}", ""
+        verb = f"use the tool {call['tool_name'][:100]}"
+        body = ""
     lines = [
         f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in fields.items()

@@ -53,7 +53,9 @@ class TeamTools:
     """Tools outside a run, with access to the database."""
 
     def __init__(self, app: App, wait: float, notify: list[str]) -> None:
-        self._app, self._wait, self._notify = app, wait, notify
+        self._app = app
+        self._wait = wait
+        self._notify = notify
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._opened: Runtime | None = None

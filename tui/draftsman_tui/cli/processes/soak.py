@@ -77,7 +77,8 @@ async def soak(app: App, minutes: float, seeds: int, seed: int, workers: int, ke
     from draftsman.processes.shutdown import shutdown_signals
     from draftsman_soak.seed_environment import temporary_folder, without_user_config
 
-    plan, seconds = range(seed, seed + seeds), minutes * 60 / seeds
+    plan = range(seed, seed + seeds)
+    seconds = minutes * 60 / seeds
     async with shutdown_signals():
         with temporary_folder() as folder, without_user_config():
             figures = await _run_seeds(app, folder, plan, seconds, workers, keep=keep)
@@ -139,10 +140,12 @@ async def _run_with_progress(
 
 
 def _progress(seed: int, seed_run: SeedRun, seconds: float) -> str:
-    ledger, elapsed = seed_run.ledger, time.monotonic() - seed_run.began
+    ledger = seed_run.ledger
+    elapsed = time.monotonic() - seed_run.began
     loading = seed_run.stage == "loaded"
     stage = f"{_clock(elapsed)} of {_clock(seconds)}" if loading else seed_run.stage
-    answers, faults = len(ledger.submitted_answers), len(ledger.faults)
+    answers = len(ledger.submitted_answers)
+    faults = len(ledger.faults)
     counts = f"{len(ledger.jobs)} jobs, {answers} answers, {faults} faults"
     return f"seed {seed}: {stage}, {counts}"
 

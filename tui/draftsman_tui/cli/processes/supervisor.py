@@ -139,7 +139,8 @@ class Supervisor:
 
     def _receive(self, name: str) -> None:
         """Stop the children at the first signal, kill them at the second."""
-        again, self._signal = self._signal is not None, self._signal or name
+        again = self._signal is not None
+        self._signal = self._signal or name
         for child in self._children:
             if again:
                 child.kill()

@@ -298,8 +298,10 @@ class QuestionPrompter:
 
 async def _read_line() -> str:
     """Read a line of the terminal without blocking the event loop; "" at its end."""
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    number, data = sys.stdin.fileno(), b""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    number = sys.stdin.fileno()
+    data = b""
     loop.add_reader(number, ready.set)
     try:
         while not data.endswith(b"\n"):

@@ -154,7 +154,9 @@ async def _ask(
     app: App, kind: str, message: dict[str, Any], content: tuple[str, ...], options: dict[str, Any]
 ) -> None:
     """Ask inside or outside of the run, and print the answer; `content` names the question."""
-    key, wait, notify = options.pop("key"), options.pop("wait"), list(options.pop("notify"))
+    key = options.pop("key")
+    wait = options.pop("wait")
+    notify = list(options.pop("notify"))
     message = {
         name: value for name, value in (message | options).items() if value not in (None, [])
     }

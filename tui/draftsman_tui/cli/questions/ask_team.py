@@ -60,7 +60,8 @@ async def continue_asking(app: App, ref: JobRef, wait: float | None) -> dict[str
 async def _wait_for_answer(
     app: App, rt: Runtime, number: int, wait: float | None
 ) -> dict[str, Any]:
-    last, paused = 0, False
+    last = 0
+    paused = False
     try:
         async with asyncio.timeout(wait):
             async for current in rt.read_model.versions(number):

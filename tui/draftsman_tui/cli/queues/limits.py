@@ -72,7 +72,8 @@ def _no_limits(app: App) -> str:
 
 
 def _row(use: LimitUse) -> tuple[str, ...]:
-    running, started = "", ""
+    running = ""
+    started = ""
     if use.running is not None:
         running = f"{use.running} each" if use.is_rule else f"{use.taken} of {use.running}"
     elif not use.is_rule:

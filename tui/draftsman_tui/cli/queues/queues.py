@@ -183,7 +183,8 @@ async def release(app: App, name: str, yes: bool) -> None:
     The reserving job continues: if it has not started, it takes its place in the queue.
     """
     async with app.runtime() as rt:
-        actor, reservations = await rt.actor(), await rt.reservations.all()
+        actor = await rt.actor()
+        reservations = await rt.reservations.all()
         reserved = next((item for item in reservations if item.queue == name), None)
         if reserved is not None and not yes:
             by = f"by {actor_name(reserved.actor)} for {job_name(reserved.job)}"

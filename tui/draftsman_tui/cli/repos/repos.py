@@ -113,7 +113,8 @@ async def _resolve(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Re
     from draftsman.repos.repo_catalog import Repo
     from draftsman.repos.repo_profile import folder
 
-    name, inner = options["name"], ""
+    name = options["name"]
+    inner = ""
     if Path(place).expanduser().is_dir():
         repo, inner = await find_local_repository(Path(place).expanduser())
         if name:
@@ -126,7 +127,8 @@ async def _resolve(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Re
         raise UsageError(f"{place}: directory not found; use a local directory or a URL")
     else:
         location = await rt.repos.place(place)
-        repo, inner = location.repo, location.path
+        repo = location.repo
+        inner = location.path
     try:
         path = folder(options["path"]) if options["path"] else inner
     except ValueError as error:
@@ -344,7 +346,8 @@ async def check(app: App, name: str) -> None:
         ) as inspection:
             results = await inspection.check(saved.profile)
         access = await check_access(rt.settings, location.repo.remote_url)
-        checks, actor = [result.as_json() for result in results], await rt.actor()
+        checks = [result.as_json() for result in results]
+        actor = await rt.actor()
         await rt.repos.checked(location.repo, location.path, inspection.commit, checks, actor)
     if app.json:
         document = {"name": location.name, "commit": inspection.commit, "checks": checks}
@@ -380,7 +383,8 @@ async def map_label(
     if not (label or label_id or default):
         raise UsageError("specify --label NAME, --label-id ID or --default")
     async with app.runtime() as rt:
-        location, actor = await rt.repos.place(name), await rt.actor()
+        location = await rt.repos.place(name)
+        actor = await rt.actor()
         if label or label_id:
             await rt.repos.map(location, actor, label=label, label_id=label_id)
         if default:

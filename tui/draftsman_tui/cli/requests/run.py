@@ -82,7 +82,8 @@ async def run(
     async with app.runtime() as rt:
         with options_named():
             request = await rt.request_checks.resolve(request, unchecked=unchecked)
-        actor, reservation = await rt.actor(), None
+        actor = await rt.actor()
+        reservation = None
         if now:
             seconds = DEFAULT_SECONDS if reserve_for is None else reserve_for
             job, reservation = await rt.reservations.submit(request, actor, seconds)

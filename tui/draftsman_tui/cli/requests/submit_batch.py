@@ -50,14 +50,17 @@ async def batches(file: str) -> AsyncIterator[list[tuple[int, str]]]:
     """
     decode = codecs.getincrementaldecoder("utf-8")("replace" if file == "-" else "strict").decode
     lines: list[tuple[int, str]] = []
-    number, size, rest = 0, 0, ""
+    number = 0
+    size = 0
+    rest = ""
     with _opened(file) as stream:
         ended = False
         while not ended:
             if (block := await asyncio.to_thread(_read, stream)) is None:
                 if lines:
                     yield lines
-                    lines, size = [], 0
+                    lines = []
+                    size = 0
                 continue
             ended = not block
             try:
@@ -75,7 +78,8 @@ async def batches(file: str) -> AsyncIterator[list[tuple[int, str]]]:
                 size += len(line)
                 if len(lines) == BATCH_LINES or size > BATCH_CHARACTERS:
                     yield lines
-                    lines, size = [], 0
+                    lines = []
+                    size = 0
             if len(rest) > MAX_LINE:
                 name = "stdin" if file == "-" else file
                 raise UsageError(f"{name}:{number + 1}: longer than {MAX_LINE:,} characters")

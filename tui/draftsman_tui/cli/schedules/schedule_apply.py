@@ -71,7 +71,8 @@ def schedule_file(path: str) -> tuple[str, list[ScheduleSpec]]:
         data = tomllib.loads(params.read_text(Path(path)))
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: invalid TOML: {error}") from None
-    origin, tables = data.pop("name", None), data.pop("schedules", {})
+    origin = data.pop("name", None)
+    tables = data.pop("schedules", {})
     if not isinstance(origin, str) or not 0 < len(origin) <= 200:
         raise UsageError(f'{path}: name is required, such as name = "acme/pay"')
     if data:
@@ -119,7 +120,8 @@ def _spec(name: str, table: dict[str, Any]) -> ScheduleSpec:
 
 def _rule(kind: str, table: dict[str, Any]) -> tuple[str, str]:
     """Return the rule and the zone of a schedule."""
-    text, zone = str(table[kind]), str(table["zone"]) if "zone" in table else None
+    text = str(table[kind])
+    zone = str(table["zone"]) if "zone" in table else None
     if kind == "when":
         from draftsman.schedules.phrases import whole_phrase
 

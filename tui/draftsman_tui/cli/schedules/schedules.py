@@ -86,8 +86,10 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
 
     It submits a template, or the request that TEXT and the options describe, in your name.
     """
-    rule, phrase = _rule(options), options.pop("when")
-    template, given = options.pop("template"), dict(options.pop("param"))
+    rule = _rule(options)
+    phrase = options.pop("when")
+    template = options.pop("template")
+    given = dict(options.pop("param"))
     parts = {key: options.pop(key) for key in ("zone", "misfire", "misfire_limit", "overlap")}
     jitter = round(options.pop("jitter"))
     fields = request_fields(text, options)

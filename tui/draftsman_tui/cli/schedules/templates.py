@@ -273,11 +273,13 @@ async def diff(app: App, name: str, old: int | None, new: int | None) -> None:
     async with app.runtime(read_only=True) as rt:
         versions = {version.version: version for version in await rt.templates.versions(name)}
     latest = new or max(versions)
-    before, after = old or max(latest - 1, 1), latest
+    before = old or max(latest - 1, 1)
+    after = latest
     for number in (before, after):
         if number not in versions:
             raise NotFound(f"template {name} has no version {number}; newest: {max(versions)}")
-    old_lines, new_lines = _json_lines(versions[before]), _json_lines(versions[after])
+    old_lines = _json_lines(versions[before])
+    new_lines = _json_lines(versions[after])
     titles = f"{name}@{before}", f"{name}@{after}"
     changes = list(difflib.unified_diff(old_lines, new_lines, *titles, lineterm=""))
     if app.json:
@@ -394,7 +396,8 @@ def _definition(
     """Return the definition: the file or the base, with the given fields."""
     from draftsman.schedules.template import define
 
-    file, schema = options.pop("file"), options.pop("schema")
+    file = options.pop("file")
+    schema = options.pop("schema")
     parameters = options.pop("parameter")
     fields = dict(template_file(file) if file else base) | request_fields(text, options)
     if schema is not None and parameters:

@@ -96,11 +96,13 @@ class AttentionPoller:
             return None
         actor = self._actor()
         questions = await self._runtime().questions.open(limit=MAX_COUNTED, fold_for=actor)
-        self._is_due, self._read_at = False, time.monotonic()
+        self._is_due = False
+        self._read_at = time.monotonic()
         self._is_held = any(question.holders for question in questions)
         policy = self._runtime().policy
         mine = [question for question in questions if waits_for(question, actor, policy)]
-        known, self._known = self._known, frozenset(question.name for question in mine)
+        known = self._known
+        self._known = frozenset(question.name for question in mine)
         new = tuple(item for item in mine if known is not None and item.name not in known)
         return AttentionCount(len(questions), len(mine), len(questions) == MAX_COUNTED, new)
 

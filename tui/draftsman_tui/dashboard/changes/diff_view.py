@@ -115,7 +115,8 @@ class DiffView(CursorList):
     def __init__(self, text: str = "", *, gate: bool = False, reviews: bool = False) -> None:
         """`reviews` allows comments and accepted files."""
         super().__init__()
-        self._is_gate, self._reviews = gate, reviews
+        self._is_gate = gate
+        self._reviews = reviews
         self.searches = False
         """Whether n and N belong to a search of the screen."""
         self.replace(Patch(text))
@@ -229,7 +230,8 @@ class DiffView(CursorList):
 
     def action_fold_all(self) -> None:
         """Fold all files, or unfold them if all are folded."""
-        file, every = self.current_file, set(range(len(self.patch.files)))
+        file = self.current_file
+        every = set(range(len(self.patch.files)))
         self._folded = set() if self._folded == every else every
         self._layout_rows()
         self.move_to(self.rows.head_of(file))
@@ -271,7 +273,8 @@ class DiffView(CursorList):
 
     def render_line(self, y: int) -> Strip:
         index = self.top + y
-        width, base = self.size.width, self.rich_style
+        width = self.size.width
+        base = self.rich_style
         if index >= len(self.rows):
             return Strip.blank(width, base)
         row = self.rows.at(index)
@@ -294,7 +297,8 @@ class DiffView(CursorList):
         if row.note:
             return ((blank, ""),), ((f"┃ {plain(self.comments[row.line])}", "note"),)
         line = plain(self.patch.lines[row.line][:MAX_LINE]).expandtabs(4)
-        old, new = self.patch.old[row.line], self.patch.new[row.line]
+        old = self.patch.old[row.line]
+        new = self.patch.new[row.line]
         if not (old or new):
             return ((blank, ""),), ((line, "hunk"),)
         numbers = f"{old or '':>{self._digits}} {new or '':>{self._digits}} "

@@ -51,7 +51,8 @@ class Patch:
         while self.lines and not self.lines[-1]:
             self.lines.pop()
         count = len(self.lines)
-        self.old, self.new = array("I", bytes(4 * count)), array("I", bytes(4 * count))
+        self.old = array("I", bytes(4 * count))
+        self.new = array("I", bytes(4 * count))
         self.files: list[FileSection] = []
         self._parse()
         highest = max(max(column, default=0) for column in (self.old, self.new))
@@ -61,7 +62,8 @@ class Patch:
         """Width of the widest line in cells, at most."""
         ends = [*(file.first for file in self.files[1:]), count]
         for file, end in zip(self.files, ends, strict=False):
-            file.body, file.end = file.hunks[0] if file.hunks else end, end
+            file.body = file.hunks[0] if file.hunks else end
+            file.end = end
 
     def _parse(self) -> None:
         file: FileSection | None = None
@@ -183,7 +185,8 @@ def next_hunk(patch: Patch, at: PatchRow, by: int) -> int | None:
 
 def find_line(patch: Patch, text: str, start: int, by: int) -> int | None:
     """Return the next line (-1: the previous) that contains a text in any case, around the end."""
-    wanted, count = text.casefold(), len(patch.lines)
+    wanted = text.casefold()
+    count = len(patch.lines)
     for step in range(count):
         index = (start + by * step) % count
         if wanted in patch.lines[index].casefold() and (patch.new[index] or patch.old[index]):

@@ -104,7 +104,8 @@ class Heading(Static):
 
     def show(self, text: str, short: str = "") -> None:
         """Show a title, or `short` where it does not fit; further lines are above the body."""
-        self._title, self._short = text, short
+        self._title = text
+        self._short = short
         self._place()
 
     def on_mount(self) -> None:

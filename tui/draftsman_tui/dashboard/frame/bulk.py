@@ -66,7 +66,8 @@ async def run_bulk(
 
     Rejected jobs and jobs that were not tried stay marked.
     """
-    result, progress = BulkResult(), ProgressDialog(title, len(numbers))
+    result = BulkResult()
+    progress = ProgressDialog(title, len(numbers))
     timer = None
     if len(numbers) > 1:
         timer = screen.set_timer(PROGRESS_DELAY, lambda: _show(screen, progress))

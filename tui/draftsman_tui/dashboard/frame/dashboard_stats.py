@@ -114,5 +114,6 @@ def _end(now: datetime) -> int:
 
 def _parts(now: datetime, bars: int) -> list[range]:
     """Return the buckets of each bar, newest last."""
-    size, end = WINDOW * _BUCKETS_PER_MINUTE // bars, _end(now)
+    size = WINDOW * _BUCKETS_PER_MINUTE // bars
+    end = _end(now)
     return [range(end - nth * size, end - (nth - 1) * size) for nth in range(bars, 0, -1)]

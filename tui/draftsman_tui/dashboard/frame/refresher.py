@@ -145,7 +145,8 @@ class Refresher:
 
     def show_preview(self, loader: Loader | None) -> None:
         """Load a preview as well, beside the data of the view; None: no preview."""
-        self._preview, self._preview_read_at = loader, -math.inf
+        self._preview = loader
+        self._preview_read_at = -math.inf
         if loader is not None:
             self._woken.set()
 
@@ -209,7 +210,8 @@ class Refresher:
                 continue
             if self.lost is not None:
                 self._post(Reconnected())
-            delay, self.lost = FIRST_RETRY, None
+            delay = FIRST_RETRY
+            self.lost = None
             self._loaded_at = time.monotonic()
             await self._pause(changed)
 
@@ -225,7 +227,8 @@ class Refresher:
         """
         if self.lost is not None:
             await self._probe()
-        task, timeout = asyncio.create_task(self.poll()), LOAD_TIMEOUT
+        task = asyncio.create_task(self.poll())
+        timeout = LOAD_TIMEOUT
         try:
             while not (await asyncio.wait({task}, timeout=timeout))[0]:
                 await self._probe()
@@ -247,7 +250,8 @@ class Refresher:
 
     async def poll(self) -> bool:
         """Poll once; return whether there are new events."""
-        requested, notified = self._requested.is_set(), self._is_notified
+        requested = self._requested.is_set()
+        notified = self._is_notified
         first = self._cursor is None
         self._requested.clear()
         self._woken.clear()

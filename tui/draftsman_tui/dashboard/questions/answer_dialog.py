@@ -164,7 +164,8 @@ class AnswerDialog(QuestionDialog[Any]):
     def _choice(self, index: int) -> Text:
         choices = self.question.choices
         number = f"{index + 1:>{len(str(len(choices)))}}"
-        label, description = self._label(index), choices[index].get("description")
+        label = self._label(index)
+        description = choices[index].get("description")
         if not description:
             return safe(f"{number}  {label}")
         widths = [cell_len(self._label(nth)) for nth in range(len(choices))]
@@ -177,7 +178,8 @@ class AnswerDialog(QuestionDialog[Any]):
         return one_line(f"{choice['label']}{' (default)' if is_default else ''}")
 
     def key_hints(self) -> str:
-        question, parts = self.question, []
+        question = self.question
+        parts = []
         if self.is_typing:
             parts.append("enter: submit   ctrl+j: new line")
             parts += ["tab: choices"] if question.choices else []

@@ -45,7 +45,8 @@ class ApprovalDialog(QuestionDialog[Any]):
         self._patch = (
             DiffPane(diff, gate=True, reviews=True, searches=True, classes="grow") if diff else None
         )
-        self._diff, self._review = diff, review
+        self._diff = diff
+        self._review = review
         self._since = False
         """Whether only the changes since the last approval are shown."""
         self._no_diff_text = "diff not available" if diff is None else "no changes so far"

@@ -83,7 +83,8 @@ async def _submit(
     fields: Callable[[], dict[str, Any]],
 ) -> None:
     ordinals = {question.job: question.ordinal for question in questions}
-    window, held = screen.session.undo, []
+    window = screen.session.undo
+    held = []
 
     async def answer_job(number: int) -> None:
         response = build_response(event=f"tui:{uuid4()}", **fields())

@@ -33,7 +33,8 @@ class KeyGuard:
         self._is_held = key == self._key and pause < (RELEASED if self._is_held else FIRST_REPEAT)
         if not self._is_held:
             self._pressed_at = now
-        self._key, self._last_at = key, now
+        self._key = key
+        self._last_at = now
 
     def is_pressed_since(self, at: float) -> bool:
         """Return whether the last key was pressed, not only repeated, at this time or later."""

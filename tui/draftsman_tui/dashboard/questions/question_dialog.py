@@ -176,7 +176,8 @@ class QuestionDialog(SubmitDialog[T]):
 
     def update_question(self, question: Question, votes: Sequence[str]) -> None:
         """Apply a changed deadline, escalation or votes."""
-        self.question, self._votes = question, tuple(votes)
+        self.question = question
+        self._votes = tuple(votes)
         self.tick()
 
     def close(self, text: str, *, late: bool = False) -> None:

@@ -65,7 +65,8 @@ async def _waiting(
     """Return the questions of the review that were not opened yet."""
     questions = chosen
     if questions is None:
-        actor, policy = screen.actor, screen.rt.policy
+        actor = screen.actor
+        policy = screen.rt.policy
         voter = policy.resolve(actor).voter
         questions = [
             question

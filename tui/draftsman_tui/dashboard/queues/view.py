@@ -47,7 +47,8 @@ class QueuesResource(Resource[QueueSummary]):
 
     def cells(self, row: QueueSummary, now: datetime) -> Sequence[Cell]:
         more = "+" if row.capped else ""
-        wait, status = row.oldest_wait, _status(row)
+        wait = row.oldest_wait
+        status = _status(row)
         return (
             cells.text(row.name, "key"),
             Cell(status, "calm" if status == "open" else "warns"),

@@ -107,9 +107,11 @@ async def _resolve(
         try:
             return await rt.request_checks.resolve(build_request(fields, rt.settings))
         except RejectedField as error:
-            name, problem = error.field, field_text(error)
+            name = error.field
+            problem = field_text(error)
         except (UsageError, NotFound) as error:
-            name, problem = "", str(error)
+            name = ""
+            problem = str(error)
         if name in problems or _is_consequence(name, fields, problems):
             return None
         problems[name] = problem

@@ -202,8 +202,10 @@ def from_job(job: Job) -> dict[str, str]:
     repo = payload.pop("repo", None) or {}
     payload.pop("labels", None)
     overrides = {key: value for key, value in job.overrides.items() if key != "answers"}
-    timeout, notify = overrides.pop("timeout", None), overrides.pop("notify", "")
-    source, path = repo.get("source") or "", repo.get("path")
+    timeout = overrides.pop("timeout", None)
+    notify = overrides.pop("notify", "")
+    source = repo.get("source") or ""
+    path = repo.get("path")
     typed = {
         "text": job.ticket_text or "",
         "repo": f"{job.repo}//{path}" if path and job.repo else source,

@@ -50,7 +50,8 @@ def age(moment: datetime | None, now: datetime) -> Cell:
 
 def clock(moment: datetime, now: datetime) -> Cell:
     """Format the local time of day, or day and minute if it is not today."""
-    here, today = moment.astimezone(), now.astimezone().date()
+    here = moment.astimezone()
+    today = now.astimezone().date()
     return Cell(here.strftime("%H:%M:%S" if here.date() == today else "%m-%d %H:%M"), "dim")
 
 

@@ -95,7 +95,8 @@ class ColumnTerm:
         if self.sign == ":":
             return self.value.casefold() in texts[columns.index(column)].casefold()
         value = column.order(row) if column.order is not None else None
-        number, limit = _comparable(value, now), _limit(self.value)
+        number = _comparable(value, now)
+        limit = _limit(self.value)
         if number is None:
             return False
         return number < limit if self.sign == "<" else number > limit
@@ -316,7 +317,8 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
     """Yield each token and whether it starts with a quote; raises ValueError."""
     stream = io.StringIO(text)
     lexer = shlex.shlex(stream, posix=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
+    lexer.whitespace_split = True
+    lexer.commenters = ""
     start = 0
     while (token := lexer.get_token()) is not None:
         end = stream.tell()

@@ -249,12 +249,14 @@ class Resource(ABC, Generic[T]):
 
             query = replace(query, jobs=await scope(rt, query.filter.job))
         rows: list[T] = []
-        before, scanned = query.before, ""
+        before = query.before
+        scanned = ""
         for _ in range(MAX_PAGES):
             page_query = replace(query, before=before, limit=query.limit - len(rows))
             page_rows = await self.read(rt, page_query)
             rows += [row for row in page_rows.items if self._matches(row, query)]
-            before, scanned = page_rows.next, page_rows.scanned
+            before = page_rows.next
+            scanned = page_rows.scanned
             if before is None or len(rows) >= query.limit:
                 return Rows(rows, before, scanned)
         return Rows(

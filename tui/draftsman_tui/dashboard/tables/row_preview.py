@@ -69,7 +69,9 @@ class RowPreview:
         head = self._head_under_cursor() if self._is_placed else None
         if number != self._job or head != self._head:
             is_other = number is None or head is not None
-            self._job, self._snapshot, self._head = number, None, head
+            self._job = number
+            self._snapshot = None
+            self._head = head
             self._moved_at = monotonic()
             self.resume()
             if is_other:

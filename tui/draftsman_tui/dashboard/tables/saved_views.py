@@ -65,7 +65,9 @@ def read(data: Any) -> View:
     """Parse a view from JSON data; raises UsageError."""
     if not isinstance(data, dict):
         raise UsageError("expected an object")
-    table, sort, columns = data.get("table"), data.get("sort"), data.get("columns") or []
+    table = data.get("table")
+    sort = data.get("sort")
+    columns = data.get("columns") or []
     if not isinstance(table, str) or table not in VIEWS:
         raise UsageError(f"unknown table {table!r}")
     if not isinstance(columns, list) or not isinstance(data.get("filter") or "", str):

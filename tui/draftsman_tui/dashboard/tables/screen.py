@@ -407,7 +407,8 @@ class MainScreen(BaseScreen):
         return numbers
 
     def keep_marked(self, numbers: Sequence[int]) -> None:
-        table, jobs = self.table, set(numbers)
+        table = self.table
+        jobs = set(numbers)
         table.keep_marked(
             self.resource.key(row) for row in table.selected if self.resource.job(row) in jobs
         )
@@ -473,7 +474,8 @@ class MainScreen(BaseScreen):
         self.show_table(chosen.name)
 
     def _show_tabs(self) -> None:
-        bar, last = self.query_one(Tabs), self.refresher.last_stats
+        bar = self.query_one(Tabs)
+        last = self.refresher.last_stats
         bar.display = self.size.height >= MIN_HEIGHT
         stats = None if last is None else last.stats
         bar.show(table_tabs(stats, self.refresher.attention), self._view)
@@ -528,7 +530,8 @@ class MainScreen(BaseScreen):
         self.refresh_bindings()
 
     def _draw(self) -> None:
-        state, resource = self.state, self.resource
+        state = self.state
+        resource = self.resource
         names = None
         if self.session.is_connected:
             names = responder_names(self.actor, self.rt.policy)

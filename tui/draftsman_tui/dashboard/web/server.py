@@ -254,7 +254,8 @@ class Web:
         return app
 
     async def _open(self, request: web.Request) -> web.Response:
-        once, self._once = self._once, ""
+        once = self._once
+        self._once = ""
         if not once or not secrets.compare_digest(once, request.match_info["once"]):
             raise web.HTTPNotFound
         raise web.HTTPFound(self.address)

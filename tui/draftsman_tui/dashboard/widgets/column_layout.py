@@ -164,7 +164,8 @@ def _placed(
     sizes = share(share(minimums, desired, room), list(map(max, minimums, needs)), room)
     if not content:
         sizes[flexible] += max(0, room - sum(sizes))
-    placed, x = [], LEAD
+    placed = []
+    x = LEAD
     for (nth, column), size in zip(columns, sizes, strict=True):
         placed.append(PlacedColumn(nth, column, x, size))
         x += size + between

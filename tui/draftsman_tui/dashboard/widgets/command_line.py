@@ -66,7 +66,8 @@ class CommandLine(Vertical):
 
     def close(self) -> None:
         """Close the line, and add its text to the history."""
-        earlier, text = self._history.setdefault(self.kind, []), self.line.value.strip()
+        earlier = self._history.setdefault(self.kind, [])
+        text = self.line.value.strip()
         if text and self.has_class("open"):
             earlier[:] = [entry for entry in earlier if entry != text] + [text]
         self._leave()
@@ -123,7 +124,10 @@ class CommandInput(CompletingInput):
 
     def begin(self, text: str, completer: Completer, earlier: list[str]) -> None:
         """Start with a new line."""
-        self.completer, self._earlier, self._at, self._cycle = completer, earlier, len(earlier), ()
+        self.completer = completer
+        self._earlier = earlier
+        self._at = len(earlier)
+        self._cycle = ()
         self.suggester = _Suggester(completer)
         self.set_text(text)
 

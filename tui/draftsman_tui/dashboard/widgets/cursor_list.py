@@ -87,7 +87,9 @@ class CursorList(ScrollView, can_focus=True):
 
     def move_to(self, index: int, *, scroll: bool = True) -> None:
         """Move the cursor to an entry, and scroll it into view."""
-        index, was, top = self._clamp(index), self.cursor, self.top
+        index = self._clamp(index)
+        was = self.cursor
+        top = self.top
         if index != was:
             self.cursor = index
             self.post_message(self.Moved())

@@ -91,9 +91,12 @@ class ItemList(CursorList):
 
     def reset(self, position: ScrollPosition | None, *, selectable: bool, follows: bool) -> None:
         """Prepare for another tab, at a saved position; by default at the end if it follows."""
-        self.selectable, self._follows = selectable, follows
+        self.selectable = selectable
+        self._follows = follows
         self.following = follows if position is None else position.following
-        self._items, self.cursor, self._pending_position = (), 0, position
+        self._items = ()
+        self.cursor = 0
+        self._pending_position = position
         self._match = None
 
     def leave(self) -> ScrollPosition:
@@ -190,7 +193,9 @@ class ItemList(CursorList):
         self._redraw()
 
     def render_line(self, y: int) -> Strip:
-        row_index, width, base = y + self.top, self._width, self.rich_style
+        row_index = y + self.top
+        width = self._width
+        base = self.rich_style
         if row_index >= len(self._rows):
             return Strip.blank(width, base)
         lead = "  "
@@ -216,7 +221,8 @@ class ItemList(CursorList):
             return
         position = self.leave()
         self._items = self._render_items(max(1, self._width - GUTTER))
-        self._rows, self._starts = [], []
+        self._rows = []
+        self._starts = []
         for item in self._items:
             self._starts.append(len(self._rows))
             self._rows += item.rows

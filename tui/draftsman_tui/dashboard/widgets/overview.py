@@ -83,7 +83,8 @@ class Overview(Static):
 
         `waiting` is the number of questions for the user.
         """
-        self._stats, self._waiting = (stats, now, stale), waiting
+        self._stats = (stats, now, stale)
+        self._waiting = waiting
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -187,7 +188,8 @@ def _counts(
 
 def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:
     """Yield problems, highlighted."""
-    workers, problems = stats.workers, []
+    workers = stats.workers
+    problems = []
     if stale:
         problems.append(f"as of {times.span(stale)} ago")
     if abs(stats.skew) >= SKEW:

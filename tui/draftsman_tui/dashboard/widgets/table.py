@@ -75,7 +75,8 @@ class MouseTable(CursorList):
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Mark the dragged range."""
-        start, end = self._dragged_from, self.row_at(event.y)
+        start = self._dragged_from
+        end = self.row_at(event.y)
         if event.button == 1 and start is not None and end is not None and end != start:
             self.mark_between(start, end)
             self.move_to(end)
@@ -281,7 +282,9 @@ class ResourceTable(MarkedTable):
         is_other = resource is not self._resource
         old_key = None if is_other or not self._keys else self._keys[self.cursor]
         offset = 0 if is_other else self.span(self.cursor)[0] - self.top
-        self._resource, self._rows, self.now = resource, rows, now
+        self._resource = resource
+        self._rows = rows
+        self.now = now
         self._shape = shape or Shape()
         self._keys = [self._key_of(resource, line) for line in self.lines]
         if rows is not None:
@@ -302,7 +305,8 @@ class ResourceTable(MarkedTable):
     @property
     def has_two_lines(self) -> bool:
         """Whether each row has two lines, because the columns do not fit into one."""
-        resource, is_own = self._resource, bool(self._shape.columns or self._shift)
+        resource = self._resource
+        is_own = bool(self._shape.columns or self._shift)
         return resource is not None and not is_own and self.size.width < resource.two_lines_below
 
     def _measure(self) -> None:
@@ -420,7 +424,8 @@ class ResourceTable(MarkedTable):
         top = self.top
         laid_out = (self._resource, self.size, self._shape, self._shift, top, self.now)
         if laid_out != self._laid_out or self._rows is not self._measured:
-            self._laid_out, self._measured = laid_out, self._rows
+            self._laid_out = laid_out
+            self._measured = self._rows
             columns = () if self._resource is None else self._resource.columns
             content = self._content(top)
             shape = self._shape.columns, self._shift
@@ -446,7 +451,8 @@ class ResourceTable(MarkedTable):
         index = self._index_at(y - 1 + self.top)
         if index >= len(self._keys):
             return self._message_line(self._empty_text() if not self._keys and y == 2 else "")
-        line, is_cursor = self.lines[index], index == self.cursor
+        line = self.lines[index]
+        is_cursor = index == self.cursor
         base = self.rich_style
         if is_cursor:
             base += self._partial("cursor")
@@ -489,12 +495,15 @@ class ResourceTable(MarkedTable):
         return self.rich_style + self._partial("key") + Style(bold=True)
 
     def _head(self) -> Strip:
-        style, layout = self.rich_style + self._partial("head"), self.column_layout
+        style = self.rich_style + self._partial("head")
+        layout = self.column_layout
         text = "« " if layout.left else "  "
         for placed in layout.placed:
-            head, arrow = placed.column.head, self._arrow(placed)
+            head = placed.column.head
+            arrow = self._arrow(placed)
             if len(head) + len(arrow) <= placed.size:
-                head, arrow = head + arrow, ""
+                head = head + arrow
+                arrow = ""
             text += fit(head, placed.size, placed.column.right) + arrow.ljust(gap(self.size.width))
         strip = Strip([Segment(text, style)]).adjust_cell_length(self.size.width, style)
         if layout.right:

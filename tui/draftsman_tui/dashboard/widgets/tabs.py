@@ -55,7 +55,8 @@ class Tabs(Widget):
 
     def show(self, tabs: Sequence[Tab], current: str) -> None:
         """Show tabs; `current` is the name of the selected tab."""
-        self._tabs, self._current = tabs, current
+        self._tabs = tabs
+        self._current = current
         self.refresh()
 
     def render_line(self, y: int) -> Strip:

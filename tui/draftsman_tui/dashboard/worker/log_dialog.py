@@ -42,7 +42,8 @@ class LogDialog(Dialog[None]):
             size = self._path.stat().st_size
             text = "" if size == self._shown_size else tail(self._path, size)
         except OSError as error:
-            size, text = -1, f"{self._path}: {error.strerror}"
+            size = -1
+            text = f"{self._path}: {error.strerror}"
         if size == self._shown_size:
             return
         scroll = self.query_one(VerticalScroll)

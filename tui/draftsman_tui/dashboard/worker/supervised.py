@@ -38,7 +38,8 @@ class SupervisedProcesses:
         for line in lines:
             match line.split(" ", 3):
                 case [_, level, logger, text] if level in BAD and logger == SUPERVISOR:
-                    self.last_error, self.error_at = text, time.monotonic()
+                    self.last_error = text
+                    self.error_at = time.monotonic()
                 case [_, _, _, text] if ARRIVALS.intersection(_EVENT.findall(text)):
                     changed = True
         return changed

@@ -70,7 +70,8 @@ async def log_items(
             if horizon is not None and _order(item) > horizon:
                 break
             if settled is not None and item.created_at > settled:
-                full, complete = [], False
+                full = []
+                complete = False
                 break
             cursor = cursor.after(item)
             yield item

@@ -80,10 +80,12 @@ class BulkRetry:
     async def _ended(
         self, status: Status, filters: dict[str, object]
     ) -> AsyncIterator[FinishedJob]:
-        after, page = 0, PAGE
+        after = 0
+        page = PAGE
         while page == PAGE:
             async with self._db.connection() as conn:
                 jobs = await store.finished(conn, status, filters, after, PAGE)
             for job in jobs:
                 yield job
-            after, page = jobs[-1].number if jobs else after, len(jobs)
+            after = jobs[-1].number if jobs else after
+            page = len(jobs)

@@ -59,7 +59,8 @@ class JobMessages:
             event = str(new_id()) if key is None else f"tell:{job}:{key}"
 
         async def work(conn: Connection) -> SentMessage:
-            locked, name = await self._lock(conn, job, actor), job_name(job)
+            locked = await self._lock(conn, job, actor)
+            name = job_name(job)
             sent = await store.send(conn, job, actor, event, text)
             if sent is None:
                 from draftsman.forges.store import follow_ups

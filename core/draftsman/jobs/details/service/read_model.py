@@ -112,7 +112,8 @@ class ReadModel:
         scanned = {name: filters.get(name) or None for name in SCANNED}
         if scanned["tags"] is not None:
             scanned["tags"] = list(filters["tags"])
-        since, before = filters.get("since"), filters.get("before")
+        since = filters.get("since")
+        before = filters.get("before")
         limit = filters.get("limit", JOBS_LIMIT)
         params: dict[str, Any] = {**scanned, "since": since, "limit": limit}
         params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]

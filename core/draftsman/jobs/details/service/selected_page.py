@@ -38,7 +38,8 @@ async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) ->
     """Return the jobs that match all filters, newest first; raises NotFound for a group."""
     limit: int = params["limit"]
     before = filters.get("before") or 2**62
-    key, group = filters.get("key"), filters.get("group")
+    key = filters.get("key")
+    group = filters.get("group")
     numbered = filters.get("numbers")
     keyed = None if numbered is None else {number for number in numbered if number < before}
     if key is not None:

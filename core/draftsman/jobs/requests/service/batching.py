@@ -61,7 +61,8 @@ class Batcher(Generic[Item, Result]):
         """Send batches until no item waits."""
         await asyncio.sleep(0)  # items of the same iteration of the event loop share a batch
         while self._waiting:
-            entries, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+            entries = self._waiting[:MAX_BATCH]
+            self._waiting = self._waiting[MAX_BATCH:]
             batch = _Batch(self._call, entries)
             await asyncio.wait({batch.task}, timeout=PATIENCE)
             if not (batch.task.done() and batch.resolve()):

@@ -210,7 +210,8 @@ async def _insert_of(
     plain = [index for index, item in enumerate(batch) if item.unique is None]
     results = []
     if plain:
-        rows, targets = [batch[i].values for i in plain], [batch[i].targets for i in plain]
+        rows = [batch[i].values for i in plain]
+        targets = [batch[i].targets for i in plain]
         results = await store.submit(conn, rows, actor, targets)
     if len(plain) == len(batch):
         return results

@@ -203,7 +203,8 @@ class Submissions:
         """Return the warnings about types, which a second of submissions asks for once."""
         now = time.monotonic()
         if now > self._known_until:
-            self._known_warnings, self._known_until = {}, now + WARNINGS_AGE
+            self._known_warnings = {}
+            self._known_until = now + WARNINGS_AGE
         known = self._known_warnings  # another submission may replace them meanwhile
         if missing := [type for type in types if type not in known]:
             found = await self._type_warnings(missing)
@@ -218,7 +219,8 @@ class Submissions:
         Raises NotPermitted.
         """
         resolved: dict[int, tuple[Actor, str]] = {}
-        authorized, names = [], []
+        authorized = []
+        names = []
         for item, actor in requests:
             if (known := resolved.get(id(actor))) is None:
                 account = self._policy.resolve(actor)

@@ -319,7 +319,8 @@ def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Return ranges, without overlaps, of the numbers near to any of these sorted numbers."""
     ranges: list[tuple[int, int]] = []
     for number in numbers:
-        low, high = number - DUPLICATE_WINDOW, number + DUPLICATE_WINDOW
+        low = number - DUPLICATE_WINDOW
+        high = number + DUPLICATE_WINDOW
         if ranges and low <= ranges[-1][1]:
             ranges[-1] = (ranges[-1][0], high)
         else:

@@ -182,7 +182,8 @@ class Checkpoints:
         `unless_after` makes a repeated call safe: an equal event of the run after this id is
         returned instead.
         """
-        cut, name = truncate_payload(payload), clean(kind)[:100]
+        cut = truncate_payload(payload)
+        name = clean(kind)[:100]
         event_id = await self._db.run_transaction(
             lambda conn: store.event(conn, lease, name, cut, unless_after)
         )

@@ -108,7 +108,8 @@ async def artifact(
 
     `counts` are the lines that a patch adds and removes.
     """
-    size, sha256 = len(data), hashlib.sha256(data).hexdigest()
+    size = len(data)
+    sha256 = hashlib.sha256(data).hexdigest()
     added, removed = counts or (None, None)
     params = {**_lease(lease), "name": name, "kind": kind, "size": size, "sha256": sha256}
     params |= {"added": added, "removed": removed}

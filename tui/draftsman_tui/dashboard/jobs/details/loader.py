@@ -117,7 +117,9 @@ class JobLoader:
         last = self._snapshot.events[-1].id if self._snapshot and self._snapshot.events else 0
         new_events = await rt.read_model.latest_job_events(self.number, last, EVENTS + 1)
         changed = version != self._version or any(_is_significant(event) for event in new_events)
-        loaded_at, began, invalidations = self._loaded_at, time.monotonic(), self._invalidations
+        loaded_at = self._loaded_at
+        began = time.monotonic()
+        invalidations = self._invalidations
         if loaded_at is None or began - loaded_at > FULL_RELOAD_INTERVAL:
             loaded_at = began
             snapshot = await self._read_all(rt, now)
@@ -228,7 +230,8 @@ class JobLoader:
 
     async def _read_log(self, rt: Runtime) -> None:
         """Read new chunks backwards from the end, up to the last known chunk or the limits."""
-        buffer, limit = self._log_buffer, LOG_CHUNKS
+        buffer = self._log_buffer
+        limit = LOG_CHUNKS
         before = (MAX_RUN, 0) if buffer.run is None else (buffer.run + 1, -1)
         chunks: list[Any] = []
         size = lines = 0

@@ -71,7 +71,8 @@ def _item(line: LogLine, width: int) -> Item:
 def _empty_text(snapshot: JobSnapshot, log_view: LogView, now: datetime) -> str:
     if log_view.run is not None:
         return f"run {snapshot.job.name}.{log_view.run} has no output; l: log of all runs"
-    finished_at, retention = snapshot.job.finished_at, snapshot.logs_kept
+    finished_at = snapshot.job.finished_at
+    retention = snapshot.logs_kept
     if finished_at is None:
         return f"{snapshot.job.name} has no output yet"
     if retention is not None and now - finished_at > retention * MONTH:

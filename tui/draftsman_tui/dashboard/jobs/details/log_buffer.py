@@ -92,7 +92,8 @@ class LogBuffer:
             text = chunk.text
             if gap and nth == 0:
                 self._lines.clear()
-                self._earlier, self._open = True, False
+                self._earlier = True
+                self._open = False
                 text = text.partition("\n")[2] or text
             self._add_text(chunk.run, text)
             self.cursor = chunk.run, chunk.seq

@@ -21,7 +21,9 @@ from draftsman_tui.dashboard.widgets.column_layout import fit
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
-QUEUE, RUN, WAIT = "queued", "runs", "waits"
+QUEUE = "queued"
+RUN = "runs"
+WAIT = "waits"
 LOOKS: Final = {QUEUE: ("░", "dim"), RUN: ("█", "busy"), WAIT: ("▒", "asks")}
 """Sign and role of each kind: signs differ as well, for terminals without colors."""
 
@@ -51,7 +53,8 @@ def phases(
     end = job.finished_at or now
     busy = [*_runs(runs, end), *_waits(runs, questions, end)]
     parts: list[Phase] = []
-    at, gap = job.created_at, "scheduled" if job.run_at and not runs else "queued"
+    at = job.created_at
+    gap = "scheduled" if job.run_at and not runs else "queued"
     for phase in sorted(busy, key=lambda phase: phase.start):
         start = max(phase.start, at)
         if start > at:
@@ -70,7 +73,8 @@ def phases(
 def _runs(runs: Sequence[Run], end: datetime) -> Iterator[Phase]:
     for run in runs:
         status = str(run.status)
-        name, stop = f"run .{run.ordinal}", run.finished_at or end
+        name = f"run .{run.ordinal}"
+        stop = run.finished_at or end
         yield Phase(RUN, run.started_at, stop, name, status, ROLES.get(status, "dim"))
 
 
@@ -121,7 +125,9 @@ def bar(parts: Sequence[Phase], width: int) -> Row:
     whole = sum(totals.values())
     if whole <= 0 or room < len(parts):
         return tuple(words)
-    cells, done, drawn = [], 0.0, 0
+    cells = []
+    done = 0.0
+    drawn = 0
     for part in parts:
         done += part.seconds
         size = max(1, round(done / whole * room) - drawn)
@@ -170,7 +176,8 @@ def chart(parts: Sequence[Phase], width: int, most: int, *, over: bool) -> list[
     if not parts:
         return []
     count = most - 1 if len(parts) < most else most - 2
-    earlier, shown = parts[:-count], parts[-count:]
+    earlier = parts[:-count]
+    shown = parts[-count:]
     name = max(len(part.name) for part in shown)
     if earlier:
         name = max(name, len(_earlier_name(earlier)))
@@ -212,7 +219,9 @@ def _axis(parts: Sequence[Phase], width: int) -> _Axis:
     shortened = _shortened(parts, width)
     seconds = sum(part.seconds for nth, part in enumerate(parts) if nth not in shortened)
     room = width - SHORTENED * len(shortened)
-    cells, at, exact = [], 0, 0.0
+    cells = []
+    at = 0
+    exact = 0.0
     for nth, part in enumerate(parts):
         share = part.seconds / seconds * room if seconds else room / len(parts)
         exact += SHORTENED if nth in shortened else share
@@ -243,14 +252,16 @@ def _axis_row(axis: _Axis, label: int, *, over: bool) -> Row:
     moments = [part.start for part in axis.parts]
     end = "end" if over else "now"
     last = f"{_clock(axis.parts[-1].end, moments[0], axis.parts[-1].end)} {end}" if over else end
-    text, previous = "", None
+    text = ""
+    previous = None
     for moment, (start, _) in zip(moments, axis.cells, strict=True):
         word = _clock(moment, previous, axis.parts[-1].end)
         if start and start < len(text) + 2:
             continue
         if start + len(word) + 2 + len(last) > axis.width:
             continue
-        text, previous = text.ljust(start) + word, moment
+        text = text.ljust(start) + word
+        previous = moment
     text = text.ljust(axis.width - len(last)) + last
     note = f"{BREAK} shortened" if axis.shortened else ""
     return (Cell(f"{note:<{label}}", "dim"), Cell(text, "dim"))

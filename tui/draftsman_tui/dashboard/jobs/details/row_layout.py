@@ -120,7 +120,8 @@ def contains_text(item: Item, words: str) -> bool:
 
 def _breaks(text: str, width: int, hang: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of each row, breaking between words if possible."""
-    start, room = 0, max(1, width)
+    start = 0
+    room = max(1, width)
     while start < len(text):
         end = _fitting_end(text, start, room)
         if end < len(text) and text[end] != " ":
@@ -137,7 +138,8 @@ def _fitting_end(text: str, start: int, room: int) -> int:
     piece = text[start : start + room]
     if piece.isascii():
         return start + len(piece)
-    used, end = 0, start
+    used = 0
+    end = start
     for char in text[start : start + MAX_CHARACTERS_PER_CELL * room]:
         used += cell_len(char)
         if used > room and end > start:

@@ -171,7 +171,9 @@ class JobScreen(BaseScreen):
         self.main.show_view(view, name)
 
     def open_job(self, number: int, tab: str = "timeline", key: str | None = None) -> None:
-        self.number, self.snapshot, self.search_text = number, None, ""
+        self.number = number
+        self.snapshot = None
+        self.search_text = ""
         self._loader = JobLoader(number, tab)
         self._positions.clear()
         self._enter(tab, key)
@@ -261,7 +263,8 @@ class JobScreen(BaseScreen):
     @on(JobLoaded)
     def _job_loaded(self, loaded: JobLoaded) -> None:
         if loaded.snapshot.job.number == self.number:
-            first, self.snapshot = self.snapshot is None, loaded.snapshot
+            first = self.snapshot is None
+            self.snapshot = loaded.snapshot
             self._draw()
             if first:
                 self.refresh_bindings()
@@ -283,7 +286,8 @@ class JobScreen(BaseScreen):
         """Show a tab at its last position, or with the cursor on an item."""
         commands_change = "deliveries" in (self.tab, tab)
         self.tab = self._loader.tab = tab
-        self.search_text, self._match = "", None
+        self.search_text = ""
+        self._match = None
         if key is not None:
             self._positions[tab] = ScrollPosition(key)
         self._show_items()
@@ -306,7 +310,9 @@ class JobScreen(BaseScreen):
 
     def _draw_header(self) -> None:
         """Draw the header: a card with a bar on screens of enough rows."""
-        header, snapshot, now = self.query_one(JobHeader), self.snapshot, self.refresher.now
+        header = self.query_one(JobHeader)
+        snapshot = self.snapshot
+        now = self.refresher.now
         is_card = self.size.height >= CARD_ROWS
         header.set_class(is_card, "card")
         rows = [] if snapshot is None else head(snapshot, now, max(20, self.size.width - 6))
@@ -317,9 +323,11 @@ class JobScreen(BaseScreen):
 
     def _draw_chart(self) -> None:
         """Draw the phases of the job above its events and its runs, on a third of the screen."""
-        snapshot, rows = self.snapshot, list[row_layout.Row]()
+        snapshot = self.snapshot
+        rows = list[row_layout.Row]()
         if snapshot is not None and self.tab in CHARTED:
-            now, most = self.refresher.now, max(5, self.size.height // 3 - 2)
+            now = self.refresher.now
+            most = max(5, self.size.height // 3 - 2)
             parts = phases(snapshot.job, snapshot.runs, snapshot.questions, now)
             rows = chart(parts, max(20, self.size.width - 4), most, over=snapshot.over)
         self.query_one(PhaseChart).show(rows)
@@ -335,13 +343,15 @@ class JobScreen(BaseScreen):
     def _draw_diff(self) -> None:
         """Show the diff instead of the items, if there is one and its tab is shown."""
         patch = self.snapshot.patch if self.snapshot is not None and self.tab == "diff" else None
-        is_shown, pane = patch is not None and bool(patch.text), self.diff_pane
+        is_shown = patch is not None and bool(patch.text)
+        pane = self.diff_pane
         if is_shown and patch is not self._patch:
             self._patch = patch
             pane.load(patch.text)  # type: ignore[union-attr]
         if pane.display is not is_shown:
             has_focus = self.focused is self.focus_target
-            pane.display, self.item_list.display = is_shown, not is_shown
+            pane.display = is_shown
+            self.item_list.display = not is_shown
             if has_focus or self.focused is None:
                 self.focus_target.focus()
 

@@ -89,7 +89,8 @@ async def previous_job(screen: JobScreen, text: str) -> None:
 
 async def open_item(screen: JobScreen) -> None:
     """Open the item under the cursor."""
-    snapshot, key = screen.snapshot, screen.selected_key
+    snapshot = screen.snapshot
+    key = screen.selected_key
     if snapshot is None or key is None:
         raise Refused("nothing to open here")
     match screen.tab:
