@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Invocation
     from draftsman.jobs.runs.job_limits import JobLimits
     from draftsman.repos.service import Repos
+    from draftsman.settings import Settings
 
 TREE_LIMIT = 1000
 """Default number of jobs of a tree."""
@@ -35,13 +37,17 @@ SPAWN_FIELDS: Final = (
 class Workflows:
     """Trees of jobs, parents with their results, spawned jobs, and `groups`."""
 
-    def __init__(
-        self, db: Database, limits: Callable[[], JobLimits], repos: Callable[[], Repos]
-    ) -> None:
+    def __init__(self, *, db: Database, settings: Settings, repos: Repos) -> None:
         self._db = db
-        self._limits = limits
+        self._settings = settings
         self._repos = repos
         self.groups = Groups(db)
+
+    @cached_property
+    def _limits(self) -> JobLimits:
+        from draftsman.jobs.runs.job_limits import configured_limits
+
+        return configured_limits(self._settings)
 
     async def tree(self, job: int, limit: int = TREE_LIMIT) -> JobTree:
         """Return a job and all that wait for it, directly or not; raises NotFound."""
@@ -101,12 +107,12 @@ class Workflows:
             raise UsageError("the key of spawn() must have 1 to 400 characters")
         request, names = await self._with_repo(invocation(type=type, **fields))
         actor = Actor(Source.INTERNAL, work.invoker_id, work.invoker_id)
-        values = row(request, actor, self._limits()) | {
+        values = row(request, actor, self._limits) | {
             "invoker_id": work.invoker_id,
             "idempotency_key": f"spawn:{work.number}:{key}",
             **names,
         }
-        set_default_keys([values], self._limits())
+        set_default_keys([values], self._limits)
 
         async def insert(conn: Connection) -> int:
             if not await store.lock_run(conn, work.lease):
@@ -148,12 +154,12 @@ class Workflows:
         if request.repo is None:
             return request, {}
         if not is_repo_url(request.repo):
-            location = await self._repos().place(request.repo)
+            location = await self._repos.place(request.repo)
             resolution = RepoResolution(path=location.path)
             found = {"repo": location.repo.remote_url, "resolution": resolution}
             request = request.model_copy(update=found)
         assert request.repo is not None  # noqa: S101 - set above
-        known = (await self._repos().catalog()).repos
+        known = (await self._repos.catalog()).repos
         return request, repo_columns(repo_names_by_source(known, [request.repo])[request.repo])
 
     async def spawned(self, work: ClaimedJob, job: int) -> Parent:

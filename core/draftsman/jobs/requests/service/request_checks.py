@@ -6,7 +6,7 @@ words its own message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -181,11 +181,11 @@ class RequestChecks:
 
     def __init__(
         self,
+        *,
         settings: Settings,
         repos: Repos,
         read_model: ReadModel,
-        queues: Callable[[], Queues],
-        *,
+        queues: Queues,
         embedded: bool,
     ) -> None:
         """Take whether the database is embedded: then all workers have this configuration."""
@@ -216,9 +216,8 @@ class RequestChecks:
 
     async def require_queue(self, queue: str, type: str | None, actor: Actor) -> None:
         """Raise NotFound for an unknown queue, RejectedField for an unknown type, NotPermitted."""
-        queues = self._queues()
-        await queues.require_known(queue, self._settings.queue_names, actor)
-        if type is not None and not await queues.is_used(queue, type):
+        await self._queues.require_known(queue, self._settings.queue_names, actor)
+        if type is not None and not await self._queues.is_used(queue, type):
             await self.check_type(type)
 
     async def check(
