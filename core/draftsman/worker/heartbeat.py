@@ -28,6 +28,7 @@ class Heartbeat:
         self,
         worker: Worker,
         settings: WorkerSettings,
+        *,
         register: Callable[[], Awaitable[None]],
         lock_held: Callable[[], bool],
     ) -> None:

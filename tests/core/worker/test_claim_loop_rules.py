@@ -134,7 +134,14 @@ def make(claims: Exchanges | None = None, prefetch: int = 0, **runs: list[Run]) 
     async def release() -> None:
         pass
 
-    loop = ClaimLoop(cast("Any", services), {}, 5, StopSignal(), release, lambda: None)
+    loop = ClaimLoop(
+        services=cast("Any", services),
+        handlers={},
+        slots=5,
+        stop=StopSignal(),
+        release_lost_claims=release,
+        more_jobs=lambda: None,
+    )
     for state, states in (("running", loop.running), ("done", loop._done), ("apart", loop.apart)):
         for run in runs.get(state, []):
             states[run.token] = cast("Any", run)
