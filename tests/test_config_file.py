@@ -14,7 +14,10 @@ import pytest
 from pydantic import BaseModel
 
 from draftsman.resources import config_example
-from draftsman.settings import LimitSettings, SecretSettings, Section, Settings, load
+from draftsman.settings import Settings, load
+from draftsman.settings.job_types import LimitSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.section import Section
 from tests.support.cases import cases
 
 SETTING = re.compile(r'^#(?=[a-z_"][^ ]* = |\[)', re.MULTILINE)

@@ -20,7 +20,7 @@ from draftsman_bots.trello.transport.file_download import download_file
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
-    from draftsman.settings import TrelloSettings
+    from draftsman.settings.trello import TrelloSettings
     from draftsman_bots.trello.transport.client import Trello
 
 

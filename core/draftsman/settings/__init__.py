@@ -40,8 +40,8 @@ from draftsman.basic_settings import (
     read_url,
 )
 from draftsman.errors import ConfigError, OptionHint
-from draftsman.settings import config_errors as env_variables
-from draftsman.settings.agents import TIDY, AgentSettings, QuotaSettings, with_known_agents
+from draftsman.settings import env_variables
+from draftsman.settings.agents import TIDY, AgentSettings, with_known_agents
 from draftsman.settings.attention import (
     HolidaySettings,
     LadderSettings,
@@ -49,99 +49,35 @@ from draftsman.settings.attention import (
     PagerSettings,
     check_attention,
 )
-from draftsman.settings.bots import SlackSettings, TrelloSettings
+from draftsman.settings.budgets import BudgetsSettings
 from draftsman.settings.config_errors import explain, unparsable
-from draftsman.settings.dashboard import DashboardSettings, WebSettings
+from draftsman.settings.dashboard import DashboardSettings
+from draftsman.settings.database import DatabaseSettings, EmbeddedSettings
 from draftsman.settings.evidence import EvidenceSettings
 from draftsman.settings.forges import ForgeSettings
-from draftsman.settings.limits_and_budgets import BudgetSettings, BudgetsSettings, UsageSettings
-from draftsman.settings.network import GROUP, resolve_groups
-from draftsman.settings.outbound import (
-    CredentialSettings,
-    GatewaySettings,
-    HttpSettings,
-    LlmSettings,
-    NetworkSettings,
-    PriceSettings,
-    SecretSettings,
-    ToolSettings,
-    WebhookSettings,
-)
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.job_types import TypeSettings
+from draftsman.settings.limits import UsageSettings
+from draftsman.settings.llm import GatewaySettings, LlmSettings, PriceSettings
+from draftsman.settings.log import LogSettings
+from draftsman.settings.network import GROUP, NetworkSettings, resolve_groups
+from draftsman.settings.notifications import NotificationSettings
+from draftsman.settings.people import PersonSettings
 from draftsman.settings.policies import CodeOwner, PolicySettings
-from draftsman.settings.tables import (
-    CommandSettings,
-    DatabaseSettings,
-    EmbeddedSettings,
-    FixSettings,
-    LimitSettings,
-    LogSettings,
-    Months,
-    NotificationSettings,
-    PersonSettings,
-    ProfileSettings,
-    QuestionSettings,
-    RetentionSettings,
-    Role,
-    RuleSettings,
-    SandboxSettings,
-    Section,
-    SetupSettings,
-    SweepSettings,
-    TypeSettings,
-    UserPath,
-    WorkerSettings,
-)
-
-__all__ = [
-    "AgentSettings",
-    "BudgetSettings",
-    "BudgetsSettings",
-    "CommandSettings",
-    "CredentialSettings",
-    "DashboardSettings",
-    "DatabaseSettings",
-    "EmbeddedSettings",
-    "EvidenceSettings",
-    "FixSettings",
-    "ForgeSettings",
-    "GatewaySettings",
-    "HolidaySettings",
-    "HttpSettings",
-    "LadderSettings",
-    "LimitSettings",
-    "LlmSettings",
-    "LogSettings",
-    "Months",
-    "NetworkSettings",
-    "NotificationSettings",
-    "OnCallSettings",
-    "PagerSettings",
-    "PersonSettings",
-    "PolicySettings",
-    "PriceSettings",
-    "ProfileSettings",
-    "QuestionSettings",
-    "QuotaSettings",
-    "RetentionSettings",
-    "Role",
-    "RuleSettings",
-    "SandboxSettings",
-    "SecretSettings",
-    "Section",
-    "Settings",
-    "SetupSettings",
-    "SlackSettings",
-    "SweepSettings",
-    "ToolSettings",
-    "TrelloSettings",
-    "TypeSettings",
-    "UsageSettings",
-    "WebhookSettings",
-    "WorkerSettings",
-    "config_path",
-    "load",
-    "unread_variables",
-]
+from draftsman.settings.profiles import ProfileSettings
+from draftsman.settings.questions import QuestionSettings
+from draftsman.settings.quotas import QuotaSettings
+from draftsman.settings.retention import RetentionSettings
+from draftsman.settings.rules import RuleSettings
+from draftsman.settings.sandbox import SandboxSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.section import UserPath
+from draftsman.settings.slack import SlackSettings
+from draftsman.settings.tools import ToolSettings
+from draftsman.settings.trello import TrelloSettings
+from draftsman.settings.web import WebSettings
+from draftsman.settings.webhooks import WebhookSettings
+from draftsman.settings.workers import SweepSettings, WorkerSettings
 
 
 def _tidy() -> dict[str, AgentSettings]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator
 
+from draftsman.settings.job_types import LimitSettings
 from draftsman.settings.network import Network
-from draftsman.settings.tables import LimitSettings, Section
 
 # Settings of well-known agents: an empty table `[agents.opencode]` is enough to use one.
 
@@ -192,50 +192,3 @@ class AgentSettings(LimitSettings):
 
 
 # Quotas of an agent, in the database and on the worker's disk.
-
-
-_Count = Annotated[int, Field(ge=1, le=10**9)]
-_Bytes = Annotated[int, Field(ge=1024, le=2**50)]
-MEBIBYTE = 1024 * 1024
-
-
-class QuotaSettings(Section):
-    """Quotas of an agent. A run that exceeds a quota fails with the code `quota:…`.
-
-    Logs are truncated instead, with a note in the last line.
-    """
-
-    messages: _Count = 100_000
-    """Messages of an agent per run."""
-    log_bytes: _Bytes = 16 * MEBIBYTE
-    """Bytes of a run's log, of any job type; the rest is discarded."""
-    job_log_bytes: _Bytes = 128 * MEBIBYTE
-    """Bytes of the logs of all runs of a job, of any type; the rest is discarded."""
-    activity_rows: Annotated[int, Field(ge=10, le=100_000)] = 1000
-    """Rows of the activity of an agent per job; the oldest are deleted."""
-    activity_bytes: _Bytes = 2 * MEBIBYTE
-    """Bytes of these rows."""
-    transcript_bytes: Annotated[int, Field(ge=1024, le=24 * MEBIBYTE)] = 8 * MEBIBYTE
-    """Bytes of the transcript of a run; the rest is discarded."""
-    job_transcript_bytes: _Bytes = 64 * MEBIBYTE
-    """Bytes of the transcripts of all runs of a job; the rest is discarded."""
-    events: _Count = 2000
-    """Events of an agent per job."""
-    steps: _Count = 4000
-    """Step messages per job."""
-    step_bytes: _Bytes = 32 * MEBIBYTE
-    """Bytes of the results of steps."""
-    artifacts: _Count = 100
-    """Artifacts per job, including replaced artifacts."""
-    artifact_bytes: _Bytes = 256 * MEBIBYTE
-    """Bytes of artifacts."""
-    checkpoints: _Count = 1000
-    """Checkpoints per job; the latest five are kept."""
-    checkpoint_bytes: _Bytes = 1024 * MEBIBYTE
-    """Bytes of checkpoints with the saved work tree, including replaced checkpoints."""
-    questions: _Count = 50
-    """Questions and approvals of an agent per job."""
-    disk_bytes: _Bytes = 5 * 1024 * MEBIBYTE
-    """Bytes on disk per run: clone, home directory and temporary files."""
-    disk_interval: float = Field(5, gt=0, le=3600)
-    """Minimum seconds between two measurements of the disk usage."""

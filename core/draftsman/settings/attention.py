@@ -10,10 +10,12 @@ from typing import Annotated, Final, Literal, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from draftsman.field_errors import matching
-from draftsman.settings.bots import Listen, address_of
+from draftsman.settings.addresses import Listen, address_of, web_address
 from draftsman.settings.hours import Zone
-from draftsman.settings.outbound import SecretSettings, web_address
-from draftsman.settings.tables import PersonSettings, QuestionSettings, Section, UserPath
+from draftsman.settings.people import PersonSettings
+from draftsman.settings.questions import QuestionSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.section import Section, UserPath
 
 PAGER_URL: Final = "https://events.pagerduty.com/v2/enqueue"
 """URL of PagerDuty's Events API v2, the default of a pager with this format."""

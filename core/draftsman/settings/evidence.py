@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from draftsman.settings.tables import Section, UserPath
+from draftsman.settings.section import Section, UserPath
 
 
 class EvidenceSettings(Section):

@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from draftsman.field_errors import matching
-from draftsman.settings.bots import Listen, address_of
-from draftsman.settings.outbound import SecretSettings, web_address
-from draftsman.settings.tables import Section
+from draftsman.settings.addresses import Listen, address_of, web_address
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.section import Section
 
 ForgeKind = Literal["github", "gitlab", "gitea"]
 MergeMethod = Literal["merge", "squash", "rebase"]

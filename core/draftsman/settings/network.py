@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from draftsman.settings.section import Section
 
 MAX_HOSTS: Final = 200
 """Maximum entries of a list."""
@@ -136,3 +138,10 @@ def _hosts(network: Iterable[str], groups: Mapping[str, Iterable[str]]) -> Itera
                 f"no group {entry!r} in [networks]; groups: {known}; a host without a dot needs a"
                 f" port: {entry}:{DEFAULT_PORT}"
             )
+
+
+class NetworkSettings(Section):
+    """A group of hosts, for `network = ["NAME"]`."""
+
+    hosts: tuple[HostEntry, ...] = Field(min_length=1, max_length=MAX_HOSTS)
+    """Hosts with an optional port (443); `*.host` are all names below it."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field
 
 from draftsman.field_errors import matching
-from draftsman.settings.tables import Section
+from draftsman.settings.section import Section
 
 Effect = Literal["allow", "ask", "deny"]
 

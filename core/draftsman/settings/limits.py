@@ -1,4 +1,4 @@
-"""Limits of concurrency and rates, and budgets: how much jobs use at a time, and in a period."""
+"""Limits of the jobs that run at a time, and of the starts of runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from draftsman.settings.hours import Zone
-from draftsman.settings.tables import Section
+from draftsman.settings.repo_keys import ByRepo
+from draftsman.settings.section import Section
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MAX_PERIOD: Final = 31 * 86_400
@@ -35,22 +35,8 @@ def _check_rate(value: str) -> str:
     return value
 
 
-def _lower_keys(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the values by name in lower case; forges ignore the case of a repository."""
-    lower: dict[str, Any] = {}
-    for name, item in value.items():
-        if name.lower() in lower:
-            raise ValueError(
-                f"{name!r} is there twice, in upper and lower case; remove one of them"
-            )
-        lower[name.lower()] = item
-    return lower
-
-
-_ByRepo: Final = AfterValidator(_lower_keys)
 _Rate = Annotated[str, AfterValidator(_check_rate)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
-_Tokens = Annotated[int, Field(ge=1, le=10**15)]
 
 
 class RateSettings(Section):
@@ -117,7 +103,7 @@ class UsageSettings(Section):
     queue: dict[str, QueueLimitSettings] = Field(default_factory=dict)
     type: dict[str, UsageLimitSettings] = Field(default_factory=dict)
     agent: dict[str, UsageLimitSettings] = Field(default_factory=dict)
-    repo: Annotated[dict[str, UsageLimitSettings], _ByRepo] = Field(default_factory=dict)
+    repo: Annotated[dict[str, UsageLimitSettings], ByRepo] = Field(default_factory=dict)
     """By name, owner/name or host/owner/name, in lower case."""
     person: dict[str, UsageLimitSettings] = Field(default_factory=dict)
     concurrency_key: dict[str, KeyLimitSettings] = Field(default_factory=dict)
@@ -143,62 +129,3 @@ def _rule(scope: str, value: str, limit: RateSettings) -> dict[str, Any]:
     if limit.rate is not None:
         values["rate"], values["period"] = parse_rate(limit.rate)
     return {"scope": scope, "value": value, **values}
-
-
-class BudgetSettings(Section):
-    """A budget; at least one of its amounts is set."""
-
-    cost_usd: float | None = Field(None, gt=0, le=1e9)
-    """US dollars, by `[prices]`; None: unlimited."""
-    input_tokens: _Tokens | None = None
-    """Input tokens; None: unlimited."""
-    output_tokens: _Tokens | None = None
-    """Output tokens; None: unlimited."""
-
-    @model_validator(mode="after")
-    def _check_amounts(self) -> Self:
-        if (self.cost_usd, self.input_tokens, self.output_tokens) == (None, None, None):
-            raise ValueError("a budget needs cost_usd, input_tokens or output_tokens")
-        return self
-
-
-class BudgetsSettings(Section):
-    """Budgets by scope and value; `*` is each value without a budget of its own."""
-
-    timezone: Zone = "UTC"
-    """Time zone of the days."""
-    call: BudgetSettings | None = None
-    """A call through a gateway."""
-    job: BudgetSettings | None = None
-    """A job, unless the profile of its repository has an amount of its own."""
-    all: BudgetSettings | None = None
-    """All jobs together, in a day."""
-    repo: Annotated[dict[str, BudgetSettings], _ByRepo] = Field(default_factory=dict)
-    """The jobs of a repository, by name, owner/name or host/owner/name in lower case, in a day."""
-    person: dict[str, BudgetSettings] = Field(default_factory=dict)
-    """The jobs that a person requested, in a day."""
-
-    @model_validator(mode="after")
-    def _check_values(self) -> Self:
-        for scope in ("repo", "person"):
-            if "" in getattr(self, scope):
-                raise ValueError(f"a budget of {scope} has an empty name; '*' is each {scope}")
-        return self
-
-    def rules(self) -> list[dict[str, Any]]:
-        """Return a row of the table `budgets` for each budget, in sorted order."""
-        budgets = [
-            (scope, value, budget)
-            for scope in ("all", "call", "job", "person", "repo")
-            for value, budget in self._of(scope)
-        ]
-        return [
-            {"scope": scope, "value": value, **budget.model_dump(exclude_none=True)}
-            for scope, value, budget in budgets
-        ]
-
-    def _of(self, scope: str) -> list[tuple[str, BudgetSettings]]:
-        amount = getattr(self, scope)
-        if isinstance(amount, dict):
-            return sorted(amount.items())
-        return [] if amount is None else [("*", amount)]

@@ -1,0 +1,69 @@
+"""Validation and fix commands of repositories."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from draftsman.settings.section import Section
+
+
+class SetupSettings(Section):
+    """A command of a profile that prepares a new clone."""
+
+    name: str = Field(min_length=1)
+    command: tuple[str, ...] = Field(min_length=1)
+    timeout: float = Field(600, gt=0)
+
+
+class CommandSettings(Section):
+    """A validation command of a profile."""
+
+    name: str = Field(min_length=1)
+    command: tuple[str, ...] = Field(min_length=1)
+    required: bool = True
+    timeout: float = Field(300, gt=0)
+
+
+class FixSettings(Section):
+    """A fix command of a profile."""
+
+    name: str = Field(min_length=1)
+    command: tuple[str, ...] = Field(min_length=1)
+    level: Literal["safe", "all"] = "safe"
+    """`safe`: for safe fixes and all fixes; `all`: for all fixes only."""
+    timeout: float = Field(300, gt=0)
+
+
+def _ruff_checks() -> tuple[CommandSettings, ...]:
+    return (
+        CommandSettings.model_construct(
+            name="lint", command=("{python}", "-P", "-m", "ruff", "check", ".")
+        ),
+        CommandSettings.model_construct(
+            name="format",
+            command=("{python}", "-P", "-m", "ruff", "format", "--check", "."),
+            required=False,
+        ),
+    )
+
+
+def _ruff_fixes() -> tuple[FixSettings, ...]:
+    fix = ("{python}", "-P", "-m", "ruff", "check", "--fix", "--exit-zero", ".")
+    return (
+        FixSettings.model_construct(name="lint", command=fix),
+        FixSettings.model_construct(
+            name="format", command=("{python}", "-P", "-m", "ruff", "format", ".")
+        ),
+        FixSettings.model_construct(
+            name="unsafe", command=(*fix[:-1], "--unsafe-fixes", "."), level="all"
+        ),
+    )
+
+
+class ProfileSettings(Section):
+    """Validation and fix commands of a repository."""
+
+    validation_commands: tuple[CommandSettings, ...] = Field(default_factory=_ruff_checks)
+    fix_commands: tuple[FixSettings, ...] = Field(default_factory=_ruff_fixes)
