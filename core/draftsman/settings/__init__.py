@@ -4,8 +4,9 @@ Order of precedence: arguments, then `DRAFTSMAN_*` in the environment (`__` betw
 `DRAFTSMAN_WORKER__SLOTS=4`), then one `draftsman.toml`, then the defaults below. The file is
 `--config`, `$DRAFTSMAN_CONFIG`, the user's, or `/etc/draftsman/draftsman.toml`: never one in the
 current directory, because a cloned repository must not bring `[handlers]`.
-`config/draftsman.toml` documents every key; a test holds the two together. `basic_settings` reads
-the few settings that most commands need without these models.
+`config/draftsman.toml` documents every key; `tests/docs/config_file.py` writes it from the models:
+their docstrings, defaults, bounds and examples. `basic_settings` reads the few settings that most
+commands need without these models.
 """
 
 from __future__ import annotations
@@ -99,12 +100,26 @@ class Settings(BaseSettings):
         frozen=True,
     )
 
-    database_url: SecretStr | None = None
-    """PostgreSQL 15 or later; default: the embedded server."""
-    listen_url: SecretStr | None = None
-    """URL of the server itself if `database_url` is a transaction pooler."""
-    data_dir: UserPath = Field(default_factory=lambda: default_data_dir())
-    """Directory of the embedded database, repository mirrors and runs."""
+    database_url: SecretStr | None = Field(
+        None, examples=["postgresql://draftsman@db.example.org/draftsman"]
+    )
+    """PostgreSQL 15 or later. Unset: the database of the variable DATABASE_URL; without that
+    variable draftsman starts an embedded server, for this user only."""
+    listen_url: SecretStr | None = Field(
+        None, examples=["postgresql://draftsman@db.example.org:5432/draftsman"]
+    )
+    """The server itself if database_url is a transaction pooler, for the sessions of workers and
+    bots that listen, hold a lock or prepare statements, and for migrations. Unset: database_url."""
+    data_dir: UserPath = Field(
+        default_factory=lambda: default_data_dir(), examples=["/var/lib/draftsman"]
+    )
+    """Directory for the embedded database, mirrors of repositories and runs. This is the default
+    for root without XDG_DATA_HOME; else it is the user's data directory (~/.local/share/draftsman).
+    The embedded database does not accept a path with quotes, $, ` or a backslash."""
+    default_agent: str | None = Field(None, min_length=1, examples=["tidy"])
+    """The agent of requests without an agent, if the profile of their repository has none either.
+    Unset: the only agent; if [agents] has several, a request must name its agent, and a Trello card
+    gets tidy."""
     database: DatabaseSettings = Field(default_factory=DatabaseSettings.model_construct)
     embedded: EmbeddedSettings = Field(default_factory=EmbeddedSettings.model_construct)
     worker: WorkerSettings = Field(default_factory=WorkerSettings.model_construct)
@@ -113,44 +128,112 @@ class Settings(BaseSettings):
     budgets: BudgetsSettings = Field(default_factory=BudgetsSettings.model_construct)
     retention: RetentionSettings = Field(default_factory=RetentionSettings.model_construct)
     questions: QuestionSettings = Field(default_factory=QuestionSettings.model_construct)
+    ladders: dict[str, LadderSettings] = Field(
+        {},
+        examples=[
+            {
+                "default": {
+                    "steps": [
+                        {"notify": ["@asker"]},
+                        {"notify": ["@owners", "@oncall"], "after": 900},
+                        {"notify": ["slack:C012ABCDEF"], "after": 1800},
+                        {
+                            "notify": ["maintainers"],
+                            "after": 3600,
+                            "when_away": "wait",
+                            "escalate": True,
+                        },
+                    ]
+                },
+                "urgent": {"steps": [{"notify": ["@oncall", "pager:ops"]}]},
+            }
+        ],
+    )
+    oncall: dict[str, OnCallSettings] = Field(
+        {},
+        examples=[
+            {
+                "default": {},
+                "backend": {"file": "/etc/draftsman/oncall.ics"},
+                "platform": {"url": {"env": "ONCALL_CALENDAR_URL"}},
+            }
+        ],
+    )
+    holidays: dict[str, HolidaySettings] = Field({}, examples=[{"berlin": {}}])
+    pagers: dict[str, PagerSettings] = Field({}, examples=[{"ops": {}}])
     rules: RuleSettings = Field(default_factory=RuleSettings.model_construct)
     quotas: QuotaSettings = Field(default_factory=QuotaSettings.model_construct)
-    notifications: NotificationSettings = Field(
-        default_factory=NotificationSettings.model_construct
-    )
-    webhooks: dict[str, WebhookSettings] = {}
-    slack: SlackSettings | None = None
-    trello: TrelloSettings | None = None
     dashboard: DashboardSettings = Field(default_factory=DashboardSettings.model_construct)
     web: WebSettings = Field(default_factory=WebSettings.model_construct)
     log: LogSettings = Field(default_factory=LogSettings.model_construct)
-    handlers: dict[str, str] = {}
-    types: dict[str, TypeSettings] = {}
-    agents: dict[str, AgentSettings] = Field(default_factory=_tidy)
-    default_agent: str | None = Field(None, min_length=1)
-    """Default agent, if neither the request nor its repository's profile has an agent."""
-    tools: dict[str, ToolSettings] = {}
-    llm: dict[str, LlmSettings] = {}
-    gateways: dict[str, GatewaySettings] = {}
-    prices: dict[str, PriceSettings] = {}
-    """By model, or by a pattern such as `claude-opus-*`."""
-    networks: dict[str, NetworkSettings] = {}
-    forges: dict[str, ForgeSettings] = {}
-    http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
+    handlers: dict[str, str] = Field({}, examples=[{"report:weekly": "my_reports.weekly:handle"}])
+    """Your own job types (docs/handlers.md): the type and the function that runs it, as
+    `package.module:function`."""
+    types: dict[str, TypeSettings] = Field({}, examples=[{"report:weekly": {}}])
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     evidence: EvidenceSettings = Field(default_factory=EvidenceSettings.model_construct)
     policy: PolicySettings = Field(default_factory=PolicySettings.model_construct)
-    """Policy of repositories, of which a profile may override keys."""
-    codeowners: dict[CodeOwner, str] = {}
-    """Person or group of each owner in CODEOWNERS: e-mail address, @login, @organization/team."""
-    sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
+    codeowners: dict[CodeOwner, str] = Field(
+        {}, examples=[{"@acme/database": "maintainers", "anna@example.org": "anna"}]
+    )
+    """Owners in CODEOWNERS, @organization/team, @login or an e-mail address, and the person or
+    group of each."""
+    agents: dict[str, AgentSettings] = Field(
+        default_factory=_tidy,
+        examples=[{"tidy": {"timeout": 3600.0, "call_timeout": 300.0, "on_lost": "new_job"}}],
+    )
+    tools: dict[str, ToolSettings] = Field(
+        {},
+        examples=[
+            {"count_words": {"call_timeout": 30.0, "connect_timeout": 10.0, "on_lost": "fail"}}
+        ],
+    )
+    llm: dict[str, LlmSettings] = Field({}, examples=[{"writer": {}}])
+    forges: dict[str, ForgeSettings] = Field(
+        {},
+        examples=[
+            {
+                "gitlab": {"kind": "gitlab"},
+                "github": {
+                    "kind": "github",
+                    "app_id": "123456",
+                    "private_key": {"file": "/etc/draftsman/github-app.pem"},
+                    "installation": 7654321,
+                },
+            }
+        ],
+    )
+    gateways: dict[str, GatewaySettings] = Field({}, examples=[{"anthropic": {}}])
+    prices: dict[str, PriceSettings] = Field({}, examples=[{"claude-sonnet-*": {}}])
+    webhooks: dict[str, WebhookSettings] = Field({}, examples=[{"ops": {}}])
+    networks: dict[str, NetworkSettings] = Field({}, examples=[{"mirrors": {}}])
+    http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
     profile: ProfileSettings = Field(default_factory=ProfileSettings.model_construct)
-    profiles: dict[str, ProfileSettings] = {}
-    ladders: dict[str, LadderSettings] = {}
-    oncall: dict[str, OnCallSettings] = {}
-    holidays: dict[str, HolidaySettings] = {}
-    pagers: dict[str, PagerSettings] = {}
-    people: dict[str, PersonSettings] = {}
-    groups: dict[str, tuple[str, ...]] = {}
+    """Validation and fix commands. This is the profile of every repository without its own profile,
+    here or in `draftsman repos` (docs/repos.md), which takes precedence if it has validation
+    commands. A list given here replaces the complete default list."""
+    profiles: dict[str, ProfileSettings] = Field(
+        {},
+        examples=[
+            {
+                "octocat/hello": {
+                    "validation_commands": [
+                        {"name": "tests", "command": ["make", "test"], "timeout": 900}
+                    ],
+                    "fix_commands": [{"name": "format", "command": ["make", "format"]}],
+                }
+            }
+        ],
+    )
+    """The profile of a repository, by owner/name or host/owner/name."""
+    notifications: NotificationSettings = Field(
+        default_factory=NotificationSettings.model_construct
+    )
+    slack: SlackSettings | None = None
+    trello: TrelloSettings | None = None
+    people: dict[str, PersonSettings] = Field({}, examples=[{"anna": {}}])
+    groups: dict[str, tuple[str, ...]] = Field({}, examples=[{"maintainers": ["anna"]}])
+    """Groups of people, for approvals and escalation."""
     _uses_fallback_url: bool = PrivateAttr(False)
 
     @property

@@ -137,35 +137,49 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 class AgentSettings(LimitSettings):
-    """An agent for `run_agent`, and the limits of its jobs."""
+    """Programs that use the agent protocol. tidy is always available.
 
-    command: tuple[str, ...] = Field(min_length=1)
-    """Program and arguments; `{python}` is this interpreter."""
+    They have the limits of [types], too.
+    """
+
+    command: tuple[str, ...] = Field(
+        min_length=1, examples=[["{python}", "-m", "draftsman.agents.tidy"]]
+    )
+    """Program and arguments; `{python}` is the interpreter that runs draftsman."""
     kind: AgentKind = "json"
-    """Protocol of the program: `json`, the agent protocol; `acp`, the Agent Client Protocol;
-    `claude`, that of Claude Code; `codex`, its app-server; or `plain`, none."""
-    prompt: str | None = Field(None, min_length=1, max_length=20_000)
-    """Prompt of a plain program, with placeholders; None: title, text and history."""
+    """Protocol of the program: json, the agent protocol (docs/agent-protocol.md); acp, the Agent
+    Client Protocol; claude, that of Claude Code; codex; or plain, a program without a protocol
+    (docs/coding-agents.md). For tidy, claude, codex, opencode, qwen, gemini, goose and aider an
+    empty table is enough."""
+    prompt: str | None = Field(
+        None, min_length=1, max_length=20_000, examples=["{title}\n\n{text}\n\n{history}"]
+    )
+    """Prompt of a plain program, instead of {prompt} in its command or on its standard input;
+    {title}, {text}, {job}, {branch} and {history} are those of the job. Unset: title, text and
+    history."""
     scratch: tuple[str, ...] = ()
-    """Untracked files of a plain program in the workspace, as patterns of git; they are removed."""
-    session_mode: str | None = Field(None, min_length=1, max_length=100)
-    """Mode of a session, which is set and verified; None: the agent's own default."""
+    """Untracked files that a plain program leaves in the workspace for itself, as patterns of git;
+    they are removed when it ends."""
+    session_mode: str | None = Field(None, min_length=1, max_length=100, examples=["build"])
+    """Mode of a session; it is set and verified. Unset: the agent's own default."""
     session_files: tuple[str, ...] = ()
-    """Files and folders below HOME with the agent's session; stored with checkpoints."""
+    """Files and folders below HOME with the agent's session; stored with each checkpoint."""
     allowed_tools: tuple[str, ...] = ()
-    """Tools of an agent of kind `claude` that need no permission."""
-    version: str | None = Field(None, max_length=100)
-    """Version of the agent, recorded with each run."""
+    """Tools of an agent of kind claude that need no permission."""
+    version: str | None = Field(None, max_length=100, examples=["1.4.0"])
+    """Version of the agent, recorded with each of its runs. Unset: none."""
     env: dict[str, str] = Field({})
-    """Environment variables."""
+    """Variables set for it."""
     pass_env: tuple[str, ...] = ()
-    """Names of inherited variables, besides the allowlist."""
+    """Names of variables that it inherits in addition to the standard variables."""
     network: Network = False
-    """Its network, within that of its repository's profile."""
-    gateway: str | None = None
-    """Gateway for its model: a name in `[gateways]`; None: it has a key and a network itself."""
+    """Its network: false; true, that of the host; or a list of groups and hosts, such as
+    ["mirrors", "git.example:443"] (docs/sandbox.md)."""
+    gateway: str | None = Field(None, examples=["anthropic"])
+    """Gateway for its model: a name of [gateways]. Unset: it has a key and a network itself."""
     submit_jobs: bool = False
-    """Whether it may submit jobs for its repository, by the MCP server of its gateway."""
+    """Whether it may submit jobs for its repository, by the MCP server of its gateway
+    (docs/mcp.md)."""
 
     _repo_config: bool = PrivateAttr(False)
 

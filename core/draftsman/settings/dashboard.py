@@ -10,19 +10,23 @@ from draftsman.settings.section import Section
 
 
 class DashboardSettings(Section):
-    """Defaults of `draftsman dashboard`; its options override them."""
+    """The dashboard (docs/dashboard.md); its options override these."""
 
-    theme: Literal["dark", "light", "contrast", "none"] | None = None
-    """Color theme; None: the last selected theme, initially dark."""
-    view: str | None = Field(None, min_length=1, max_length=40)
-    """Initial table or saved view; None: jobs."""
+    theme: Literal["dark", "light", "contrast", "none"] | None = Field(None, examples=["light"])
+    """dark, light, contrast or none. Unset: the last theme that the key t selected, initially
+    dark."""
+    view: str | None = Field(None, min_length=1, max_length=40, examples=["inbox"])
+    """The initial table or saved view; `attention` has the jobs that need a person first. Unset:
+    jobs."""
     alerts: tuple[Literal["bell", "notification", "title"], ...] = (
         "bell",
         "notification",
         "title",
     )
-    """How the terminal alerts to questions for the user; empty: not at all."""
+    """How the terminal alerts to a question for you: its bell, a notification (OSC 9 or 777), and
+    the number of questions in the title of the window. []: not at all."""
     undo: float = Field(5.0, ge=0, le=60)
-    """Seconds in which an answer, a decision or a cancel can be undone; 0: it counts at once."""
-    keys: dict[str, str] = Field(default_factory=dict)
-    """Keys by command; the dashboard validates them."""
+    """Seconds in which an answer, a decision or a cancel of the dashboard can be undone, before it
+    counts. 0: it counts at once."""
+    keys: dict[str, str] = Field(default_factory=dict, examples=[{"inbox": "i"}])
+    """Keys of a command instead of the default, several with commas; help (?) has the names."""

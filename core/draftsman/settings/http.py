@@ -22,30 +22,40 @@ MAX_BODY = 25 * 1024 * 1024
 class CredentialSettings(Section):
     """A header that `http_request` may send to one origin."""
 
-    origin: WebAddress
-    """Scheme, host and port to which the header is limited."""
+    origin: WebAddress = Field(examples=["https://issues.example.org"])
+    """Scheme, host and port that receive it."""
     header: Annotated[str, matching(r"[A-Za-z0-9-]{1,100}", "allowed: letters, digits and -")] = (
         "Authorization"
     )
-    prefix: str = ""
-    """Text before the secret, such as `Bearer `."""
-    secret: SecretSettings
+    """Name of the header."""
+    prefix: str = Field("", examples=["Bearer "])
+    """Text before the secret."""
+    secret: SecretSettings = Field(examples=[{"file": "/run/secrets/issues"}])
+    """The secret."""
 
 
 class HttpSettings(Section):
-    """Outbound HTTP calls."""
+    """External calls.
+
+    Private, loopback, link-local and other addresses that are not public are refused, also after
+    name resolution and after a redirect.
+    """
 
     allow: tuple[str, ...] = ()
-    """Allowed networks, addresses and hosts that are not public, with an optional port."""
-    proxy: WebAddress | None = None
-    """URL of a proxy for all calls; environment variables are ignored."""
-    ca_file: UserPath | None = None
-    """File of additional CA certificates."""
+    """Exceptions, for calls and for git: networks, addresses, and hosts with any address,
+    optionally with a port. Such as "10.0.0.0/8", "build.internal:8080", "[::1]:80"."""
+    proxy: WebAddress | None = Field(None, examples=["http://proxy.internal:3128"])
+    """A proxy for every call, which resolves names; http_proxy and similar are ignored. Unset:
+    none."""
+    ca_file: UserPath | None = Field(None, examples=["/etc/ssl/company.pem"])
+    """A PEM file with additional trusted authorities. Unset: none."""
     max_body: int = Field(10 * 1024 * 1024, ge=1024, le=MAX_BODY)
-    """Maximum size of a decompressed response, in bytes."""
+    """Maximum bytes of a response, uncompressed."""
     max_redirects: int = Field(5, ge=0, le=20)
-    """Maximum number of redirects of an `http_request`."""
-    credentials: dict[str, CredentialSettings] = Field({})
+    """Maximum redirects of http_request; another origin gets no credentials."""
+    credentials: dict[str, CredentialSettings] = Field({}, examples=[{"issues": {}}])
+    """Headers that http_request may send, each to a single origin: payloads are stored and hold no
+    secrets."""
 
     @field_validator("allow")
     @classmethod

@@ -42,10 +42,12 @@ _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 class RateSettings(Section):
     """A limit of the starts of runs."""
 
-    rate: _Rate | None = None
-    """Starts in a period, such as `20/1h`; None: unlimited."""
-    burst: _Count | None = None
-    """Size of a token bucket that `rate` fills; None: no more than `rate` in any period."""
+    rate: _Rate | None = Field(None, examples=["20/1h"])
+    """Starts of runs, as COUNT/PERIOD in s, m, h or d: no more than COUNT in any PERIOD. Unset:
+    unlimited."""
+    burst: _Count | None = Field(None, examples=[5])
+    """Size of a token bucket that the rate fills instead: that many starts at once, and then the
+    rate. Unset: no bucket."""
 
     @model_validator(mode="after")
     def _check_burst(self) -> Self:
@@ -57,8 +59,8 @@ class RateSettings(Section):
 class UsageLimitSettings(RateSettings):
     """A limit of the jobs that run at a time, of the starts of runs, or of both."""
 
-    running: _Count | None = None
-    """Jobs that are claimed or run at a time; None: unlimited."""
+    running: _Count | None = Field(None, examples=[2])
+    """Jobs that are claimed or run at a time. Unset: unlimited."""
 
     @model_validator(mode="after")
     def _check_limit(self) -> Self:
@@ -67,13 +69,13 @@ class UsageLimitSettings(RateSettings):
         return self
 
 
-class QueueLimitSettings(RateSettings):
+class QueueLimitSettings(UsageLimitSettings):
     """A limit of the jobs of a queue, and the order of its jobs."""
 
-    running: _Count | None = None
-    """Jobs that are claimed or run at a time; None: unlimited."""
-    partition: Literal["repo", "person", "agent", "type"] | None = None
-    """Jobs of equal priority are taken in turn across these; None: in the order of submission."""
+    partition: Literal["repo", "person", "agent", "type"] | None = Field(None, examples=["repo"])
+    """repo, person, agent or type: jobs of equal priority are taken in turn across these, so
+    that many jobs of one repository do not delay the few of another. Unset: in the order of
+    submission."""
 
     @model_validator(mode="after")
     def _check_limit(self) -> Self:
@@ -86,7 +88,8 @@ class KeyLimitSettings(RateSettings):
     """A limit of the jobs of a concurrency key, of which a single job runs at a time."""
 
     release_while_waiting: bool = False
-    """Whether a job gives up its key while it waits for a person."""
+    """Whether a job gives up its key while it waits for a person; it waits for the key again when
+    it is resumed."""
 
     @model_validator(mode="after")
     def _check_limit(self) -> Self:
@@ -96,17 +99,40 @@ class KeyLimitSettings(RateSettings):
 
 
 class UsageSettings(Section):
-    """Limits by scope and value; `*` is each value without a limit of its own."""
+    """Limits of the jobs that run at a time, and of the starts of runs (docs/limits.md).
 
-    all: UsageLimitSettings | None = None
-    """All jobs together."""
-    queue: dict[str, QueueLimitSettings] = Field(default_factory=dict)
-    type: dict[str, UsageLimitSettings] = Field(default_factory=dict)
-    agent: dict[str, UsageLimitSettings] = Field(default_factory=dict)
-    repo: Annotated[dict[str, UsageLimitSettings], ByRepo] = Field(default_factory=dict)
-    """By name, owner/name or host/owner/name, in lower case."""
-    person: dict[str, UsageLimitSettings] = Field(default_factory=dict)
-    concurrency_key: dict[str, KeyLimitSettings] = Field(default_factory=dict)
+    They are over all workers and hosts, by scope and value. "*" is each value without a limit of
+    its own. The leader writes them to the database at the start of its term, and all workers obey
+    these.
+    """
+
+    all: UsageLimitSettings | None = Field(
+        None, examples=[{"running": 50, "rate": "1000/1h", "burst": 100}]
+    )
+    """All jobs together, with the keys of the tables below. Unset: unlimited."""
+    queue: dict[str, QueueLimitSettings] = Field(default_factory=dict, examples=[{"nightly": {}}])
+    """Jobs of a queue."""
+    type: dict[str, UsageLimitSettings] = Field(
+        default_factory=dict, examples=[{"run_agent": {"running": 4, "rate": "60/1h", "burst": 10}}]
+    )
+    """Jobs of a type."""
+    agent: dict[str, UsageLimitSettings] = Field(
+        default_factory=dict, examples=[{"*": {"running": 10, "rate": "60/1h", "burst": 10}}]
+    )
+    """Jobs that name this agent in their request."""
+    repo: Annotated[dict[str, UsageLimitSettings], ByRepo] = Field(
+        default_factory=dict, examples=[{"*": {"running": 2, "rate": "20/1h", "burst": 5}}]
+    )
+    """Jobs of a repository, by name, owner/name or host/owner/name; a name without its host is a
+    single limit for all hosts."""
+    person: dict[str, UsageLimitSettings] = Field(
+        default_factory=dict, examples=[{"*": {"running": 10, "rate": "100/1d", "burst": 20}}]
+    )
+    """Jobs of a requester."""
+    concurrency_key: dict[str, KeyLimitSettings] = Field(
+        default_factory=dict, examples=[{"deploy": {"rate": "4/1h", "burst": 2}}]
+    )
+    """Jobs of a concurrency key, of which a single job runs at a time in any case."""
 
     @model_validator(mode="after")
     def _check_values(self) -> Self:

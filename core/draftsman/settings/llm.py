@@ -13,43 +13,54 @@ from draftsman.settings.section import Section
 
 
 class LlmSettings(Section):
-    """A model for `llm_generate`."""
+    """Models for llm_generate."""
 
-    provider: Literal["openai", "anthropic"]
-    """Protocol of the server: `/chat/completions` or `/v1/messages`."""
-    base_url: WebAddress | None = None
-    """Default: the provider's URL. OpenAI's ends with `/v1`, Anthropic's does not."""
-    model: str = Field(min_length=1, max_length=200)
+    provider: Literal["openai", "anthropic"] = Field(examples=["openai"])
+    """openai: any server with /chat/completions. anthropic: /v1/messages."""
+    base_url: WebAddress | None = Field(None, examples=["http://localhost:11434/v1"])
+    """URL of the server; an IP address or localhost is allowed. Unset: the provider's own URL.
+    OpenAI's ends with /v1, Anthropic's does not."""
+    model: str = Field(min_length=1, max_length=200, examples=["some-model"])
+    """The provider's name of the model."""
     max_tokens: int = Field(4096, ge=1, le=1_000_000)
-    """Default maximum of the output tokens."""
-    api_key: SecretSettings | None = None
-    """API key; default: no key is sent, as for a local server."""
+    """Default for the maximum tokens of a response."""
+    api_key: SecretSettings | None = Field(None, examples=[{"env": "LLM_KEY"}])
+    """The API key. Unset: no key is sent."""
 
 
 class GatewaySettings(Section):
-    """A model provider that agents call through the worker, which adds the key."""
+    """Model providers that agents call through the worker (docs/gateway.md).
 
-    provider: Literal["openai", "anthropic", "google"]
-    """API of the server: Responses and Chat Completions, Messages, or the Gemini API."""
-    base_url: WebAddress | None = None
-    """Default: the provider's URL. OpenAI's ends with `/v1`, those of the others do not."""
-    api_key: SecretSettings | None = None
-    """API key; default: no key is sent, as for a local server."""
+    The worker adds the key.
+    """
+
+    provider: Literal["openai", "anthropic", "google"] = Field(examples=["anthropic"])
+    """anthropic: Messages. openai: Responses and Chat Completions. google: the Gemini API."""
+    base_url: WebAddress | None = Field(None, examples=["http://localhost:4000"])
+    """URL of the server; an IP address or localhost is allowed. Unset: the provider's own URL.
+    OpenAI's ends with /v1, those of the others do not."""
+    api_key: SecretSettings | None = Field(None, examples=[{"env": "ANTHROPIC_KEY"}])
+    """The API key. Unset: no key is sent."""
 
 
 _Price = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class PriceSettings(Section):
-    """Price of a model, in US dollars per million tokens."""
+    """Prices of models, by name or pattern, in US dollars per million tokens.
 
-    input: _Price
-    output: _Price
-    cache_read: _Price | None = None
-    """Input that was read from a cache; default: as `input`."""
-    cache_write: _Price | None = None
-    """Input that was written to a cache; default: as `input`."""
-    date: datetime.date
+    Examples: look up your provider's.
+    """
+
+    input: _Price = Field(examples=[3.0])
+    """Price of the input."""
+    output: _Price = Field(examples=[15.0])
+    """Price of the output."""
+    cache_read: _Price | None = Field(None, examples=[0.3])
+    """Input that was read from a cache. Unset: as input."""
+    cache_write: _Price | None = Field(None, examples=[3.75])
+    """Input that was written to a cache. Unset: as input."""
+    date: datetime.date = Field(examples=[datetime.date(2026, 11, 1)])
     """Day on which the price was looked up."""
-    source: str = Field(min_length=1, max_length=500)
-    """Where it was looked up, such as the URL of the provider's price list."""
+    source: str = Field(min_length=1, max_length=500, examples=["the provider's price list"])
+    """Where it was looked up."""

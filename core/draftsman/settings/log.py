@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from draftsman.settings.section import Section, UserPath
 
 
 class LogSettings(Section):
-    """Logging."""
+    """Logging of processes."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    file: UserPath | None = None
-    """Additional log file; an unwritable file causes a warning only."""
+    """debug, info, warning or error. Tracebacks appear at debug only."""
+    file: UserPath | None = Field(None, examples=["/var/log/draftsman.log"])
+    """Also write to this file, if it is writable. Unset: only stderr."""

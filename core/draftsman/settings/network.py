@@ -141,7 +141,9 @@ def _hosts(network: Iterable[str], groups: Mapping[str, Iterable[str]]) -> Itera
 
 
 class NetworkSettings(Section):
-    """A group of hosts, for `network = ["NAME"]`."""
+    """Groups of hosts for the lists of `network`."""
 
-    hosts: tuple[HostEntry, ...] = Field(min_length=1, max_length=MAX_HOSTS)
-    """Hosts with an optional port (443); `*.host` are all names below it."""
+    hosts: tuple[HostEntry, ...] = Field(
+        min_length=1, max_length=MAX_HOSTS, examples=[["packages.example", "*.files.example:443"]]
+    )
+    """Hosts with an optional port (443); *.host: all names below it."""

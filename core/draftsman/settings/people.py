@@ -35,22 +35,32 @@ _PagerUsers = Annotated[
 
 
 class PersonSettings(Section):
-    """A person, with accounts and roles."""
+    """People, their roles and identities.
 
-    login: str | None = None
-    """Login on this machine, or the database role on a remote server."""
-    slack: str | None = None
-    trello: str | None = None
-    forge: _ForgeLogin | None = None
-    """Table of the forge, and login there: `github:anna`."""
-    pager: _PagerUsers = ()
-    """Tables of pagers, each with a user id or e-mail address there: `ops:PLH1HKV`."""
-    roles: tuple[Role, ...] = ()
-    timezone: Zone | None = None
-    """Time zone; None: as in `[questions]`."""
-    quiet_hours: Hours | None = None
-    """Quiet hours in that time zone, without interruptions; None: as in `[questions]`."""
-    working_hours: WorkingHours | None = None
-    """Working hours in that time zone; `none`: at any time; None: as in `[questions]`."""
-    holidays: str | None = Field(None, min_length=1)
-    """Table of `[holidays]`; `none`: no holidays; None: as in `[questions]`."""
+    The embedded database loads them at each start; a server stores its own, which its owner imports
+    from here: draftsman people import (docs/security.md).
+    """
+
+    login: str | None = Field(None, examples=["anna"])
+    """Login on this machine, or the database role on a remote server. Unset: no command line."""
+    slack: str | None = Field(None, examples=["U012ABCDEF"])
+    """Slack member id. Unset: not in Slack."""
+    trello: str | None = Field(None, examples=["5f1e0c9a8b7d6e5f4a3b2c1d"])
+    """Trello member id. Unset: not in Trello."""
+    forge: _ForgeLogin | None = Field(None, examples=["github:anna"])
+    """Table of a forge, and login there. Unset: not on a forge."""
+    pager: _PagerUsers = Field((), examples=[["ops:PLH1HKV"]])
+    """Tables of pagers, each with a user id or e-mail address there; without one, acknowledgments
+    there do not count."""
+    roles: tuple[Role, ...] = Field((), examples=[["invoker", "responder", "approver", "operator"]])
+    """invoker (submits), responder (answers), approver (approves), operator (all other actions)."""
+    timezone: Zone | None = Field(None, examples=["Europe/Berlin"])
+    """Time zone, a name of the IANA database. Unset: that of [questions]."""
+    quiet_hours: Hours | None = Field(None, examples=["22:00-07:00"])
+    """Quiet hours, in this time zone; "none": none. Unset: those of [questions]."""
+    working_hours: WorkingHours | None = Field(
+        None, examples=["Mon-Thu 09:00-17:00, Fri 09:00-13:00"]
+    )
+    """Working hours, in this time zone; "none": at any time. Unset: those of [questions]."""
+    holidays: str | None = Field(None, min_length=1, examples=["berlin"])
+    """Table of [holidays]; "none": no holidays. Unset: that of [questions]."""

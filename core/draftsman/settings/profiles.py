@@ -21,19 +21,26 @@ class CommandSettings(Section):
     """A validation command of a profile."""
 
     name: str = Field(min_length=1)
+    """Its name in reports."""
     command: tuple[str, ...] = Field(min_length=1)
+    """Program and arguments; `{python}` is the interpreter that runs draftsman."""
     required: bool = True
+    """Whether its failure fails the validation; otherwise it is reported."""
     timeout: float = Field(300, gt=0)
+    """Seconds until it is killed."""
 
 
 class FixSettings(Section):
     """A fix command of a profile."""
 
     name: str = Field(min_length=1)
+    """Its name in reports."""
     command: tuple[str, ...] = Field(min_length=1)
+    """Program and arguments."""
     level: Literal["safe", "all"] = "safe"
-    """`safe`: for safe fixes and all fixes; `all`: for all fixes only."""
+    """`safe`: for both answers; `all`: only if the person chose all fixes."""
     timeout: float = Field(300, gt=0)
+    """Seconds until it is killed."""
 
 
 def _ruff_checks() -> tuple[CommandSettings, ...]:
@@ -66,4 +73,6 @@ class ProfileSettings(Section):
     """Validation and fix commands of a repository."""
 
     validation_commands: tuple[CommandSettings, ...] = Field(default_factory=_ruff_checks)
+    """Commands that the work has to pass."""
     fix_commands: tuple[FixSettings, ...] = Field(default_factory=_ruff_fixes)
+    """Commands that fix findings before validation."""

@@ -14,42 +14,43 @@ MEBIBYTE = 1024 * 1024
 
 
 class QuotaSettings(Section):
-    """Quotas of an agent. A run that exceeds a quota fails with the code `quota:…`.
+    """Limits on the data of a job (docs/agent-protocol.md).
 
-    Logs are truncated instead, with a note in the last line.
+    They protect the database and the disk. A run that exceeds a limit fails with the code
+    quota:NAME and is not retried; a log is truncated instead.
     """
 
     messages: _Count = 100_000
-    """Messages of an agent per run."""
+    """Lines that an agent may send in a run."""
     log_bytes: _Bytes = 16 * MEBIBYTE
-    """Bytes of a run's log, of any job type; the rest is discarded."""
+    """Bytes of the log of a run, of any job type; the last line has the number of omitted bytes."""
     job_log_bytes: _Bytes = 128 * MEBIBYTE
-    """Bytes of the logs of all runs of a job, of any type; the rest is discarded."""
+    """Bytes of the logs of all runs of a job, of any type."""
     activity_rows: Annotated[int, Field(ge=10, le=100_000)] = 1000
-    """Rows of the activity of an agent per job; the oldest are deleted."""
+    """Rows of the activity of a job that are kept; the oldest are deleted."""
     activity_bytes: _Bytes = 2 * MEBIBYTE
     """Bytes of these rows."""
     transcript_bytes: Annotated[int, Field(ge=1024, le=24 * MEBIBYTE)] = 8 * MEBIBYTE
     """Bytes of the transcript of a run; the rest is discarded."""
     job_transcript_bytes: _Bytes = 64 * MEBIBYTE
-    """Bytes of the transcripts of all runs of a job; the rest is discarded."""
+    """Bytes of the transcripts of all runs of a job."""
     events: _Count = 2000
-    """Events of an agent per job."""
+    """Events of a job that its agent sends."""
     steps: _Count = 4000
-    """Step messages per job."""
+    """Messages of a job about steps."""
     step_bytes: _Bytes = 32 * MEBIBYTE
-    """Bytes of the results of steps."""
+    """Bytes of the results of these steps."""
     artifacts: _Count = 100
-    """Artifacts per job, including replaced artifacts."""
+    """Artifacts of a job, including replaced artifacts."""
     artifact_bytes: _Bytes = 256 * MEBIBYTE
-    """Bytes of artifacts."""
+    """Bytes of these artifacts."""
     checkpoints: _Count = 1000
-    """Checkpoints per job; the latest five are kept."""
+    """Checkpoints of a job; the latest five are kept."""
     checkpoint_bytes: _Bytes = 1024 * MEBIBYTE
-    """Bytes of checkpoints with the saved work tree, including replaced checkpoints."""
+    """Bytes of these checkpoints with their bundles, including replaced checkpoints."""
     questions: _Count = 50
-    """Questions and approvals of an agent per job."""
+    """Questions and approvals of a job that its agent asks."""
     disk_bytes: _Bytes = 5 * 1024 * MEBIBYTE
-    """Bytes on disk per run: clone, home directory and temporary files."""
+    """Disk space of a run in bytes: its clone, its home folder and its temporary files."""
     disk_interval: float = Field(5, gt=0, le=3600)
-    """Minimum seconds between two measurements of the disk usage."""
+    """Minimum seconds between measurements of the disk."""

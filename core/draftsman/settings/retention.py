@@ -13,11 +13,13 @@ Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never"
 
 
 class RetentionSettings(Section):
-    """Retention of old data in the database."""
+    """Retention of old data. "never" is the same as unset."""
 
-    events: Months = None
-    """Months after which events are archived; None (`never`): they are kept."""
-    logs: Months = None
-    """Months after the end of a job before its logs are deleted; None: they are kept."""
-    archive_dir: UserPath | None = None
-    """Directory of the archives; None: `archive` in the data directory."""
+    events: Months = Field(None, examples=[12])
+    """Months after which events are archived in files, if all their jobs have ended. Unset:
+    never."""
+    logs: Months = Field(None, examples=[6])
+    """Months after the end of a job when the logs of its runs are deleted, with no archive. Unset:
+    never."""
+    archive_dir: UserPath | None = Field(None, examples=["/var/lib/draftsman/archive"])
+    """Folder of these files; several hosts need a shared folder. Unset: archive in data_dir."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from draftsman.field_errors import matching
 from draftsman.settings.addresses import Listen, address_of, web_address
@@ -29,35 +29,42 @@ _Command = Annotated[
 
 
 class SlackSettings(Section):
-    """A Slack app in a workspace; without this table Slack is off."""
+    """The Slack app of draftsman (docs/slack.md). Without this table Slack is disabled.
+
+    Tokens are given by their environment variable or file, and never written here.
+    """
 
     mode: Literal["socket", "http"] = "socket"
-    """Transport of the app's events: Socket Mode needs no public address."""
-    bot_token: SecretSettings
-    """`xoxb-…`"""
-    app_token: SecretSettings | None = None
-    """`xapp-…` with `connections:write`, for mode `socket`."""
-    signing_secret: SecretSettings | None = None
-    """For mode `http`."""
-    listen: Listen | None = None
-    """`host:port` of the HTTP server: Slack's requests in mode `http`, and health checks."""
-    health_listen: Listen | None = None
-    """`host:port` of `/healthz`, `/readyz` and `/metrics`; `listen` then has only `/healthz`."""
-    team: _Team | None = None
-    """Workspace of the requests; default: the bot token's workspace."""
+    """The connection to Slack: "socket" needs no public address, "http" does. An app uses a single
+    mode."""
+    bot_token: SecretSettings = Field(examples=[{"env": "SLACK_BOT_TOKEN"}])
+    """The bot token (xoxb-...)."""
+    app_token: SecretSettings | None = Field(None, examples=[{"env": "SLACK_APP_TOKEN"}])
+    """The app-level token (xapp-..., connections:write), for mode "socket". Unset: mode "http"."""
+    signing_secret: SecretSettings | None = Field(None, examples=[{"env": "SLACK_SIGNING_SECRET"}])
+    """The signing secret, for mode "http", which has no app_token. Unset: mode "socket"."""
+    listen: Listen | None = Field(None, examples=["127.0.0.1:3000"])
+    """host:port for HTTP: in mode "http" requests from Slack at /slack/events, and in both modes
+    /healthz, /readyz and /metrics. Unset: 127.0.0.1:3000 in mode "http", else none."""
+    health_listen: Listen | None = Field(None, examples=["127.0.0.1:9400"])
+    """Separate host:port for /readyz and /metrics; listen then serves only /healthz. Unset: listen
+    serves all."""
+    team: _Team | None = Field(None, examples=["T012ABCDEF"])
+    """The workspace that may send requests. Unset: the workspace of the bot token."""
     channels: tuple[_Channel, ...] = ()
-    """Channels in which requests are accepted; default: all channels of the bot."""
+    """Channels that accept requests, besides direct messages. Empty: every channel that the bot is
+    in."""
     external_users: bool = False
-    """Whether members of other workspaces in shared channels may submit jobs."""
+    """Whether users of other workspaces may submit jobs in shared channels."""
     progress: Literal["stream", "card"] = "stream"
-    """Where the steps of a running agent are shown: in a stream in the job's thread, or only in
-    its status message."""
+    """Where the steps of a running agent are shown: "stream" is a message in the job's thread that
+    grows, "card" only the status message, which also replaces a stream that Slack refuses."""
     reaction_approvals: bool = False
-    """Whether a reaction (`+1`, `-1` and others) decides an approval."""
+    """Whether a reaction decides an approval: +1 and white_check_mark approve, -1 and x deny."""
     command: _Command = "/draftsman"
     """The slash command, as in the app's manifest."""
     api_url: str = "https://slack.com/api/"
-    """Base URL of the Web API."""
+    """URL of Slack's Web API."""
 
     @field_validator("api_url")
     @classmethod

@@ -11,23 +11,32 @@ from draftsman.settings.network import Network
 
 
 class ToolSettings(LimitSettings):
-    """A program for `execute_tool`, and its limits."""
+    """Programs that execute_tool may run, with the input as JSON on their standard input.
 
-    command: tuple[str, ...] = Field(min_length=1)
-    """Program and arguments, without a shell; `{python}` is this interpreter."""
-    description: str = ""
+    Their variable TOOL_INVOCATION_ID stays the same when a run is repeated. They have the limits of
+    [types], too: call_timeout is the maximum running time, by default 120.
+    """
+
+    command: tuple[str, ...] = Field(min_length=1, examples=[["wc", "-w"]])
+    """Program and arguments; {python} is the interpreter that runs draftsman."""
+    description: str = Field("", examples=["Counts words"])
+    """Description of the tool."""
     input_schema: JsonValue = True
-    """JSON Schema of its standard input."""
-    output_schema: JsonValue = None
-    """JSON Schema of its output; default: any text."""
-    exit_codes: dict[str, Literal["TRANSIENT_INFRA", "TRANSIENT_APP", "PERMANENT"]] = Field({})
-    """Error classes of exit codes; default: sysexits.h, and TRANSIENT_INFRA for 1."""
+    """JSON Schema of its input. true: any input."""
+    output_schema: JsonValue = Field(None, examples=[{"type": "integer"}])
+    """JSON Schema of its output, which must be JSON. Unset: any text."""
+    exit_codes: dict[str, Literal["TRANSIENT_INFRA", "TRANSIENT_APP", "PERMANENT"]] = Field(
+        {}, examples=[{"3": "PERMANENT"}]
+    )
+    """Error classes of its exit codes: TRANSIENT_INFRA (default), TRANSIENT_APP, PERMANENT;
+    sysexits.h applies."""
     env: dict[str, str] = Field({})
-    """Environment variables."""
+    """Variables set for it."""
     pass_env: tuple[str, ...] = ()
-    """Names of inherited variables, besides the allowlist."""
+    """Names of variables that it inherits in addition to the standard variables."""
     network: Network = Field(False)
-    """Its network."""
+    """Its network: false; true, that of the host; or a list of groups and hosts, such as
+    ["mirrors", "git.example:443"] (docs/sandbox.md)."""
 
     @field_validator("input_schema", "output_schema")
     @classmethod

@@ -12,28 +12,31 @@ from draftsman.settings.section import Section
 
 
 class TrelloSettings(Section):
-    """The bot's Trello account; without this table Trello is off."""
+    """The Trello account of draftsman (docs/trello.md). Without this table Trello is disabled."""
 
-    key: SecretSettings
-    """API key."""
-    token: SecretSettings
-    """Token of the bot's account, which must not be the account of a person."""
-    secret: SecretSettings | None = None
-    """Secret of the app, for the signatures of webhooks."""
+    key: SecretSettings = Field(examples=[{"env": "TRELLO_KEY"}])
+    """The API key."""
+    token: SecretSettings = Field(examples=[{"env": "TRELLO_TOKEN"}])
+    """The token of the bot's own account, which must not belong to a person who answers
+    questions."""
+    secret: SecretSettings | None = Field(None, examples=[{"env": "TRELLO_SECRET"}])
+    """The app's secret, with which Trello signs webhooks. Unset: boards are only polled."""
     poll: float = Field(15.0, ge=1, le=3600)
-    """Seconds between polls of a board; each takes two requests, of 100 per ten seconds."""
+    """Seconds between polls of a board; a poll takes two of 100 requests in ten seconds."""
     label: str = Field("draftsman", min_length=1, max_length=256)
-    """Name of the labels that create jobs, for added boards."""
+    """Name of the labels that submit jobs; `draftsman boards add` finds them, and stores their
+    ids."""
     queued_label: str = Field("draftsman: queued", min_length=1, max_length=256)
-    """Name of the label that replaces them when the job is created."""
-    callback_url: str | None = None
-    """Public URL for webhooks; default: boards are only polled."""
-    listen: Listen | None = None
-    """`host:port` of the HTTP server: webhooks and health checks."""
-    health_listen: Listen | None = None
-    """`host:port` of `/healthz`, `/readyz` and `/metrics`; `listen` then has only `/healthz`."""
+    """Name of the label that replaces them when the job exists."""
+    callback_url: str | None = Field(None, examples=["https://draftsman.example.org/trello"])
+    """URL of webhooks, exactly as Trello calls it. Unset: boards are only polled."""
+    listen: Listen | None = Field(None, examples=["127.0.0.1:3001"])
+    """host:port for webhooks, /healthz, /readyz and /metrics. Unset: none."""
+    health_listen: Listen | None = Field(None, examples=["127.0.0.1:9401"])
+    """Separate host:port for /readyz and /metrics; listen then serves only /healthz. Unset: listen
+    serves all."""
     api_url: str = "https://api.trello.com"
-    """Base URL of the API."""
+    """URL of Trello's API."""
 
     @field_validator("api_url")
     @classmethod

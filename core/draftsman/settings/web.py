@@ -29,17 +29,23 @@ _Network = Annotated[str, AfterValidator(_check_network)]
 
 
 class OidcSettings(Section):
-    """An OpenID Connect provider that signs people in to the web inbox."""
+    """An OpenID Connect provider that signs people in.
 
-    issuer: str
-    """URL of the issuer, exactly as the provider names it."""
-    client_id: str = Field(min_length=1, max_length=300)
-    client_secret: SecretSettings | None = None
-    """Secret of the client; None: a public client."""
+    Register the redirect URI `url`/oidc/callback there. Unset: people sign in with a link or by the
+    proxy.
+    """
+
+    issuer: str = Field(examples=["https://login.example.org"])
+    """The issuer, exactly as the provider names it."""
+    client_id: str = Field(min_length=1, max_length=300, examples=["draftsman"])
+    """Id of this client."""
+    client_secret: SecretSettings | None = Field(None, examples=[{"env": "OIDC_CLIENT_SECRET"}])
+    """Secret of this client. Unset: a public client."""
     claim: str = Field("email", min_length=1, max_length=100)
-    """Claim of the ID token that names the account; an e-mail address has to be verified."""
+    """Claim that names the account. An e-mail address has to be verified. Use no claim that people
+    can change."""
     scopes: tuple[str, ...] = ("openid", "email", "profile")
-    """Requested scopes; `openid` is required."""
+    """Requested scopes; openid is required."""
 
     @field_validator("issuer")
     @classmethod
@@ -58,24 +64,26 @@ class OidcSettings(Section):
 
 
 class WebSettings(Section):
-    """The web inbox, `draftsman web`."""
+    """The web inbox, `draftsman web` (docs/web.md)."""
 
     listen: Listen = "127.0.0.1:8421"
-    """`host:port` of the HTTP server."""
-    url: str | None = None
-    """URL of the inbox in browsers, https except on this machine; default: that of `listen`."""
+    """host:port of the HTTP server."""
+    url: str | None = Field(None, examples=["https://draftsman.example.org"])
+    """URL of the inbox in browsers: https, except on this machine. Unset: http:// and `listen`."""
     session: float = Field(604_800, ge=300, le=86_400 * 90)
     """Seconds after which a person signs in again."""
     trusted_proxies: tuple[_Network, ...] = ()
-    """Addresses and networks of reverse proxies whose headers are believed."""
-    proxy_header: _Header | None = None
-    """Header in which a trusted proxy names the signed-in account."""
-    proxy_secret: SecretSettings | None = None
-    """Secret in the header X-Proxy-Secret of the proxy; without the header, no account counts."""
-    accounts: dict[str, str] = Field(default_factory=dict)
-    """Person of each account of a proxy or provider; other accounts must be names of people."""
+    """Addresses and networks of reverse proxies, whose headers X-Forwarded-For and proxy_header are
+    believed. List only proxies that remove these headers from the requests of their clients."""
+    proxy_header: _Header | None = Field(None, examples=["X-Forwarded-User"])
+    """Header in which a trusted proxy names the account that it has signed in. Unset: people sign
+    in with a link only."""
+    proxy_secret: SecretSettings | None = Field(None, examples=[{"env": "DRAFTSMAN_PROXY_SECRET"}])
+    """Secret that the proxy sends in the header X-Proxy-Secret, so that other programs on its
+    machine cannot name an account. Unset: the address of the proxy is enough."""
+    accounts: dict[str, str] = Field(default_factory=dict, examples=[{"anna@example.org": "anna"}])
+    """Person of an account of a proxy or provider; other accounts must be names of people."""
     oidc: OidcSettings | None = None
-    """Provider that signs people in; None: people sign in with a link or by the proxy."""
 
     @field_validator("url")
     @classmethod

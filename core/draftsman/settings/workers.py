@@ -15,7 +15,7 @@ STOP_MARGIN: Final = 10.0
 
 
 class WorkerSettings(Section):
-    """Workers."""
+    """Workers, which run jobs."""
 
     slots: int = Field(10, ge=1, le=1000)
     """Concurrent runs."""
@@ -24,15 +24,15 @@ class WorkerSettings(Section):
     queues: tuple[str, ...] = ("default",)
     """Queues to claim from."""
     poll: float = Field(1.0, gt=0, le=60)
-    """Seconds between polls without notifications."""
+    """Poll interval in seconds, used when no notification arrives."""
     heartbeat: float = Field(30, gt=0, le=300)
-    """Seconds between heartbeats."""
+    """Seconds between heartbeats; less than half of the lease."""
     lease: float = Field(300, gt=0, le=3600)
     """Seconds without a heartbeat after which a run is lost."""
     drain: float = Field(45, ge=0, le=3600)
-    """Seconds that a shutdown waits for runs to finish."""
+    """Seconds that a shutdown waits for runs to finish before it aborts them."""
     abort: float = Field(10, ge=0, le=600)
-    """Seconds for aborted runs to save a checkpoint before they are killed."""
+    """Seconds that aborted runs get to save a checkpoint before they are killed."""
 
     @model_validator(mode="after")
     def _check_heartbeat(self) -> Self:
@@ -51,13 +51,13 @@ class WorkerSettings(Section):
 
 
 class SweepSettings(Section):
-    """Periodic maintenance by the leader."""
+    """Maintenance by the leader, which is one of the workers."""
 
     interval: float = Field(60, gt=0, le=3600)
     """Seconds between sweeps."""
     lease: float = Field(30, ge=1, le=600)
-    """Seconds of a leader's lease, which it renews at half of it."""
+    """Seconds that a leader keeps its lease; it renews it at half of that."""
     limit: int = Field(100, ge=1, le=10_000)
-    """Maximum rows changed by a sweep."""
+    """Maximum rows that a sweep changes."""
     deregister_after: float = Field(86_400, ge=60)
-    """Seconds after which the row of a dead worker is deleted."""
+    """Seconds after which the row of a dead worker is removed."""
