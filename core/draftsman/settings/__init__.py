@@ -42,7 +42,7 @@ from draftsman.basic_settings import (
 )
 from draftsman.errors import ConfigError, OptionHint
 from draftsman.settings import env_variables
-from draftsman.settings.agents import TIDY, AgentSettings, with_known_agents
+from draftsman.settings.agents import TIDY, AgentSettings, check_agents, with_known_agents
 from draftsman.settings.attention import (
     HolidaySettings,
     LadderSettings,
@@ -55,15 +55,15 @@ from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings
 from draftsman.settings.database import DatabaseSettings, EmbeddedSettings
 from draftsman.settings.evidence import EvidenceSettings
-from draftsman.settings.forges import ForgeSettings
+from draftsman.settings.forges import ForgeSettings, check_forges
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.job_types import TypeSettings
 from draftsman.settings.limits import UsageSettings
 from draftsman.settings.llm import GatewaySettings, LlmSettings, PriceSettings
 from draftsman.settings.log import LogSettings
-from draftsman.settings.network import GROUP, NetworkSettings, resolve_groups
+from draftsman.settings.network import NetworkSettings, check_names, check_networks, resolve_groups
 from draftsman.settings.notifications import NotificationSettings
-from draftsman.settings.people import PersonSettings
+from draftsman.settings.people import PersonSettings, check_people
 from draftsman.settings.policies import CodeOwner, PolicySettings
 from draftsman.settings.profiles import ProfileSettings
 from draftsman.settings.questions import QuestionSettings
@@ -283,52 +283,17 @@ class Settings(BaseSettings):
         return None if value is None else SecretStr(read_url(value.get_secret_value()))
 
     @model_validator(mode="after")
-    def _check_names(self) -> Self:
-        for group, members in self.groups.items():
-            if unknown := [name for name in members if name not in self.people]:
-                raise ValueError(f"groups.{group} contains {unknown[0]!r}, which is not in people")
-        escalate_to = self.questions.escalate_to
-        if escalate_to is not None and escalate_to not in {*self.groups, *self.people}:
-            raise ValueError(f"questions.escalate_to: {escalate_to!r} is not a group or person")
-        for channel in ("login", "slack", "trello", "forge"):
-            owners: dict[str, str] = {}
-            for name, person in self.people.items():
-                account = getattr(person, channel)
-                if account and (other := owners.setdefault(account, name)) != name:
-                    raise ValueError(
-                        f"people.{other} and people.{name} have the same {channel}: {account!r}"
-                    )
+    def _check_references(self) -> Self:
+        """Check the names by which tables refer to each other."""
         if "tidy" not in self.agents:
             object.__setattr__(self, "agents", {**_tidy(), **self.agents})
-        if self.default_agent is not None and self.default_agent not in self.agents:
-            known = ", ".join(sorted(self.agents))
-            raise ValueError(f"unknown default_agent {self.default_agent!r}; agents: {known}")
-        return self
-
-    @model_validator(mode="after")
-    def _check_references(self) -> Self:
-        """Check the names that ladders, agents and tools refer to."""
+        check_people(self.people, self.groups)
+        check_agents(self.agents, self.default_agent, self.gateways)
         check_attention(self)
-        for name, agent in self.agents.items():
-            if agent.gateway is not None and agent.gateway not in self.gateways:
-                known = ", ".join(sorted(self.gateways)) or "none"
-                raise ValueError(
-                    f"agents.{name}.gateway: no gateway {agent.gateway!r}; gateways: {known}"
-                )
-        urls: dict[str, str] = {}
-        for name, forge in self.forges.items():
-            if (other := urls.setdefault(forge.url.casefold(), name)) != name:
-                raise ValueError(f"forges.{other} and forges.{name} have the same url: {forge.url}")
-        for table, names in (("networks", self.networks), ("forges", self.forges)):
-            for name in names:
-                if GROUP.fullmatch(name) is None:
-                    raise ValueError(f"{table}.{name}: use lower-case letters, digits, - and _")
-        for table, programs in (("agents", self.agents), ("tools", self.tools)):
-            for name, program in programs.items():
-                try:
-                    self.resolve_network(program.network)
-                except ValueError as error:
-                    raise ValueError(f"{table}.{name}.network: {error}") from None
+        check_forges(self.forges)
+        check_names("networks", self.networks)
+        check_networks("agents", self.agents, self.networks)
+        check_networks("tools", self.tools, self.networks)
         return self
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Settings of agents."""
+"""Agents, with the settings of well-known agents."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from pydantic import Field, PrivateAttr, field_validator
 
 from draftsman.settings.job_types import LimitSettings
 from draftsman.settings.network import Network
-
-# Settings of well-known agents: an empty table `[agents.opencode]` is enough to use one.
-
 
 NO_REPO_CONFIG: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
 """Variable by which OpenCode does not load the configuration of a repository."""
@@ -100,7 +97,8 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
         },
     },
 }
-"""Keys of `[agents.NAME]` by name; keys of the configuration override them."""
+"""Keys of `[agents.NAME]` of well-known agents, for which an empty table is enough; keys of the
+configuration override them."""
 
 
 TIDY: Final[Mapping[str, Any]] = {"command": ("{python}", "-m", "draftsman.agents.tidy")}
@@ -205,4 +203,16 @@ class AgentSettings(LimitSettings):
         return value
 
 
-# Quotas of an agent, in the database and on the worker's disk.
+def check_agents(
+    agents: Mapping[str, AgentSettings], default: str | None, gateways: Mapping[str, object]
+) -> None:
+    """Raise ValueError for an unknown default agent, or an unknown gateway of an agent."""
+    if default is not None and default not in agents:
+        known = ", ".join(sorted(agents))
+        raise ValueError(f"unknown default_agent {default!r}; agents: {known}")
+    for name, agent in agents.items():
+        if agent.gateway is not None and agent.gateway not in gateways:
+            known = ", ".join(sorted(gateways)) or "none"
+            raise ValueError(
+                f"agents.{name}.gateway: no gateway {agent.gateway!r}; gateways: {known}"
+            )

@@ -190,18 +190,11 @@ class AttentionTables(Protocol):
 
 
 def check_attention(settings: AttentionTables) -> None:
-    """Raise ValueError for a ladder, schedule or table of holidays with an unknown name.
-
-    Also for an account in a pager that two people have.
-    """
-    owners: dict[str, str] = {}
-    for name, entry in settings.people.items():
-        for account in entry.pager:
-            if (other := owners.setdefault(account, name)) != name:
-                raise ValueError(
-                    f"people.{other} and people.{name} have the same pager: {account!r}"
-                )
+    """Raise ValueError for a ladder, schedule or table of holidays with an unknown name."""
     names = {*settings.people, *settings.groups}
+    escalate_to = settings.questions.escalate_to
+    if escalate_to is not None and escalate_to not in names:
+        raise ValueError(f"questions.escalate_to: {escalate_to!r} is not a group or person")
     for kind, name in settings.questions.ladders.items():
         _check_name(f"questions.ladders.{kind}", name, {*settings.ladders, "none"})
     for ladder, item in settings.ladders.items():

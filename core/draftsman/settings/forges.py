@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from draftsman.field_errors import matching
 from draftsman.settings.addresses import Listen, address_of, web_address
+from draftsman.settings.network import check_names
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.section import Section
 
@@ -165,3 +167,12 @@ class ForgeSettings(Section):
         elif self.token is not None or self.private_key is None:
             raise ValueError("app_id requires private_key, and no token")
         return self
+
+
+def check_forges(forges: Mapping[str, ForgeSettings]) -> None:
+    """Raise ValueError for a name that no URL may contain, or two forges with the same URL."""
+    check_names("forges", forges)
+    urls: dict[str, str] = {}
+    for name, forge in forges.items():
+        if (other := urls.setdefault(forge.url.casefold(), name)) != name:
+            raise ValueError(f"forges.{other} and forges.{name} have the same url: {forge.url}")

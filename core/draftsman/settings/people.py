@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -32,6 +33,8 @@ _PagerUsers = Annotated[
     BeforeValidator(lambda value: (value,) if isinstance(value, str) else value or ()),
     AfterValidator(lambda value: tuple(dict.fromkeys(value))),
 ]
+ACCOUNTS: Final = ("login", "slack", "trello", "forge", "pager")
+"""Keys of a person with accounts, each of which belongs to a single person."""
 
 
 class PersonSettings(Section):
@@ -64,3 +67,19 @@ class PersonSettings(Section):
     """Working hours, in this time zone; "none": at any time. Unset: those of [questions]."""
     holidays: str | None = Field(None, min_length=1, examples=["berlin"])
     """Table of [holidays]; "none": no holidays. Unset: that of [questions]."""
+
+
+def check_people(people: Mapping[str, PersonSettings], groups: Mapping[str, Iterable[str]]) -> None:
+    """Raise ValueError for an unknown member of a group, or an account of two people."""
+    for group, members in groups.items():
+        if unknown := [name for name in members if name not in people]:
+            raise ValueError(f"groups.{group} contains {unknown[0]!r}, which is not in people")
+    for channel in ACCOUNTS:
+        owners: dict[str, str] = {}
+        for name, person in people.items():
+            value = getattr(person, channel) or ()
+            for account in (value,) if isinstance(value, str) else value:
+                if (other := owners.setdefault(account, name)) != name:
+                    raise ValueError(
+                        f"people.{other} and people.{name} have the same {channel}: {account!r}"
+                    )
