@@ -95,19 +95,23 @@ def docstrings(declaring: type) -> Mapping[str, str]:
 
 def bounds_text(annotation: Any, metadata: Iterable[Any]) -> str:
     """Return the sentence about the bounds of a number; empty without bounds."""
-    lower = None
-    upper = None
+    lower: float | None = None
+    upper: float | None = None
     for bound in _bounds(annotation, metadata):
         if isinstance(bound, Ge):
-            lower = bound.ge
-        elif bound.le < NOT_A_BOUND:
-            upper = bound.le
+            lower = _number(bound.ge)
+        elif _number(bound.le) < NOT_A_BOUND:
+            upper = _number(bound.le)
     if upper is not None:
         return f"At most {upper:.10g}." if lower is None else f"{lower:.10g} to {upper:.10g}."
     return f"At least {lower:.10g}." if lower is not None and lower > 1 else ""
 
 
-def _bounds(annotation: Any, metadata: Iterable[Any]) -> Iterator[Any]:
+def _number(bound: Any) -> float:
+    return float(bound)
+
+
+def _bounds(annotation: Any, metadata: Iterable[Any]) -> Iterator[Ge | Le]:
     """Yield the bounds of a number, also of one that may be unset."""
     for item in metadata:
         if isinstance(item, FieldInfo):
@@ -149,8 +153,8 @@ class _Writer:
         fresh = [name for name in names if self._is_fresh(model, name)]
         repeated = [name for name in names if name not in fresh and name in example]
         is_single = not header.startswith("#")
-        values = []
-        tables = []
+        values: list[str] = []
+        tables: list[str] = []
         for name in [*fresh, *repeated]:
             field = model.model_fields[name]
             (tables if _is_table(field, is_single=is_single) else values).append(name)

@@ -66,7 +66,7 @@ def _gauges() -> Iterator[Row]:
 def _of_registry(registry: CollectorRegistry) -> Iterator[Row]:
     for collector in registry._collector_to_names:
         labels = getattr(collector, "_labelnames", ())
-        for metric in collector.describe():
+        for metric in collector.collect():
             name = metric.name + SUFFIXES.get(metric.type, "")
             yield _with_labels(name, labels), metric.type, metric.documentation
 
