@@ -12,7 +12,8 @@ from draftsman.people.policy import Person, Policy
 
 if TYPE_CHECKING:
     from draftsman.people.hours import Holidays, InterruptibleHours, QuietHours
-    from draftsman.settings import PersonSettings, Settings
+    from draftsman.settings import Settings
+    from draftsman.settings.people import PersonSettings
 
 
 def configured_directory(settings: Settings) -> Directory:

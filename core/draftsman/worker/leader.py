@@ -22,7 +22,7 @@ from draftsman.jobs.runs.sweep import Sweep, in_due_order
 from draftsman.log import LogEvent, keys
 from draftsman.processes import clock
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
-from draftsman.settings import SweepSettings
+from draftsman.settings.workers import SweepSettings
 from draftsman.worker.service.sweeps import Sweeps
 
 # A scheduler whose intervals do not depend on the wall clock.

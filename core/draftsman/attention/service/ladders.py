@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from draftsman.attention.ladder import Ladder, LadderStep
     from draftsman.attention.service.oncall import OnCall
     from draftsman.questions.question_spec import QuestionSpec
-    from draftsman.settings import LadderSettings, Settings
+    from draftsman.settings import Settings
+    from draftsman.settings.attention import LadderSettings
 
 
 class LadderSweep:

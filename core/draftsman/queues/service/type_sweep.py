@@ -16,7 +16,7 @@ from draftsman.jobs.runs.store import claim
 from draftsman.jobs.runs.sweep import Sweep, repeat
 from draftsman.queues.queue_models import UnhandledType
 from draftsman.queues.store import queues as store
-from draftsman.settings import TypeSettings
+from draftsman.settings.job_types import TypeSettings
 
 INTERVAL: Final = 2.0
 """Maximum seconds between two looks at the types of live workers."""

@@ -19,7 +19,8 @@ from draftsman.jobs.runs.job_limits import (
     check_override_names,
     configured_limits,
 )
-from draftsman.settings import AgentSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.agents import AgentSettings
 from tests.support.cases import cases
 
 LIMITS = JobLimits(
