@@ -8,12 +8,12 @@ from typing import Any, Final, NamedTuple
 from draftsman.database.database import Connection
 from draftsman.deliveries.target import Target
 from draftsman.errors import NotPermitted
-from draftsman.jobs.control.store import control as job_control
-from draftsman.jobs.control.store.control import LockedJob
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.invocation import Invocation, SubmitResult, Unique, UniqueBy
 from draftsman.jobs.requests.store import submissions as store
 from draftsman.jobs.requests.store.submissions import RepeatedJob
+from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.store.locked_jobs import LockedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 
@@ -79,7 +79,7 @@ async def submit(
                 SubmitResult(0, job.number, job.id, locked.status, job.request_digest, "joined")
             ]
         if pending:
-            await job_control.cancel_now(conn, job.number, actor, REPLACED)
+            await locked_jobs.cancel_now(conn, job.number, actor, REPLACED)
             replaces = job.number
     results = await store.submit(conn, [row], actor, [targets])
     for result in results:
@@ -94,7 +94,7 @@ async def _lock_repeated(
 ) -> tuple[RepeatedJob, LockedJob] | None:
     """Lock the job that a request repeats; a job that finished meanwhile may not be repeated."""
     while (job := await _repeated(conn, request, row)) is not None:
-        locked = await job_control.lock(conn, job.number)
+        locked = await locked_jobs.lock(conn, job.number)
         if locked is not None and locked.status == job.status:
             return job, locked
     return None
