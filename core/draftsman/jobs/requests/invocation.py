@@ -26,7 +26,6 @@ from draftsman.jobs.runs.job_limits import check_overrides
 from draftsman.json_schemas.document_field import document
 from draftsman.repos.repo_url import check_secret
 from draftsman.text import clean_fields, digest, first_line, text_digest
-from draftsman.workflows.groups import GroupKind, OnFailure
 
 # Unique work: requests that repeat an earlier job, and join or replace it.
 
@@ -165,6 +164,20 @@ class FileRef(BaseModel):
     @classmethod
     def _cleaned(cls, data: Any) -> Any:
         return clean_fields(data)
+
+
+class GroupKind(StrEnum):
+    """Whether the jobs of a group run at the same time or one after another."""
+
+    PARALLEL = "parallel"
+    SEQUENTIAL = "sequential"
+
+
+class OnFailure(StrEnum):
+    """What follows in a group when a job of it ends otherwise than completed."""
+
+    STOP = "stop"
+    CONTINUE = "continue"
 
 
 class GroupRef(BaseModel):
@@ -312,8 +325,15 @@ class Invocation(BaseModel):
         """Hash of the fields that identify a request; it excludes event ids and times."""
         return digest(
             [
-                *(self.type, self.mode, self.repo, self.ref, self.agent),
-                *(_normal(self.title), _normal(self.text), self.payload, self.overrides),
+                self.type,
+                self.mode,
+                self.repo,
+                self.ref,
+                self.agent,
+                _normal(self.title),
+                _normal(self.text),
+                self.payload,
+                self.overrides,
                 sorted(self.skills),
             ]
         )

@@ -9,10 +9,9 @@ from draftsman.database.database import Connection
 from draftsman.errors import LostRace, NotFound, UsageError
 from draftsman.ids import unknown_job
 from draftsman.jobs.job import Condition, Status
-from draftsman.jobs.requests.invocation import GroupRef, Invocation, SubmitResult
+from draftsman.jobs.requests.invocation import GroupRef, Invocation, OnFailure, SubmitResult
 from draftsman.jobs.requests.service.request_rows import NewRequest, insert
 from draftsman.workflows.batch_order import Parents, batch_order, parents_of
-from draftsman.workflows.groups import OnFailure
 from draftsman.workflows.store import dependencies, groups
 from draftsman.workflows.store.dependencies import Link
 
