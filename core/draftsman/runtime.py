@@ -95,8 +95,9 @@ class Runtime(configured.AttentionServices):
         """Checks of requests before their submission."""
         from draftsman.jobs.requests.service.request_checks import RequestChecks
 
-        used = self.settings, self.repos, self.read_model, lambda: self.queues
-        return RequestChecks(*used, embedded=self.embedded)
+        return RequestChecks(
+            settings=self.settings, repos=self.repos, db=self.db, embedded=self.embedded
+        )
 
     @cached_property
     def questions(self) -> Questions:
