@@ -86,9 +86,16 @@ class Runtime(configured.AttentionServices):
     def submissions(self) -> Submissions:
         """Submission of jobs."""
         from draftsman.jobs.requests.service.submissions import Submissions
+        from draftsman.workflows.service.linked_requests import RequestLinks
 
-        used = self.db, self.policy, self.limits, self.targets[0]
-        return Submissions(*used, lambda types: self.request_checks.type_warnings(types))
+        return Submissions(
+            db=self.db,
+            policy=self.policy,
+            limits=self.limits,
+            targets=self.targets[0],
+            links=RequestLinks(),
+            type_warnings=lambda types: self.request_checks.type_warnings(types),
+        )
 
     @cached_property
     def request_checks(self) -> RequestChecks:

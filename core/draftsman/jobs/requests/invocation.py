@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from uuid import UUID
@@ -399,21 +398,6 @@ class Invocation(BaseModel):
 def plain_digest(type: str, payload: str) -> str:
     """Return the digest of a plain request with this payload as canonical JSON."""
     return text_digest(f'["{type}","fix",null,null,null,"","",{payload},{{}},[]]')
-
-
-def same_keys(invocations: Sequence[Invocation]) -> dict[int, int]:
-    """Return the requests with the key of an earlier request, and the index of the first.
-
-    Requests with a subject or a unique key are left out: they may join another job.
-    """
-    firsts: dict[tuple[str, str], int] = {}
-    repeated = {}
-    for index, item in enumerate(invocations):
-        if item.key is not None and item.subject_key is None and item.unique is None:
-            first = firsts.setdefault((item.type, item.key), index)
-            if first != index:
-                repeated[index] = first
-    return repeated
 
 
 def repo_name(source: str) -> tuple[str | None, str]:
