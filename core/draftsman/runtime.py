@@ -128,10 +128,9 @@ class Runtime:
         from draftsman.jobs.requests.service.request_checks import RequestChecks
 
         return RequestChecks(
+            db=self.db,
             settings=self.settings,
             repos=self.repos,
-            read_model=self.read_model,
-            queues=self.queues,
             embedded=self.embedded,
         )
 
@@ -139,12 +138,14 @@ class Runtime:
     def submissions(self) -> Submissions:
         """Submission of jobs."""
         from draftsman.jobs.requests.service.submissions import Submissions
+        from draftsman.workflows.service.linked_requests import RequestLinks
 
         return Submissions(
             db=self.db,
             policy=self.policy,
             limits=self.limits,
             targets=self.targets,
+            links=RequestLinks(),
             type_warnings=self.request_checks.type_warnings,
         )
 
