@@ -53,7 +53,7 @@ async def receiving(site: ForgeHarness, rt: Runtime) -> AsyncIterator[tuple[Forg
     try:
         yield service, f"http://127.0.0.1:{service.ports['acme']}/forges/acme"
     finally:
-        service.end()
+        service.stop.set()
         await asyncio.gather(*running)
 
 

@@ -127,7 +127,7 @@ async def paged(
             (found.key,) = fake.incidents
             yield found
             dispatcher.stop.set()
-        service.end()
+        service.stop.set()
         await asyncio.gather(*parts)
 
 

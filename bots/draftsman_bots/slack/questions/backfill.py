@@ -53,7 +53,7 @@ class Backfill:
         self._identity = identity
         self._health = health
         self._handler = handler
-        self._stop = StopSignal()
+        self.stop = StopSignal(self._on_stop)
         self._notify = False
         self._wake_up = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -72,18 +72,16 @@ class Backfill:
         self._timer = asyncio.get_running_loop().call_later(AFTERWARDS, self.schedule)
         self.schedule()
 
-    def end(self) -> None:
-        """Stop `run`."""
+    def _on_stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._stop.set()
         self._wake_up.set()
 
     async def run(self) -> None:
-        """Read whenever it is scheduled, until `end`."""
+        """Read whenever it is scheduled, until stopped."""
         while True:
             await self._wake_up.wait()
-            if self._stop:
+            if self.stop:
                 return
             self._wake_up.clear()
             if self._identity.bot_user is not None:  # else it is scheduled again later
