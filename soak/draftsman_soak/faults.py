@@ -306,6 +306,7 @@ class FaultInjector:
                     requests, actor, connection=connection
                 )
                 self._note("transaction of a client open", interrupts=False)
+                await self.load.submit(self.load.request("ask"))  # a worker can run it meanwhile
                 stalled = await stall(connection, self.chance.uniform(*OPEN), self._able_workers)
                 if stalled is not None:
                     self.ledger.stalls.append(stalled)
