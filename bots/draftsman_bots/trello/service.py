@@ -8,7 +8,7 @@ from typing import Final
 
 from draftsman.processes.components import Component, ComponentGroup
 from draftsman.runtime import Runtime
-from draftsman.settings import TrelloSettings
+from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.process.http import health_application, serve
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
