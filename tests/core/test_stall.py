@@ -54,6 +54,7 @@ async def test_a_transaction_that_is_broken_stalls_nobody(
 
 async def test_workers_that_other_faults_keep_from_working_do_not_stall(database_url: str) -> None:
     """One that starts or ends meanwhile could not work all the time."""
-    for able in ([set(), set()], [{WORKER}, set()], [set(), {WORKER}], [{WORKER}, {uuid4()}]):
+    none = set[UUID]()
+    for able in ([none, none], [{WORKER}, none], [none, {WORKER}], [{WORKER}, {uuid4()}]):
         async with await psycopg.AsyncConnection.connect(database_url) as client:
             assert await stall(client, 0, _able(*able)) is None

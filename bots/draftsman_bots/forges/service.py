@@ -120,7 +120,8 @@ class ForgeService:
             for name, forge in rt.settings.read_forges.items()
             if forge.events == "webhook"
         }
-        self._components = ComponentGroup([*self._servers(), Routine(self._read), self._deliveries])
+        self.servers = list(self._bind_servers())
+        self._components = ComponentGroup([*self.servers, Routine(self._read), self._deliveries])
         self.stop = self._components.stop
 
     async def run(self) -> None:
@@ -130,7 +131,7 @@ class ForgeService:
         _log.info("bots: events of forges: %s", sources)
         await self._components.run()
 
-    def _servers(self) -> Iterator[Component]:
+    def _bind_servers(self) -> Iterator[Component]:
         """Yield a server for each address, with the forges that share it, and health servers."""
         forges = self._rt.settings.read_forges
         by_address: dict[tuple[str, int], list[str]] = defaultdict(list)

@@ -108,7 +108,7 @@ class Backfill:
         """
         oldest = ref.ts
         failures = 0
-        while failures < MAX_ATTEMPTS and not self._stop:
+        while failures < MAX_ATTEMPTS and not self.stop:
             failure: Failure | None = None
             args = {"channel": ref.channel, "ts": root, "oldest": oldest}
             async for page in self._web_api.pages("conversations.replies", **args):
@@ -121,7 +121,7 @@ class Backfill:
             if failure is None or not self._is_retryable(failure, ref.channel):
                 return
             failures += failure.http_status != 429
-            await self._stop.wait(failure.retry_after or RETRY_DELAY)
+            await self.stop.wait(failure.retry_after or RETRY_DELAY)
 
     def _is_retryable(self, failure: Failure, channel: str) -> bool:
         """Return whether to retry."""
@@ -154,7 +154,7 @@ class Backfill:
             try:
                 return await work()
             except (DatabaseUnreachable, LostRace):
-                if await self._stop.wait(RETRY_DELAY):
+                if await self.stop.wait(RETRY_DELAY):
                     break
             except DraftsmanError as error:
                 _log.warning("a missed reply was not processed: %s", error)
