@@ -74,7 +74,7 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     await clock.forward(3600)
     worker = await as_role("worker")
     for sweep in ("expire", "promote", "rescue", "deregister", "notify", "partitions"):
-        await getattr(worker.sweeps, sweep)(LeaderTerm())
+        await worker.sweeps.run(sweep, LeaderTerm())
     assert (await known.read_model.job(plain.number)).status is Status.EXPIRED
     assert (await known.read_model.job(gate.number)).status is Status.EXPIRED
     assert (await known.questions.get(escalates.number, 1)).approvers[-1] == "olga"

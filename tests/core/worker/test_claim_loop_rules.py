@@ -646,7 +646,7 @@ async def test_a_lease_counts_from_the_call_that_claimed_it(
             started[self.token] = ends
 
     monkeypatch.setattr(
-        "draftsman.worker.claim_loop.Execution", lambda _, job, *others: Started(job.token)
+        "draftsman.worker.claim_loop.Execution", lambda job, **others: Started(job.token)
     )
     claims = Exchanges([*claimed(1), *claimed(2, status=Status.CLAIMED)], claimed(2))
     loop = make(claims)
