@@ -161,7 +161,10 @@ async def _talk(
     limits = BUILT_IN["run_agent"].nested()
     async with (
         open_network_proxy(
-            *(settings.http, agent.network, sandbox, limits),
+            settings.http,
+            agent.network,
+            sandbox,
+            limits,
             setting=AGENT_SETTING,
             log=refusals.append,
         ) as proxy,

@@ -241,7 +241,12 @@ async def _run_iteration(
             if on_base:
                 await workspace.restore()
             start = await build_start_message(
-                *(run, workspace, repository, checkpoint, iteration, deadline),
+                run,
+                workspace,
+                repository=repository,
+                checkpoint=checkpoint,
+                iteration=iteration,
+                deadline=deadline,
                 messages=await session.messages.for_start(),
                 attachments=await write_attachments(run, workspace),
                 network=agent.network,

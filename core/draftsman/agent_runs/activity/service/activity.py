@@ -23,7 +23,7 @@ class ActivityStream:
         self,
         lease: Lease,
         first: int,
-        items: Sequence[Activity],
+        rows: Sequence[Activity],
         limit: QuotaLimit,
         age: float = 0,
     ) -> datetime:
@@ -31,7 +31,7 @@ class ActivityStream:
 
         Return the time of the batch, which began `age` seconds ago.
         """
-        cleaned = [_clean(item) for item in items]
+        cleaned = [_clean(row) for row in rows]
 
         async def work(conn: Connection) -> datetime | None:
             at = await store.append(conn, lease, first, cleaned, age)
