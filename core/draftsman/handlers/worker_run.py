@@ -395,13 +395,13 @@ class WorkerRun:
         await self.park(
             self.services.questions.ask_all,
             self.job.lease,
-            [replace(asked, given=self._given_answer(asked.item)) for asked in questions],
+            [replace(asked, answer=self._submitted_answer(asked.item)) for asked in questions],
             invoker=self.job.invoker_id,
             grace=grace,
             owners=await self.code_owners() if self.code_owners is not None else (),
         )
 
-    def _given_answer(self, item: QuestionSpec) -> str | None:
+    def _submitted_answer(self, item: QuestionSpec) -> str | None:
         """Return the answer that came with the request."""
         answers = self.job.overrides.get("answers")
         if not isinstance(answers, dict) or item.key == BUDGET_KEY:
