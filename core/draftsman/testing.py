@@ -435,8 +435,12 @@ class _Services:
     def __init__(self, settings: Settings, memory: _Memory, schemas: SchemaChecker) -> None:
         self.settings = settings
         self.schemas = schemas
-        self.checkpoints = self.model_calls = self.questions = memory
-        self.settlement = self.outbox = self.workflows = memory
+        self.checkpoints = memory
+        self.model_calls = memory
+        self.questions = memory
+        self.settlement = memory
+        self.outbox = memory
+        self.workflows = memory
 
     @property
     def repos(self) -> Any:

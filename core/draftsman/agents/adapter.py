@@ -107,7 +107,7 @@ class Adapter(ABC):
         self.denials: list[str] = []
         self.offered: list[Message] = []
         """Messages of people that the agent got, and has not reacted to."""
-        self.given: list[str] = []
+        self.received: list[str] = []
         """Ids of the messages that the session of the agent has."""
         self.loaded = False
         """Whether the session is that of an earlier run."""
@@ -150,7 +150,7 @@ class Adapter(ABC):
             self.checkpoint()
             summary = self.summary[:MAX_SUMMARY] or NOTHING_SAID
             self.client.call(
-                "result", summary=summary, data={"agent": self.name}, messages=self.given
+                "result", summary=summary, data={"agent": self.name}, messages=self.received
             )
         except RunParked:
             if self.live and "pending" not in self.saved:
@@ -203,7 +203,7 @@ class Adapter(ABC):
         """Count the messages that the agent got as part of its session: it has reacted."""
         if not self.offered:
             return
-        self.given += [message["id"] for message in self.offered]
+        self.received += [message["id"] for message in self.offered]
         texts = [*self.saved.get("messages", []), *map(_quoted, self.offered)]
         while sum(map(len, texts)) > MAX_MESSAGES and len(texts) > 1:
             del texts[0]
@@ -371,7 +371,9 @@ class Adapter(ABC):
 
     def checkpoint(self) -> str:
         """Store the session and the workspace; return the id of the tree."""
-        reply = self.client.call("checkpoint", data=self.saved, home=self.home, messages=self.given)
+        reply = self.client.call(
+            "checkpoint", data=self.saved, home=self.home, messages=self.received
+        )
         self.inputs.finish()  # the session has the answers that the model was given
         self.saved_at = time.monotonic()
         return str(reply.get("tree"))

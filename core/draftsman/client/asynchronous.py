@@ -259,9 +259,17 @@ class ScheduleClient(QueueClient):
         Conflict where the schedule exists.
         """
         spec = ScheduleSpec(
-            name, rule, zone, template, params, request,
-            Misfire(misfire), misfire_limit, jitter, Overlap(overlap),
-        )  # fmt: skip
+            name=name,
+            rule=rule,
+            timezone=zone,
+            template=template,
+            params=params,
+            request=request,
+            misfire=Misfire(misfire),
+            misfire_limit=misfire_limit,
+            jitter=jitter,
+            overlap=Overlap(overlap),
+        )
         actor = await self._rt.actor(Source.API)
         try:
             return await self._rt.schedules.add(spec, actor)

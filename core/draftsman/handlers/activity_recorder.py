@@ -161,7 +161,8 @@ class _Transcript:
         self._most = quotas.job_transcript_bytes + len(TRUNCATED)
         self._unstored = b""
         self._part: bytes | None = None  # being stored, unchanged until it is confirmed
-        self._seq = self._size = 0
+        self._seq = 0
+        self._size = 0
         self._digest = hashlib.sha256()
         self._stored_at = time.monotonic()
 
@@ -188,9 +189,13 @@ class _Transcript:
         digest.update(self._part)
         size = self._size + len(self._part)
         stored = await self._stream.append_transcript(
-            self._lease, self._seq, self._part,
-            size=size, sha256=digest.hexdigest(), most=self._most,
-        )  # fmt: skip
+            self._lease,
+            self._seq,
+            self._part,
+            size=size,
+            sha256=digest.hexdigest(),
+            most=self._most,
+        )
         self._part = None
         self._stored_at = time.monotonic()
         if not stored:

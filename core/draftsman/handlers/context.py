@@ -373,7 +373,9 @@ def release(ctx: RunContext) -> None:
 
     Without a cycle, the objects of a run are freed at its end instead of by the garbage collector.
     """
-    ctx._continue_in_grace = ctx._prints = ctx._interrupt = None
+    ctx._continue_in_grace = None
+    ctx._prints = None
+    ctx._interrupt = None
 
 
 def captured_prints(ctx: RunContext, loop: asyncio.AbstractEventLoop) -> PrintCapture:

@@ -122,7 +122,8 @@ class RunLog:
             try:
                 await asyncio.shield(asyncio.ensure_future(self._flush()))
             except LeaseLost:
-                self._chunk = self._text = ""
+                self._chunk = ""
+                self._text = ""
             except DraftsmanError as error:
                 _log.warning(
                     "cannot store the log of %s, retrying: %s", job_name(self._lease.job), error

@@ -118,14 +118,23 @@ class LimitChange:
 
 def _rule_text(rule: dict[str, Any]) -> str:
     use = LimitUse(
-        f"{rule['scope']}:{rule['value']}", None, rule.get("rate"), rule.get("period"),
-        rule.get("burst"), 0, 0, None, 0, [], None,
-    )  # fmt: skip
-    parts = [f"running {rule['running']}"] if "running" in rule else []
-    parts += [f"rate {use.rate_text}"] if use.rate_text else []
-    parts += [f"in turn by {rule['partition']}"] if rule.get("partition") else []
-    parts += ["release_while_waiting"] if rule.get("release_while_waiting") else []
-    return f"{use.title}: {', '.join(parts)}"
+        name=f"{rule['scope']}:{rule['value']}",
+        running=None,
+        rate=rule.get("rate"),
+        period=rule.get("period"),
+        burst=rule.get("burst"),
+        taken=0,
+        started=0,
+        free=None,
+        waiting=0,
+        jobs=[],
+        next_at=None,
+    )
+    clauses = [f"running {rule['running']}"] if "running" in rule else []
+    clauses += [f"rate {use.rate_text}"] if use.rate_text else []
+    clauses += [f"in turn by {rule['partition']}"] if rule.get("partition") else []
+    clauses += ["release_while_waiting"] if rule.get("release_while_waiting") else []
+    return f"{use.title}: {', '.join(clauses)}"
 
 
 def bucket_title(name: str) -> str:

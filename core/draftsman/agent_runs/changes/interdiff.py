@@ -100,7 +100,8 @@ def _changes(file: _File) -> list[str]:
 
 def _hunks(old: _File, new: _File) -> Iterator[str]:
     base = old.base | new.base
-    old_shift = new_shift = 0
+    old_shift = 0
+    new_shift = 0
     for start, end in _regions(base, [*old.edits, *new.edits]):
         before = _apply(base, old.edits, start, end)
         after = _apply(base, new.edits, start, end)

@@ -136,7 +136,8 @@ class _Archive:
     def __init__(self) -> None:
         self._buffer = io.BytesIO()
         self._tar = tarfile.open(fileobj=self._buffer, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
-        self._bytes = self._files = 0
+        self._bytes = 0
+        self._files = 0
 
     def add_path(self, root: int, path: str) -> None:
         names = PurePosixPath(path).parts

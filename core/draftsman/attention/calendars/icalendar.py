@@ -62,7 +62,8 @@ def read_events(data: bytes, start: datetime, end: datetime, zone: ZoneInfo) -> 
 
 def _check_repetitions(calendar: Any, start: date, end: date) -> None:
     """Raise UsageError for repetitions that are too frequent or too many to be read."""
-    events = steps = 0.0
+    events = 0.0
+    steps = 0.0
     for component in calendar.walk("VEVENT"):
         events += sum(len(dates.dts) for dates in _listed(component.get("RDATE")))
         for rule in _listed(component.get("RRULE")):

@@ -92,7 +92,8 @@ class _Parsed(Generic[T]):
         self._name = name
 
     def __get__(self, job: ClaimedJob, owner: type) -> T:
-        value = job.__dict__[self._name] = self._parse(job.row[self._index])
+        value = self._parse(job.row[self._index])
+        job.__dict__[self._name] = value
         return value
 
 

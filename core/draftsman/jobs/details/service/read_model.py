@@ -348,7 +348,8 @@ class ReadModel:
         """
         first = int(since.timestamp()) // BUCKET_SECONDS
         by_number: dict[int, ActivityBucket] = {}
-        end = before = await self.end_cursor()
+        end = await self.end_cursor()
+        before = end
         for _ in range(ACTIVITY_MAX_PAGES):
             async with self._db.connection() as conn:
                 buckets, remaining = await store.activity(
