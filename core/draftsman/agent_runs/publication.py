@@ -207,15 +207,7 @@ async def _decisions(run: WorkerRun) -> list[AnsweredQuestion]:
 
 def _is_retried(run: WorkerRun, error: Failure) -> bool:
     """Return whether the job runs again after this failure."""
-    job = run.job
-    decision = after_failure(
-        classify(error),
-        run.limits,
-        attempts=job.attempts,
-        max_attempts=job.max_attempts,
-        retry_count=job.retry_count,
-        max_retries=job.max_retries,
-    )
+    decision = after_failure(classify(error), run.limits, run.job.retry_counts)
     return decision.status is Status.RETRYING
 
 

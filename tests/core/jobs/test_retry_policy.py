@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import pytest
 from hypothesis import given
@@ -14,6 +14,7 @@ from draftsman.jobs.retries import (
     BUILT_IN,
     MAX_EXPONENT,
     ErrorClass,
+    RetryCounts,
     RetryDecision,
     RetryPolicy,
     after_failure,
@@ -66,10 +67,24 @@ def test_infrastructure_delay_is_e_to_the_number_of_failures() -> None:
     )
 
 
-def _after(error: ErrorClass, **given_as: float) -> RetryDecision:
-    counts = {"attempts": 0, "max_attempts": 2, "retry_count": 0, "max_retries": 2}
-    policy = RetryPolicy(max_delay=120)
-    return after_failure(error, policy, **(counts | given_as), jitter=lambda: 1.0)  # type: ignore[arg-type]
+def _after(
+    error: ErrorClass,
+    *,
+    unexpected: bool = False,
+    retry_after: float | None = None,
+    absent_in: int | None = None,
+    **counts: int,
+) -> RetryDecision:
+    before = RetryCounts(attempts=0, max_attempts=2, retry_count=0, max_retries=2)
+    return after_failure(
+        error,
+        RetryPolicy(max_delay=120),
+        replace(before, **counts),
+        unexpected=unexpected,
+        retry_after=retry_after,
+        absent_in=absent_in,
+        jitter=lambda: 1.0,
+    )
 
 
 @cases(
@@ -220,10 +235,7 @@ def test_retry_after_is_a_minimum_of_at_most_a_day(
     after = after_failure(
         error,
         RetryPolicy(),
-        attempts=spent,
-        retry_count=spent,
-        max_attempts=100,
-        max_retries=100,
+        RetryCounts(attempts=spent, max_attempts=100, retry_count=spent, max_retries=100),
         retry_after=retry_after,
         jitter=lambda: jitter,
     )

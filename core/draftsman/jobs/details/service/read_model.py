@@ -142,8 +142,8 @@ class ReadModel:
             figures = {item.number: item for item in await activity.figures(conn, started)}
             for number, row in await activity.latest(conn, running) if running else ():
                 progress[number].add(row)
-            asked = await questions.asked(conn, waiting) if waiting else []
-        for number, text, action in asked:
+            open_questions = await questions.asked(conn, waiting) if waiting else []
+        for number, text, action in open_questions:
             if number in figures:
                 asks = action_text(action) if action else text
                 earlier = figures[number].asks
@@ -290,12 +290,12 @@ class ReadModel:
                 facts = replace(facts, cycle=cycle)
             if facts is not None and facts.status is Status.EXPIRED:
                 expired = expiring_question(await questions.of_job(conn, number))
-                asked: Sequence[Question] = [] if expired is None else [expired]
+                relevant: Sequence[Question] = [] if expired is None else [expired]
             else:
-                asked = await questions.open_of(conn, [number])
+                relevant = await questions.open_of(conn, [number])
         if facts is None:
             raise unknown_job(number)
-        return explain(facts, asked)
+        return explain(facts, relevant)
 
     async def chain(self, number: int) -> list[RetryLink]:
         """Return the retry chain of a job, the request first."""
