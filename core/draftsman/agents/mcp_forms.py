@@ -70,8 +70,8 @@ class InputQuestion(NamedTuple):
     @property
     def digest(self) -> str:
         """The SHA-256 of the question, to which its answer is bound."""
-        values = [choice["value"] for choice in self.choices]
-        return canonical_digest([self.name, self.text, values, self.freeform])
+        choice_values = [choice["value"] for choice in self.choices]
+        return canonical_digest([self.name, self.text, choice_values, self.freeform])
 
 
 class Inputs:
@@ -188,9 +188,9 @@ def _values(field: Message) -> list[str]:
     return [str(item["const"]) for item in constants if isinstance(item, dict) and "const" in item]
 
 
-def _listed(answer: str, values: Sequence[str]) -> str:
+def _listed(answer: str, choice_values: Sequence[str]) -> str:
     """Return the value of the form that an answer chose, as the form lists it; else the answer."""
-    return next((value for value in values if stored_value(value) == answer), answer)
+    return next((choice for choice in choice_values if stored_value(choice) == answer), answer)
 
 
 def _typed(answer: str, kind: Any) -> Any:

@@ -95,11 +95,11 @@ def with_quiet_pings(
 def metrics_text(figures: Iterable[AttentionFigures]) -> str:
     """Return the figures without people in the text format of Prometheus, as gauges."""
     rows = [row for row in figures if row.by in {FigureGroup.CHANNEL, FigureGroup.KIND}]
-    parts = [
-        _gauge(name, about, [(NO_LABELS, value)])
+    gauges = [
+        _gauge(name, help_text, [(NO_LABELS, value)])
         for row in figures
         if row.by is FigureGroup.ALL
-        for name, about, value in (
+        for name, help_text, value in (
             ("questions", "Questions that were asked.", row.questions),
             ("jobs", "Jobs that asked questions.", row.jobs),
             ("answers", "Accepted answers and votes.", row.answers),
@@ -111,7 +111,7 @@ def metrics_text(figures: Iterable[AttentionFigures]) -> str:
     ]
     seen = [(row, row.seen_p50, row.seen_p95) for row in rows]
     answered = [(row, row.answer_p50, row.answer_p95) for row in rows]
-    for name, about, times in (
+    for name, help_text, times in (
         ("seen_seconds", "Time until a question was first opened or answered.", seen),
         ("answer_seconds", "Time from a question to its answer.", answered),
     ):
@@ -120,10 +120,10 @@ def metrics_text(figures: Iterable[AttentionFigures]) -> str:
             for row, p50, p95 in times
             for quantile, value in (("0.5", p50), ("0.95", p95))
         ]
-        parts.append(_gauge(name, about, samples))
-    return "".join(parts)
+        gauges.append(_gauge(name, help_text, samples))
+    return "".join(gauges)
 
 
 def _gauge(name: str, text: str, samples: Sequence[tuple[Mapping[str, str], float | None]]) -> str:
-    known = [(labels, value) for labels, value in samples if value is not None]
-    return gauge(f"attention_{name}", f"{text} Of questions of the last day.", known)
+    known_samples = [(labels, value) for labels, value in samples if value is not None]
+    return gauge(f"attention_{name}", f"{text} Of questions of the last day.", known_samples)

@@ -59,8 +59,8 @@ def batch_note(position: int) -> Iterator[None]:
 
 def in_batches(requests: Iterable[Request]) -> Iterator[list[Request]]:
     """Yield lists of BATCH requests."""
-    items = iter(requests)
-    while batch := list(islice(items, BATCH)):
+    remaining = iter(requests)
+    while batch := list(islice(remaining, BATCH)):
         yield batch
 
 

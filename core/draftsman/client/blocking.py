@@ -375,13 +375,13 @@ class BlockingClient(BlockingSchedules):
         """Yield the activity of the agent of a job until the job has ended."""
         yield from self._iterate(self._client.activity(job))
 
-    def _iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        while (item := self._run(_next(items))) is not None:
+    def _iterate(self, iterator: AsyncIterator[T]) -> Iterator[T]:
+        while (item := self._run(_next(iterator))) is not None:
             try:
                 yield item
             except BaseException:
                 if not self._closed:
-                    self._run(_close(items))
+                    self._run(_close(iterator))
                 raise
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
@@ -408,12 +408,12 @@ class BlockingClient(BlockingSchedules):
         self._loop.close()
 
 
-async def _next(items: AsyncIterator[T]) -> T | None:
-    return await anext(items, None)
+async def _next(iterator: AsyncIterator[T]) -> T | None:
+    return await anext(iterator, None)
 
 
-async def _close(items: Any) -> None:
-    await items.aclose()
+async def _close(iterator: Any) -> None:
+    await iterator.aclose()
 
 
 async def _finish(closing: Awaitable[Any]) -> None:

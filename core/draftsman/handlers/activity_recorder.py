@@ -134,10 +134,10 @@ class _ChatProgress:
         """Whether the messages do not show the newest progress yet."""
         return self._progress.text != self._shown
 
-    def add(self, items: Sequence[Activity]) -> None:
+    def add(self, rows: Sequence[Activity]) -> None:
         """Follow a batch."""
-        for item in items:
-            self._progress.add(item)
+        for row in rows:
+            self._progress.add(row)
 
     async def show(self) -> None:
         """Edit the messages, if it is time."""
@@ -166,12 +166,12 @@ class _Transcript:
         self._digest = hashlib.sha256()
         self._stored_at = time.monotonic()
 
-    def add(self, first: int, items: Sequence[Activity], at: datetime) -> None:
+    def add(self, first: int, rows: Sequence[Activity], at: datetime) -> None:
         """Append a line for each item."""
-        for seq, item in enumerate(items, first):
+        for seq, row in enumerate(rows, first):
             if self._left <= 0:
                 return
-            line = _line(self._lease.run, seq, item, at)
+            line = _line(self._lease.run, seq, row, at)
             self._left -= len(line)
             self._unstored += line if self._left > 0 else TRUNCATED.encode()
 

@@ -70,8 +70,8 @@ class LimitUse:
     def job_names(self) -> str:
         """The first jobs that have places."""
         names = ", ".join(job_name(number) for number in self.jobs[:SHOWN_JOBS])
-        more = self.taken - min(len(self.jobs), SHOWN_JOBS)
-        return f"{names} and {more} more" if names and more > 0 else names
+        omitted = self.taken - min(len(self.jobs), SHOWN_JOBS)
+        return f"{names} and {omitted} more" if names and omitted > 0 else names
 
     @property
     def rate_text(self) -> str:

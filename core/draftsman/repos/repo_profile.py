@@ -46,10 +46,10 @@ def folder(path: str) -> str:
     """Normalize a folder of a repository, '' for the root; raises ValueError."""
     if path.startswith("/") or "\\" in path or any(ord(char) < 32 for char in path):
         raise ValueError("must be a folder inside the repository, such as services/api")
-    parts = PurePosixPath(path).parts
-    if ".." in parts or ".git" in parts or len(path) > 1000:
+    names = PurePosixPath(path).parts
+    if ".." in names or ".git" in names or len(path) > 1000:
         raise ValueError("must be a folder inside the repository, such as services/api")
-    return "/".join(parts)
+    return "/".join(names)
 
 
 Folder = Annotated[str, AfterValidator(folder)]
@@ -469,8 +469,8 @@ def check_files(paths: Iterable[str], profile: RepoProfile | None = None) -> lis
 
     The programs and scripts that the setup and validation commands run are check files, too.
     """
-    own = _scripts(profile) if profile is not None else frozenset[str]()
-    return sorted({path for path in paths if path in own or _is_check_file(path)})
+    scripts = _scripts(profile) if profile is not None else frozenset[str]()
+    return sorted({path for path in paths if path in scripts or _is_check_file(path)})
 
 
 def is_ci_file(path: str) -> bool:

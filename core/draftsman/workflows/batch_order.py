@@ -32,15 +32,15 @@ def parents_of(requests: Sequence[Invocation]) -> list[Parents]:
             raise _error(requests, index, f"name {item.name!r} was already used in this batch")
     parents: list[Parents] = []
     for index, item in enumerate(requests):
-        own: Parents = []
+        of_request: Parents = []
         for parent in item.after:
             if isinstance(parent, int):
-                own.append(parent)
+                of_request.append(parent)
             elif parent in names:
-                own.append(BatchParent(names[parent]))
+                of_request.append(BatchParent(names[parent]))
             else:
                 raise _error(requests, index, _unknown(parent, list(names)))
-        parents.append(own)
+        parents.append(of_request)
     return parents
 
 
@@ -48,15 +48,15 @@ def batch_order(requests: Sequence[Invocation], parents: Sequence[Parents]) -> l
     """Return the indexes of the requests, parents first; raises UsageError for a cycle."""
     children: list[list[int]] = [[] for _ in requests]
     waits = [0] * len(requests)
-    for index, own in enumerate(parents):
-        for parent in own:
+    for index, of_request in enumerate(parents):
+        for parent in of_request:
             if isinstance(parent, BatchParent):
                 children[parent.index].append(index)
                 waits[index] += 1
     if all(
         parent.index < index
-        for index, own in enumerate(parents)
-        for parent in own
+        for index, of_request in enumerate(parents)
+        for parent in of_request
         if isinstance(parent, BatchParent)
     ):
         return list(range(len(requests)))
@@ -73,16 +73,16 @@ def batch_order(requests: Sequence[Invocation], parents: Sequence[Parents]) -> l
     return order
 
 
-def _cycle(parents: Sequence[Parents], left: set[int]) -> list[int]:
+def _cycle(parents: Sequence[Parents], unordered: set[int]) -> list[int]:
     """Return the indexes of a cycle among these requests, the first again at the end."""
     path: list[int] = []
-    index = min(left)
+    index = min(unordered)
     while index not in path:
         path.append(index)
         index = next(
             parent.index
             for parent in parents[index]
-            if isinstance(parent, BatchParent) and parent.index in left
+            if isinstance(parent, BatchParent) and parent.index in unordered
         )
     return [*path[path.index(index) :], index][::-1]
 
@@ -91,8 +91,8 @@ def _unknown(name: str, names: Sequence[str]) -> str:
     near = get_close_matches(name, names, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     if not hint:
-        more = ", …" if len(names) > SHOWN_NAMES else ""
-        hint = f"; names: {', '.join(names[:SHOWN_NAMES]) or 'none'}{more}"
+        ellipsis = ", …" if len(names) > SHOWN_NAMES else ""
+        hint = f"; names: {', '.join(names[:SHOWN_NAMES]) or 'none'}{ellipsis}"
     return f"after {name!r}: no request of this batch has this name{hint}"
 
 

@@ -82,9 +82,9 @@ class OnCall:
 
     def away_until(self, person: str, now: datetime) -> datetime | None:
         """Return until when a person may not be interrupted; None for a person who may be."""
-        if (known := self._policy.people.get(person)) is None:
+        if (entry := self._policy.people.get(person)) is None:
             return None
-        free_at = known.free_at(now)
+        free_at = entry.free_at(now)
         return free_at if free_at > now else None
 
     @property

@@ -105,16 +105,16 @@ class Queues:
         self._check(actor)
         if queue in configured:
             return
-        known = {summary.name for summary in await self.all()} | set(configured)
-        if queue in known:
+        names = {summary.name for summary in await self.all()} | set(configured)
+        if queue in names:
             return
         if await self.is_used(queue):
             return
-        near = get_close_matches(queue, sorted(known), 3)
+        near = get_close_matches(queue, sorted(names), 3)
         tail = f"; did you mean {' or '.join(near)}?" if near else ""
         raise NotFound(
             f"unknown queue {queue!r}: it has no jobs, no worker and no setting{tail};"
-            f" known queues: {', '.join(sorted(known))}",
+            f" known queues: {', '.join(sorted(names))}",
             hint=OptionHint("unchecked", lead="to name a queue before its first job, use"),
         )
 
@@ -334,9 +334,9 @@ def _already_paused(pauses: list[QueuePause], queue: str, type: str | None) -> R
 
 
 def _not_paused(pauses: list[QueuePause], queue: str, type: str | None) -> Refused:
-    others = [f"the {pause.name}" for pause in pauses]
+    paused = [f"the {pause.name}" for pause in pauses]
     return Refused(
         f"the {pause_name(queue, type)} is not paused"
-        + (f"; paused: {', '.join(others)}" if others else ""),
+        + (f"; paused: {', '.join(paused)}" if paused else ""),
         hint=CommandHint("queues list"),
     )

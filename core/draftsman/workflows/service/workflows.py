@@ -75,7 +75,7 @@ class Workflows:
 
     async def spawn(
         self,
-        work: ClaimedJob,
+        spawner: ClaimedJob,
         key: str,
         type: str,
         fields: dict[str, Any],
@@ -100,41 +100,42 @@ class Workflows:
         if not key or len(key) > 400:
             raise UsageError("the key of spawn() must have 1 to 400 characters")
         request, names = await self._with_repo(invocation(type=type, **fields))
-        actor = Actor(Source.INTERNAL, work.invoker_id, work.invoker_id)
-        values = row(request, actor, self._limits()) | {
-            "invoker_id": work.invoker_id,
-            "idempotency_key": f"spawn:{work.number}:{key}",
+        actor = Actor(Source.INTERNAL, spawner.invoker_id, spawner.invoker_id)
+        columns = row(request, actor, self._limits()) | {
+            "invoker_id": spawner.invoker_id,
+            "idempotency_key": f"spawn:{spawner.number}:{key}",
             **names,
         }
-        set_default_keys([values], self._limits())
+        set_default_keys([columns], self._limits())
 
         async def insert(conn: Connection) -> int:
-            if not await store.lock_run(conn, work.lease):
-                raise lease_lost(work.lease)
-            concurrency_key = values["concurrency_key"]
-            found = await store.spawn_conflicts(conn, work.number, key, concurrency_key)
-            if found.key_holder is not None:
+            if not await store.lock_run(conn, spawner.lease):
+                raise lease_lost(spawner.lease)
+            concurrency_key = columns["concurrency_key"]
+            conflicts = await store.spawn_conflicts(conn, spawner.number, key, concurrency_key)
+            if conflicts.key_holder is not None:
+                holder = job_name(conflicts.key_holder)
                 raise UsageError(
-                    f"spawn({key!r}): the job would wait for {job_name(found.key_holder)}, which"
-                    f" has the concurrency key {concurrency_key!r} and waits for it; use a new key"
+                    f"spawn({key!r}): the job would wait for {holder}, which has the concurrency"
+                    f" key {concurrency_key!r} and waits for it; use a new key"
                 )
-            if found.number is not None:
-                if found.digest != request.digest:
-                    name = job_name(found.number)
+            if conflicts.number is not None:
+                if conflicts.digest != request.digest:
+                    name = job_name(conflicts.number)
                     raise UsageError(
                         f"spawn({key!r}) made {name} of another request; use a new key"
                     )
-                return found.number
-            if work.retry_of is not None:
-                done = await store.completed_spawn(conn, work.number, key, request.digest)
+                return conflicts.number
+            if spawner.retry_of is not None:
+                done = await store.completed_spawn(conn, spawner.number, key, request.digest)
                 if done is not None:
-                    await store.record_spawn(conn, work.lease, done)
+                    await store.record_spawn(conn, spawner.lease, done)
                     return done
-            values["has_targets"] = notify and bool(await deliveries.targets(conn, work.number))
-            (job,) = await submissions.submit(conn, [values], f"internal:{work.name}")
-            if values["has_targets"]:
-                await deliveries.inherit_targets(conn, work.number, job.number)
-            await store.record_spawn(conn, work.lease, job.number)
+            columns["has_targets"] = notify and bool(await deliveries.targets(conn, spawner.number))
+            (job,) = await submissions.submit(conn, [columns], f"internal:{spawner.name}")
+            if columns["has_targets"]:
+                await deliveries.inherit_targets(conn, spawner.number, job.number)
+            await store.record_spawn(conn, spawner.lease, job.number)
             return job.number
 
         return await self._db.run_transaction(insert)
@@ -150,34 +151,34 @@ class Workflows:
         if not is_repo_url(request.repo):
             location = await self._repos().place(request.repo)
             resolution = RepoResolution(path=location.path)
-            found = {"repo": location.repo.remote_url, "resolution": resolution}
-            request = request.model_copy(update=found)
+            resolved = {"repo": location.repo.remote_url, "resolution": resolution}
+            request = request.model_copy(update=resolved)
         assert request.repo is not None  # noqa: S101 - set above
-        known = (await self._repos().catalog()).repos
-        return request, repo_columns(repo_names_by_source(known, [request.repo])[request.repo])
+        registered = (await self._repos().catalog()).repos
+        return request, repo_columns(repo_names_by_source(registered, [request.repo])[request.repo])
 
-    async def spawned(self, work: ClaimedJob, job: int) -> Parent:
+    async def spawned(self, spawner: ClaimedJob, job: int) -> Parent:
         """Return a job that a run spawned; raises UsageError for another job."""
         async with self._db.connection() as conn:
-            children = await store.spawned(conn, work.number, [job])
+            children = await store.spawned(conn, spawner.number, [job])
         if not children:
             raise UsageError(f"{job_name(job)} was not spawned by this job")
         return children[0]
 
-    async def is_spawned(self, work: ClaimedJob) -> bool:
+    async def is_spawned(self, spawner: ClaimedJob) -> bool:
         """Return whether another job spawned the job of a run."""
         async with self._db.connection() as conn:
-            return await store.spawner(conn, work.number) is not None
+            return await store.spawner(conn, spawner.number) is not None
 
-    async def ended(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+    async def ended(self, spawner: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
         """Return the jobs that a run spawned, in this order; None if one has not ended.
 
         Raises UsageError for another job.
         """
         async with self._db.connection() as conn:
-            return await _ended(conn, work, jobs)
+            return await _ended(conn, spawner, jobs)
 
-    async def gather(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+    async def gather(self, spawner: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
         """Return the jobs that a run spawned, in this order; None if the run was parked for them.
 
         Raises LeaseLost, UsageError for another job, and Failure (`wait_cycle`, permanent) if the
@@ -186,36 +187,36 @@ class Workflows:
         from draftsman.jobs.runs.store import run_state
 
         async def wait(conn: Connection) -> list[Parent] | None:
-            unfinished = await store.await_jobs(conn, work.lease, jobs)
+            unfinished = await store.await_jobs(conn, spawner.lease, jobs)
             if unfinished is None:
-                raise lease_lost(work.lease)
+                raise lease_lost(spawner.lease)
             if not unfinished:
-                return await _ended(conn, work, jobs)
-            await _refuse_cycle(conn, work)
+                return await _ended(conn, spawner, jobs)
+            await _refuse_cycle(conn, spawner)
             ending = run_state.RunEnd(Status.SCHEDULED, RunStatus.PARKED, delay=LONGEST_WAIT)
-            if await run_state.settle(conn, work.lease, ending) is None:
-                raise lease_lost(work.lease)
+            if await run_state.settle(conn, spawner.lease, ending) is None:
+                raise lease_lost(spawner.lease)
             return None
 
         return await self._db.run_transaction(wait)
 
 
-async def _ended(conn: Connection, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
-    spawned = {item.number: item for item in await store.spawned(conn, work.number, jobs)}
+async def _ended(conn: Connection, spawner: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+    spawned = {item.number: item for item in await store.spawned(conn, spawner.number, jobs)}
     if other := [number for number in jobs if number not in spawned]:
         raise UsageError(f"{job_name(other[0])} was not spawned by this job")
     ended = all(item.status in TERMINAL for item in spawned.values())
     return [spawned[number] for number in jobs] if ended else None
 
 
-async def _refuse_cycle(conn: Connection, work: ClaimedJob) -> None:
-    waits_for_key, cycle = await store.wait_cycle(conn, work.number)
+async def _refuse_cycle(conn: Connection, spawner: ClaimedJob) -> None:
+    waits_for_key, cycle = await store.wait_cycle(conn, spawner.number)
     if waits_for_key and not cycle:
         await store.lock_waits(conn)
-        _, cycle = await store.wait_cycle(conn, work.number)
+        _, cycle = await store.wait_cycle(conn, spawner.number)
     if cycle:
         raise Failure(
-            f"{work.name} would wait for itself: it waits for {cycle_text(cycle)}",
+            f"{spawner.name} would wait for itself: it waits for {cycle_text(cycle)}",
             code="wait_cycle",
             declared="PERMANENT",
         )
