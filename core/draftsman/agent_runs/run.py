@@ -301,7 +301,10 @@ async def _run_session(
         serve_run_socket(folder, sandbox.uid, respond),
         open_gateway(run, agent, sandbox, session, repo=start.repo, respond=respond) as gateway,
         open_network_proxy(
-            *(run.settings.http, agent.network, sandbox, run.limits),
+            http=run.settings.http,
+            network=agent.network,
+            sandbox=sandbox,
+            limits=run.limits,
             setting=AGENT_SETTING,
             log=run.log_line,
         ) as proxy,

@@ -35,8 +35,19 @@ class CommitCheck:
 PASSED: Final = frozenset({"success", "neutral", "skipped"})
 PENDING: Final = frozenset(
     {
-        *("", "pending", "queued", "in_progress", "waiting", "requested", "expected"),
-        *("created", "running", "preparing", "scheduled", "waiting_for_resource", "manual"),
+        "",
+        "pending",
+        "queued",
+        "in_progress",
+        "waiting",
+        "requested",
+        "expected",
+        "created",
+        "running",
+        "preparing",
+        "scheduled",
+        "waiting_for_resource",
+        "manual",
     }
 )
 

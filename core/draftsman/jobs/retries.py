@@ -38,8 +38,16 @@ _HTTP: Final = {
 }
 _ERRNO_PERMANENT: Final = frozenset(
     {
-        *("EACCES", "EPERM", "ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG", "ENOEXEC"),
-        *("EAI_NONAME", "EAI_NODATA", "EAI_FAIL"),
+        "EACCES",
+        "EPERM",
+        "ENOENT",
+        "ENOTDIR",
+        "EISDIR",
+        "ENAMETOOLONG",
+        "ENOEXEC",
+        "EAI_NONAME",
+        "EAI_NODATA",
+        "EAI_FAIL",
     }
 )
 _CODES: Final = {

@@ -131,8 +131,17 @@ def _is_list(value: Any) -> bool:
 
 
 FIELDS: Final = (
-    *("job", "title", "status", "ending", "summary", "pr_url", "result"),
-    *("repo", "agent", "invoker", "error"),
+    "job",
+    "title",
+    "status",
+    "ending",
+    "summary",
+    "pr_url",
+    "result",
+    "repo",
+    "agent",
+    "invoker",
+    "error",
 )
 """Fields of a template."""
 

@@ -25,9 +25,25 @@ TREE_LIMIT = 1000
 LONGEST_WAIT: Final = 86_400.0 * 366
 """Seconds after which a job that gathers others looks again."""
 SPAWN_FIELDS: Final = (
-    *("payload", "title", "text", "url", "agent", "repo", "ref", "mode", "overrides", "tags"),
-    *("skills", "queue", "priority", "concurrency_key", "delay", "run_at", "max_attempts"),
-    *("max_retries", "on_lost"),
+    "payload",
+    "title",
+    "text",
+    "url",
+    "agent",
+    "repo",
+    "ref",
+    "mode",
+    "overrides",
+    "tags",
+    "skills",
+    "queue",
+    "priority",
+    "concurrency_key",
+    "delay",
+    "run_at",
+    "max_attempts",
+    "max_retries",
+    "on_lost",
 )
 """Fields of a request that `spawn` takes."""
 
