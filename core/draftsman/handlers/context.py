@@ -72,11 +72,11 @@ class RunContext:
             self._used_run = WorkerRun(
                 self._job,
                 self._services,
-                limits,
-                self._deadline,
-                self._prints,
-                self._continue_in_grace,
-                self._interrupt,
+                limits=limits,
+                deadline=self._deadline,
+                prints=self._prints,
+                continue_in_grace=self._continue_in_grace,
+                interrupt=self._interrupt,
             )
         return self._used_run
 

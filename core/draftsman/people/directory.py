@@ -113,13 +113,13 @@ def from_json(data: Mapping[str, Any]) -> Directory:
     """Build the directory from the database's JSON."""
     people = {
         person["name"]: DirectoryEntry(
-            frozenset(person["roles"]),
-            person["ids"] or {},
-            person["quiet_hours"],
-            person["timezone"],
-            person["working_hours"],
-            person["holidays"],
-            tuple(person["pagers"]),
+            roles=frozenset(person["roles"]),
+            ids=person["ids"] or {},
+            quiet_hours=person["quiet_hours"],
+            timezone=person["timezone"],
+            working_hours=person["working_hours"],
+            holidays=person["holidays"],
+            pagers=tuple(person["pagers"]),
         )
         for person in data["people"] or ()
     }

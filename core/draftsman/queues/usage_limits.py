@@ -139,7 +139,19 @@ def _rule_text(rule: dict[str, Any]) -> str:
 
 def bucket_title(name: str) -> str:
     """Return the title of a bucket: `repo shop` of `repo:shop`."""
-    return LimitUse(name, None, None, None, None, 0, 0, None, 0, [], None).title
+    return LimitUse(
+        name=name,
+        running=None,
+        rate=None,
+        period=None,
+        burst=None,
+        taken=0,
+        started=0,
+        free=None,
+        waiting=0,
+        jobs=[],
+        next_at=None,
+    ).title
 
 
 def _clock(at: datetime) -> str:

@@ -317,16 +317,16 @@ class Schedule:
     def spec(self) -> ScheduleSpec:
         """Return the definition."""
         return ScheduleSpec(
-            self.name,
-            self.rule,
-            self.timezone,
-            self.template,
-            self.params or None,
-            self.request,
-            self.misfire,
-            self.misfire_limit,
-            self.jitter,
-            self.overlap,
+            name=self.name,
+            rule=self.rule,
+            timezone=self.timezone,
+            template=self.template,
+            params=self.params or None,
+            request=self.request,
+            misfire=self.misfire,
+            misfire_limit=self.misfire_limit,
+            jitter=self.jitter,
+            overlap=self.overlap,
         )
 
     def upcoming(self, after: datetime) -> Iterator[datetime]:

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
+from draftsman.attention.calendars.calendar_reader import read_calendar
 from draftsman.attention.oncall import (
     CalendarDuties,
     Duty,
@@ -20,6 +21,8 @@ from draftsman.attention.oncall import (
     person_in,
 )
 from draftsman.errors import DraftsmanError, Failure
+from draftsman.outbound import secret_values
+from draftsman.outbound.timeouts import Timeouts
 from draftsman.people.policy import Policy
 from draftsman.settings import HttpSettings
 from draftsman.settings.attention import OnCallSettings
@@ -112,8 +115,6 @@ class OnCall:
     async def _read_calendar(
         self, settings: OnCallSettings, now: datetime, zone: ZoneInfo
     ) -> CalendarDuties:
-        from draftsman.attention.calendars.calendar_reader import read_calendar
-
         data = await self._load(settings)
         start = now - CALENDAR_HORIZON
         end = now + CALENDAR_HORIZON
@@ -126,9 +127,7 @@ class OnCall:
                 return await asyncio.to_thread(settings.file.read_bytes)
             except OSError as error:
                 raise Failure(f"{settings.file}: {error.strerror}", code="calendar") from error
-        from draftsman.outbound import secret_values
         from draftsman.outbound.http_client import HttpCall, HttpClient
-        from draftsman.outbound.timeouts import Timeouts
 
         assert settings.url is not None  # noqa: S101 - the settings have a file or a URL
         url = secret_values.read_secret(settings.url, "the calendar of a schedule")

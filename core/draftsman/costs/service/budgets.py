@@ -41,7 +41,15 @@ class Budgets:
         """Return the budgets of this configuration that are not in use: no leader wrote them."""
         amounts = {(use.name, use.measure): use.budget - use.added for use in uses}
         configured = [
-            BudgetUse(f"{rule['scope']}:{rule['value']}", None, measure, 0, 0, rule[measure], 0)
+            BudgetUse(
+                name=f"{rule['scope']}:{rule['value']}",
+                day=None,
+                measure=measure,
+                used=0,
+                reserved=0,
+                budget=rule[measure],
+                added=0,
+            )
             for rule in self._rules
             for measure in MEASURES
             if measure in rule

@@ -57,6 +57,8 @@ from draftsman.jobs.runs.store import checkpoints
 from draftsman.log import redact
 from draftsman.people.policy import Policy
 from draftsman.ports import Channel
+from draftsman.questions.permission_rules import store as rules
+from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
 from draftsman.questions.store import identical, questions
 from draftsman.settings import NotificationSettings
@@ -75,9 +77,6 @@ async def with_rule(db: Database, message: Message) -> Message:
     rule = payload.get("rule")
     if rule is None:
         return message
-    from draftsman.questions.permission_rules import store as rules
-    from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
-
     recorded_rules = []
     if isinstance(rule, int) and 0 < rule < 2**63:
         async with db.connection() as conn:

@@ -274,14 +274,14 @@ def _is_of(data: Mapping[str, Any], branch: str) -> bool:
 def _pull(data: Mapping[str, Any]) -> PullRequest:
     state = PullState.MERGED if data.get("merged") else PullState(data["state"])
     return PullRequest(
-        int(data["number"]),
-        str(data["html_url"]),
-        state,
-        str(data["head"]["sha"]),
-        str(data["base"]["ref"]),
-        bool(data.get("draft")) or _DRAFT.match(str(data["title"])) is not None,
-        str(data["title"]),
-        str(data.get("body") or ""),
-        CheckState.PENDING if data.get("mergeable") is False else CheckState.PASSED,
-        UNSETTLED if data.get("mergeable") is False else "",
+        number=int(data["number"]),
+        url=str(data["html_url"]),
+        state=state,
+        head=str(data["head"]["sha"]),
+        base=str(data["base"]["ref"]),
+        draft=bool(data.get("draft")) or _DRAFT.match(str(data["title"])) is not None,
+        title=str(data["title"]),
+        body=str(data.get("body") or ""),
+        mergeable=CheckState.PENDING if data.get("mergeable") is False else CheckState.PASSED,
+        merge_state=UNSETTLED if data.get("mergeable") is False else "",
     )

@@ -371,16 +371,16 @@ def _pull(data: Mapping[str, Any]) -> PullRequest:
     merged = data.get("merged_at") is not None
     state = PullState.MERGED if merged else PullState(data["state"])
     return PullRequest(
-        int(data["number"]),
-        str(data["html_url"]),
-        state,
-        str(data["head"]["sha"]),
-        str(data["base"]["ref"]),
-        bool(data.get("draft")) or str(data["title"]).startswith(DRAFT),
-        str(data["title"]),
-        str(data.get("body") or ""),
-        MERGE_STATES.get(data.get("mergeable_state") or "", CheckState.FAILED),
-        str(data.get("mergeable_state") or ""),
+        number=int(data["number"]),
+        url=str(data["html_url"]),
+        state=state,
+        head=str(data["head"]["sha"]),
+        base=str(data["base"]["ref"]),
+        draft=bool(data.get("draft")) or str(data["title"]).startswith(DRAFT),
+        title=str(data["title"]),
+        body=str(data.get("body") or ""),
+        mergeable=MERGE_STATES.get(data.get("mergeable_state") or "", CheckState.FAILED),
+        merge_state=str(data.get("mergeable_state") or ""),
     )
 
 

@@ -265,14 +265,14 @@ class GitLab(ApiForge):
 
 def _pull(data: Mapping[str, Any]) -> PullRequest:
     return PullRequest(
-        int(data["iid"]),
-        str(data["web_url"]),
-        STATES.get(data["state"], PullState.CLOSED),
-        str(data["sha"]),
-        str(data["target_branch"]),
-        bool(data.get("draft")),
-        str(data["title"]),
-        str(data.get("description") or ""),
-        MERGE_STATES.get(data.get("detailed_merge_status") or "", CheckState.FAILED),
-        str(data.get("detailed_merge_status") or ""),
+        number=int(data["iid"]),
+        url=str(data["web_url"]),
+        state=STATES.get(data["state"], PullState.CLOSED),
+        head=str(data["sha"]),
+        base=str(data["target_branch"]),
+        draft=bool(data.get("draft")),
+        title=str(data["title"]),
+        body=str(data.get("description") or ""),
+        mergeable=MERGE_STATES.get(data.get("detailed_merge_status") or "", CheckState.FAILED),
+        merge_state=str(data.get("detailed_merge_status") or ""),
     )

@@ -29,8 +29,8 @@ from draftsman.queues.queue_models import (
     metrics_text,
     missing_worker,
 )
+from draftsman.queues.store import limits, reservations
 from draftsman.queues.store import queues as store
-from draftsman.queues.store import reservations
 from draftsman.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.text import clean, humanize
 from draftsman.worker.registry import store as workers
@@ -164,15 +164,11 @@ class Queues:
 
     async def limits(self) -> list[LimitUse]:
         """Return each limit with its use."""
-        from draftsman.queues.store import limits
-
         async with self._db.connection() as conn:
             return await limits.uses(conn)
 
     async def limit_changes(self, limit: int = 50) -> list[LimitChange]:
         """Return the changes of the limits, newest first."""
-        from draftsman.queues.store import limits
-
         async with self._db.connection() as conn:
             return await limits.changes(conn, limit)
 

@@ -312,7 +312,15 @@ def check_agent(
             warning = model_warning
             hint = "see docs/coding-agents.md#network-and-keys"
     return AgentCheck(
-        name, agent.kind, agent.command, agent.network, version, problem, warning, hint, model
+        name=name,
+        kind=agent.kind,
+        command=agent.command,
+        network=agent.network,
+        version=version,
+        problem=problem,
+        warning=warning,
+        hint=hint,
+        model=model,
     )
 
 

@@ -6,17 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database
+from draftsman.deliveries.store import deliveries
 from draftsman.errors import Failure, UsageError
+from draftsman.forges.store import follow_ups
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.job import TERMINAL, Source, Status
+from draftsman.jobs.requests.invocation import Invocation, RepoResolution
+from draftsman.jobs.requests.service.request_rows import row, set_default_keys
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
+from draftsman.jobs.runs.store import run_state
+from draftsman.people.actor import Actor
+from draftsman.repos.repo_catalog import repo_columns, repo_names_by_source
+from draftsman.repos.repo_url import is_repo_url
 from draftsman.workflows.dependencies import JobTree, Parent, cycle_text
 from draftsman.workflows.service.groups import Groups
 from draftsman.workflows.store import dependencies as store
 
 if TYPE_CHECKING:
     from draftsman.forges.follow_up import FollowedPull
-    from draftsman.jobs.requests.invocation import Invocation
     from draftsman.jobs.runs.job_limits import JobLimits
     from draftsman.repos.service import Repos
 
@@ -79,8 +88,6 @@ class Workflows:
 
     async def followed_pull(self, job: int) -> FollowedPull | None:
         """Return the pull request that a job follows up on; None for another job."""
-        from draftsman.forges.store import follow_ups
-
         async with self._db.connection() as conn:
             return await follow_ups.of_job(conn, job)
 
@@ -104,12 +111,6 @@ class Workflows:
         the targets of the run's job. Raises LeaseLost, UsageError for an invalid field or a key of
         another request, and NotFound for an unknown repository.
         """
-        from draftsman.deliveries.store import deliveries
-        from draftsman.jobs.requests.service.request_rows import row, set_default_keys
-        from draftsman.jobs.requests.service.submissions import invocation
-        from draftsman.jobs.requests.store import submissions
-        from draftsman.people.actor import Actor
-
         if unknown := sorted(fields.keys() - set(SPAWN_FIELDS)):
             allowed = ", ".join(SPAWN_FIELDS)
             raise UsageError(f"spawn() does not take {unknown[0]!r}; allowed: {allowed}")
@@ -158,10 +159,6 @@ class Workflows:
 
     async def _with_repo(self, request: Invocation) -> tuple[Invocation, dict[str, str | None]]:
         """Find the repository of a request by its name; return its columns as it is registered."""
-        from draftsman.jobs.requests.invocation import RepoResolution
-        from draftsman.repos.repo_catalog import repo_columns, repo_names_by_source
-        from draftsman.repos.repo_url import is_repo_url
-
         if request.repo is None:
             return request, {}
         if not is_repo_url(request.repo):
@@ -200,7 +197,6 @@ class Workflows:
         Raises LeaseLost, UsageError for another job, and Failure (`wait_cycle`, permanent) if the
         jobs wait for a concurrency key of this job, directly or not.
         """
-        from draftsman.jobs.runs.store import run_state
 
         async def wait(conn: Connection) -> list[Parent] | None:
             unfinished = await store.await_jobs(conn, spawner.lease, jobs)

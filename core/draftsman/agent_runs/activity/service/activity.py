@@ -88,10 +88,10 @@ class ActivityStream:
 
 def _clean(item: Activity) -> Activity:
     return Activity(
-        item.kind,
-        clean(item.text),
-        item.state,
-        None if item.key is None else clean(item.key),
-        clean(dict(item.detail)),
-        item.continues,
+        kind=item.kind,
+        text=clean(item.text),
+        state=item.state,
+        key=None if item.key is None else clean(item.key),
+        detail=clean(dict(item.detail)),
+        continues=item.continues,
     )

@@ -319,17 +319,17 @@ class ReadModel:
                 if worker.heartbeat_age < self._lease
             ]
         return Stats(
-            counts,
-            capped,
-            open_count,
-            expiring_soon,
-            next_expiry,
-            len(live),
-            sum(worker.slots for worker in live),
-            sum(worker.busy for worker in live),
-            answers,
-            seconds,
-            pauses,
+            jobs=counts,
+            capped=capped,
+            open_questions=open_count,
+            expiring_within_an_hour=expiring_soon,
+            next_expiry=next_expiry,
+            workers=len(live),
+            slots=sum(worker.slots for worker in live),
+            busy=sum(worker.busy for worker in live),
+            answers_last_day=answers,
+            answer_seconds=seconds,
+            pauses=pauses,
         )
 
     async def counts(self) -> tuple[dict[str, int], list[str]]:
