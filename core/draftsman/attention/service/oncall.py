@@ -24,8 +24,8 @@ from draftsman.errors import DraftsmanError, Failure
 from draftsman.outbound import secret_values
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.people.policy import Policy
-from draftsman.settings import HttpSettings
 from draftsman.settings.attention import OnCallSettings
+from draftsman.settings.http import HttpSettings
 
 if TYPE_CHECKING:
     from draftsman.attention.calendars.icalendar import CalendarEvent

@@ -61,7 +61,7 @@ from draftsman.questions.permission_rules import store as rules
 from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
 from draftsman.questions.store import identical, questions
-from draftsman.settings import NotificationSettings
+from draftsman.settings.notifications import NotificationSettings
 from draftsman.workflows.store import groups
 
 # The message about a proposed permission rule.

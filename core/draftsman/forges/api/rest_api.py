@@ -15,7 +15,7 @@ from draftsman.errors import Failure
 from draftsman.log import redact
 from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse, retry_after
 from draftsman.outbound.timeouts import Timeouts
-from draftsman.settings import HttpSettings
+from draftsman.settings.http import HttpSettings
 from draftsman.text import first_line
 
 TIMEOUTS: Final = Timeouts(call=30, connect=10)

@@ -12,13 +12,13 @@ from draftsman.forges.store import follow_ups
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.job import TERMINAL, Source, Status
 from draftsman.jobs.requests.invocation import Invocation, RepoResolution
-from draftsman.jobs.requests.service.request_rows import row, set_default_keys
+from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
 from draftsman.jobs.runs.store import run_state
 from draftsman.people.actor import Actor
-from draftsman.repos.repo_catalog import repo_columns, repo_names_by_source
+from draftsman.repos.repo_catalog import RepoName, repo_names_by_source
 from draftsman.repos.repo_url import is_repo_url
 from draftsman.workflows.dependencies import JobTree, Parent, cycle_text
 from draftsman.workflows.service.groups import Groups
@@ -116,14 +116,12 @@ class Workflows:
             raise UsageError(f"spawn() does not take {unknown[0]!r}; allowed: {allowed}")
         if not key or len(key) > 400:
             raise UsageError("the key of spawn() must have 1 to 400 characters")
-        request, names = await self._with_repo(invocation(type=type, **fields))
+        request, repo_names = await self._with_repo(invocation(type=type, **fields))
         actor = Actor(Source.INTERNAL, spawner.invoker_id, spawner.invoker_id)
-        columns = row(request, actor, self._limits()) | {
+        columns = row(request, actor, self._limits(), repo_names) | {
             "invoker_id": spawner.invoker_id,
             "idempotency_key": f"spawn:{spawner.number}:{key}",
-            **names,
         }
-        set_default_keys([columns], self._limits())
 
         async def insert(conn: Connection) -> int:
             if not await store.lock_run(conn, spawner.lease):
@@ -157,8 +155,8 @@ class Workflows:
 
         return await self._db.run_transaction(insert)
 
-    async def _with_repo(self, request: Invocation) -> tuple[Invocation, dict[str, str | None]]:
-        """Find the repository of a request by its name; return its columns as it is registered."""
+    async def _with_repo(self, request: Invocation) -> tuple[Invocation, dict[str, RepoName]]:
+        """Find the repository of a request by its name; return the name by its URL."""
         if request.repo is None:
             return request, {}
         if not is_repo_url(request.repo):
@@ -168,7 +166,7 @@ class Workflows:
             request = request.model_copy(update=resolved)
         assert request.repo is not None  # noqa: S101 - set above
         registered = (await self._repos().catalog()).repos
-        return request, repo_columns(repo_names_by_source(registered, [request.repo])[request.repo])
+        return request, repo_names_by_source(registered, [request.repo])
 
     async def spawned(self, spawner: ClaimedJob, job: int) -> Parent:
         """Return a job that a run spawned; raises UsageError for another job."""
