@@ -7,13 +7,14 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Ma
 from contextlib import aclosing, contextmanager
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
+from typing import Any, Final, Literal, Unpack, cast
 from uuid import UUID, uuid4
 
 from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.attention.attention import ReminderDelay
 from draftsman.client.requests import Fields, JobName, Request
 from draftsman.costs.budgets import BudgetUse, Cost
+from draftsman.database.caller_connection import CallersConnection
 from draftsman.errors import Conflict, QuestionClosed, Refused, UsageError
 from draftsman.events.event import Event
 from draftsman.ids import job_name, parse_job, parse_question
@@ -35,10 +36,6 @@ from draftsman.schedules.schedule import Fire, Misfire, Overlap, Schedule, Sched
 from draftsman.schedules.template import Template, define
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import GroupMember, JobGroup
-
-if TYPE_CHECKING:
-    from draftsman.database.caller_connection import CallersConnection
-
 
 # Batches of requests of the client.
 

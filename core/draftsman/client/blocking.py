@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Itera
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack
+from typing import Any, Final, Literal, TypeVar, Unpack
 
 from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.attention.attention import ReminderDelay
 from draftsman.client.asynchronous import HOUR, Client, Cursor, batch_note, in_batches
 from draftsman.client.requests import Fields, JobName, Request
 from draftsman.costs.budgets import BudgetUse, Cost
+from draftsman.database.caller_connection import CallersConnection
 from draftsman.errors import DraftsmanError
 from draftsman.events.event import Event
 from draftsman.jobs.control.job_message import SentMessage
@@ -32,10 +33,6 @@ from draftsman.schedules.schedule import Fire, Schedule
 from draftsman.schedules.template import Template
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import GroupMember, JobGroup
-
-if TYPE_CHECKING:
-    from draftsman.database.caller_connection import CallersConnection
-
 
 # Methods of the blocking client about templates and schedules.
 

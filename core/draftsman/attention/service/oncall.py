@@ -7,10 +7,11 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from draftsman.attention.calendars.calendar_reader import read_calendar
+from draftsman.attention.calendars.icalendar import CalendarEvent
 from draftsman.attention.oncall import (
     CalendarDuties,
     Duty,
@@ -26,9 +27,6 @@ from draftsman.outbound.timeouts import Timeouts
 from draftsman.people.policy import Policy
 from draftsman.settings.attention import OnCallSettings
 from draftsman.settings.http import HttpSettings
-
-if TYPE_CHECKING:
-    from draftsman.attention.calendars.icalendar import CalendarEvent
 
 HORIZON: Final = timedelta(days=400)
 """Time ahead in which the next duty is looked for."""

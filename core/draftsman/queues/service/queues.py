@@ -31,13 +31,13 @@ from draftsman.queues.queue_models import (
 )
 from draftsman.queues.store import limits, reservations
 from draftsman.queues.store import queues as store
+from draftsman.queues.usage_limits import LimitChange, LimitUse
 from draftsman.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.text import clean, humanize
 from draftsman.worker.registry import store as workers
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.request_checks import RequestChecks
-    from draftsman.queues.usage_limits import LimitChange, LimitUse
 
 COUNT_LIMIT: Final = 10_000
 """Waiting jobs of a queue that are counted."""

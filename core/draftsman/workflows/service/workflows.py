@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.store import deliveries
 from draftsman.errors import Failure, UsageError
+from draftsman.forges.follow_up import FollowedPull
 from draftsman.forges.store import follow_ups
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.job import TERMINAL, Source, Status
@@ -15,6 +16,7 @@ from draftsman.jobs.requests.invocation import Invocation, RepoResolution
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
+from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
 from draftsman.jobs.runs.store import run_state
 from draftsman.people.actor import Actor
@@ -25,8 +27,6 @@ from draftsman.workflows.service.groups import Groups
 from draftsman.workflows.store import dependencies as store
 
 if TYPE_CHECKING:
-    from draftsman.forges.follow_up import FollowedPull
-    from draftsman.jobs.runs.job_limits import JobLimits
     from draftsman.repos.service import Repos
 
 TREE_LIMIT = 1000
