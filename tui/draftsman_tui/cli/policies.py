@@ -12,7 +12,7 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.changes.user_repository import UserRepository
-from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
+from draftsman_tui.cli.app import App, Section, command_group, number_of
 from draftsman_tui.entities.artifacts import no_diff_reason
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
@@ -134,10 +134,10 @@ DENIED: Final = 1
 STYLES: Final = {"deny": "red", "ask": "yellow", "allow": ""}
 
 
-@click.group(
+@command_group(
     "policy",
-    cls=Group,
-    epilog=example_lines(("draftsman policy show acme/pay", "draftsman policy test D-142")),
+    section=Section.SETUP,
+    examples=("draftsman policy show acme/pay", "draftsman policy test D-142"),
 )
 def policy() -> None:
     """Show and test the policy of a repository.
@@ -146,7 +146,7 @@ def policy() -> None:
     """
 
 
-@command("show", examples=("draftsman policy show acme/pay", "draftsman policy show"))
+@policy.subcommand("show", examples=("draftsman policy show acme/pay", "draftsman policy show"))
 @click.argument("repo", type=params.TEXT, required=False)
 async def show(app: App, repo: str | None) -> None:
     """Show the policy of a repository; without a name, that of the configuration."""
@@ -171,7 +171,7 @@ async def show(app: App, repo: str | None) -> None:
         app.out.print(f"{key:<20} {value}{note}")
 
 
-@command(
+@policy.subcommand(
     "test",
     examples=(
         "draftsman policy test D-142",
@@ -294,7 +294,3 @@ def _shown(repo_policy: RepoPolicy) -> list[tuple[str, str]]:
         else:
             rows.append((key, "unlimited" if value is None else f"{value}"))
     return [row for row in rows if row != ("path_allowlist", "unlimited")]
-
-
-for _each in (show, test):
-    policy.add_command(_each)

@@ -8,7 +8,7 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.artifacts import content_json, no_diff_reason, patch_line
 from draftsman_tui.terminal import params, stdio
 from draftsman_tui.terminal.output import as_data
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 @command(
     "diff",
+    section=Section.CHANGES,
     examples=(
         "draftsman diff D-142",
         "draftsman diff D-142 --stat",

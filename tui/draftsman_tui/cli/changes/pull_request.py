@@ -10,7 +10,7 @@ import click
 from draftsman.errors import Refused
 from draftsman.ids import job_name
 from draftsman_tui.changes.merge_request import published_pull_request, request_merge
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.entities.job_pages import pages_of
 from draftsman_tui.terminal import params
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from draftsman.ids import JobRef
 
 
-@command("merge", examples=("draftsman merge D-142", "draftsman merge D-142 --wait"))
+@command(
+    "merge",
+    section=Section.CHANGES,
+    examples=("draftsman merge D-142", "draftsman merge D-142 --wait"),
+)
 @click.argument("job", type=params.JOB)
 @click.option("--wait", is_flag=True, help="Wait until it is merged or refused.")
 async def merge(app: App, job: JobRef, wait: bool) -> None:
@@ -55,6 +59,7 @@ PAGES: Final = {"pr": "pull request", "ticket": "ticket", "repo": "repository", 
 
 @command(
     "open",
+    section=Section.CHANGES,
     examples=(
         "draftsman open D-142",
         "draftsman open D-142 thread",

@@ -9,7 +9,7 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.changes.user_repository import UserRepository
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @command(
     "verify",
+    section=Section.CHANGES,
     examples=(
         "draftsman verify D-142",
         "draftsman verify evidence.json --key worker.pub",

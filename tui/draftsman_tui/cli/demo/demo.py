@@ -22,7 +22,7 @@ import click
 from draftsman import __version__
 from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
 from draftsman.ids import actor_name, job_name
-from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.demo.agent import (
     REQUEST,
     demo_agent,
@@ -366,6 +366,7 @@ def _prompt(question: Question) -> str:
 
 @command(
     "demo",
+    section=Section.PROCESSES,
     examples=(
         "draftsman demo                            on a small sample repository",
         "draftsman demo --repo . --kill            on your repository, killing a worker",

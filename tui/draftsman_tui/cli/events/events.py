@@ -15,7 +15,7 @@ import click
 from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.reserved_names import AGENT_KIND, COMMON_KINDS, EVENT_KINDS
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines, number_of
+from draftsman_tui.cli.app import App, ListGroup, Section, command, command_group, number_of
 from draftsman_tui.entities.events import event_text, missing_months
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import as_data
@@ -34,12 +34,11 @@ if TYPE_CHECKING:
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group(
+@command_group(
+    "archives",
+    section=Section.SETUP,
     cls=ListGroup,
-    name="archives",
-    epilog=example_lines(
-        ("draftsman archives list", "draftsman archives restore events-2026-01-0f3c….gz")
-    ),
+    examples=("draftsman archives list", "draftsman archives restore events-2026-01-0f3c….gz"),
 )
 def archives() -> None:
     """List, check or restore archived events.
@@ -49,7 +48,7 @@ def archives() -> None:
     """
 
 
-@command("list", examples=("draftsman archives list",))
+@archives.subcommand("list", examples=("draftsman archives list",))
 async def list_archives(app: App) -> None:
     """List archived months and their files."""
     async with app.runtime(read_only=True) as rt:
@@ -63,7 +62,7 @@ async def list_archives(app: App) -> None:
         app.out.table(heads, [_row(archive) for archive in listed], flexible=3, right=(1,))
 
 
-@command("check", examples=("draftsman archives check events-2026-01-0f3c….gz",))
+@archives.subcommand("check", examples=("draftsman archives check events-2026-01-0f3c….gz",))
 @click.argument("file", type=FILE)
 async def check(app: App, file: Path) -> None:
     """Verify an archive and print its contents."""
@@ -75,7 +74,7 @@ async def check(app: App, file: Path) -> None:
         app.out.print(f"{file} is valid: {archive.events:,} events of {archive.month:%Y-%m}")
 
 
-@command("restore", examples=("draftsman archives restore events-2026-01-0f3c….gz",))
+@archives.subcommand("restore", examples=("draftsman archives restore events-2026-01-0f3c….gz",))
 @click.argument("file", type=FILE)
 async def restore(app: App, file: Path) -> None:
     """Restore an archived month of events.
@@ -89,10 +88,6 @@ async def restore(app: App, file: Path) -> None:
         app.out.document(as_data(archive))
     else:
         app.out.print(f"restored {archive.events:,} events of {archive.month:%Y-%m}")
-
-
-for _each in (list_archives, check, restore):
-    archives.add_command(_each)
 
 
 async def print_missing_months(
@@ -154,6 +149,7 @@ class CursorParam(params.Param):
 
 @command(
     "events",
+    section=Section.JOBS,
     examples=(
         "draftsman events D-142",
         "draftsman events --follow",

@@ -14,7 +14,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.text import first_line, humanize
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, styled
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-@command("pause", examples=("draftsman pause D-142 --reason 'the API is down until noon'",))
+@command(
+    "pause",
+    section=Section.CONTROL,
+    examples=("draftsman pause D-142 --reason 'the API is down until noon'",),
+)
 @click.argument("job", type=params.JOB)
 @click.option("--reason", type=params.TEXT, required=True, help="Reason, which `why` shows.")
 async def pause(app: App, job: JobRef, reason: str) -> None:
@@ -46,7 +50,7 @@ async def pause(app: App, job: JobRef, reason: str) -> None:
     app.out.print(f"{name} paused{running}; to continue it: draftsman resume {name}")
 
 
-@command("resume", examples=("draftsman resume D-142",))
+@command("resume", section=Section.CONTROL, examples=("draftsman resume D-142",))
 @click.argument("job", type=params.JOB)
 async def resume(app: App, job: JobRef) -> None:
     """Continue a paused job.
@@ -68,6 +72,7 @@ async def resume(app: App, job: JobRef) -> None:
 
 @command(
     "tell",
+    section=Section.CONTROL,
     examples=(
         "draftsman tell D-142 'use the v2 API'",
         "draftsman tell D-142 --key review-7 'the tests are in tests/api'",
@@ -109,6 +114,7 @@ PAGE: Final = 1000
 
 @command(
     "cancel",
+    section=Section.CONTROL,
     examples=(
         "draftsman cancel D-142 --reason 'not needed any more'",
         "draftsman cancel D-140 D-141 --yes",

@@ -12,7 +12,7 @@ import click
 
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.questions.permission_rules.permission_rule import ALLOWING, REFUSING
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, Section, command_group
 from draftsman_tui.cli.questions.ask_team import answer_of, submit_question, why_unanswered
 from draftsman_tui.entities import run_socket
 from draftsman_tui.terminal import params
@@ -35,10 +35,8 @@ SHOWN: Final = 2500
 """Maximum characters of a call in the text of its question."""
 
 
-@click.group(
-    "hook",
-    cls=Group,
-    epilog=example_lines(("draftsman hook claude --notify slack:C0123",)),
+@command_group(
+    "hook", section=Section.PROGRAMS, examples=("draftsman hook claude --notify slack:C0123",)
 )
 def hook() -> None:
     """Let the team decide the tool calls of coding agents.
@@ -47,7 +45,7 @@ def hook() -> None:
     """
 
 
-@command(
+@hook.subcommand(
     "claude",
     examples=(
         "draftsman hook claude --notify slack:C0123",
@@ -97,9 +95,6 @@ async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, 
         "permissionDecisionReason": f"draftsman: {reason}",
     }
     app.out.write(json.dumps({"hookSpecificOutput": output}) + "\n")
-
-
-hook.add_command(claude)
 
 
 async def _decide(

@@ -10,7 +10,7 @@ from draftsman.errors import NotFound, UsageError
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.policy import ROLES
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -22,7 +22,24 @@ if TYPE_CHECKING:
 # The commands `people sessions` and `people sign-out`: sessions of the web inbox.
 
 
-@command("sessions", examples=("draftsman people sessions", "draftsman people sessions --json"))
+@command_group(
+    "people",
+    section=Section.SETUP,
+    cls=ListGroup,
+    examples=("draftsman people list", "draftsman people link K7PQ2MXWAB"),
+)
+def people() -> None:
+    """Manage people, their roles and chat accounts.
+
+    On a server, people are stored in the database, and only the schema owner may change them. The
+    embedded database uses the people of the configuration. A chat account that is listed with its
+    person needs no link code.
+    """
+
+
+@people.subcommand(
+    "sessions", examples=("draftsman people sessions", "draftsman people sessions --json")
+)
 async def sessions(app: App) -> None:
     """List sessions of the web inbox: your own, of all people for operators."""
     from draftsman.people.service.web_sessions import WebSessions
@@ -45,7 +62,7 @@ async def sessions(app: App) -> None:
         app.out.info("no sessions; to sign in: draftsman link --web")
 
 
-@command(
+@people.subcommand(
     "sign-out", examples=("draftsman people sign-out 12", "draftsman people sign-out --person anna")
 )
 @click.argument("session", type=click.IntRange(1, 2**63 - 1), required=False)
@@ -72,21 +89,7 @@ async def sign_out(app: App, session: int | None, person: str | None) -> None:
         app.out.print(f"ended {ended} session{'' if ended == 1 else 's'}")
 
 
-@click.group(
-    "people",
-    cls=ListGroup,
-    epilog=example_lines(("draftsman people list", "draftsman people link K7PQ2MXWAB")),
-)
-def people() -> None:
-    """Manage people, their roles and chat accounts.
-
-    On a server, people are stored in the database, and only the schema owner may change them. The
-    embedded database uses the people of the configuration. A chat account that is listed with its
-    person needs no link code.
-    """
-
-
-@command("list", examples=("draftsman people list", "draftsman people list --json"))
+@people.subcommand("list", examples=("draftsman people list", "draftsman people list --json"))
 async def list_people(app: App) -> None:
     """List people with their roles, and linked chat accounts."""
     async with app.runtime(read_only=True) as rt:
@@ -117,7 +120,7 @@ async def list_people(app: App) -> None:
         )
 
 
-@command("link", examples=("draftsman people link K7PQ2MXWAB",))
+@people.subcommand("link", examples=("draftsman people link K7PQ2MXWAB",))
 @click.argument("code", type=params.TEXT)
 async def link(app: App, code: str) -> None:
     """Link a chat account to you.
@@ -141,7 +144,7 @@ async def link_account(app: App, code: str) -> None:
     app.out.info(f"if this is not your account: draftsman people unlink {identity}")
 
 
-@command(
+@people.subcommand(
     "unlink",
     examples=(
         "draftsman people unlink slack:U012ABCDEF",
@@ -171,7 +174,9 @@ async def unlink(app: App, identity: str) -> None:
         app.out.print(f"unlinked {name} {id} from {person}")
 
 
-@command("import", examples=("draftsman people import --dry-run", "draftsman people import --yes"))
+@people.subcommand(
+    "import", examples=("draftsman people import --dry-run", "draftsman people import --yes")
+)
 @click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 @params.yes_option
 async def import_people(app: App, dry_run: bool, yes: bool) -> None:
@@ -185,7 +190,7 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
         await change(app, rt, configured(app.settings), dry_run=dry_run, yes=yes)
 
 
-@command(
+@people.subcommand(
     "set",
     examples=(
         "draftsman people set anna --role invoker --role approver --login anna --slack U012ABCDEF",
@@ -255,7 +260,7 @@ async def set_person(
         await change(app, rt, stored.with_person(name, entry, groups), yes=yes)
 
 
-@command("remove", examples=("draftsman people remove anna",))
+@people.subcommand("remove", examples=("draftsman people remove anna",))
 @click.argument("name", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
@@ -318,10 +323,3 @@ def _rows(directory: Directory) -> list[dict[str, Any]]:
         }
         for name, entry in sorted(directory.people.items())
     ]
-
-
-for _each in (
-    *(list_people, link, unlink, import_people, set_person, remove),
-    *(sessions, sign_out),
-):
-    people.add_command(_each)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import ConfigError
-from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
 from draftsman_tui.cli.setup.doctor_checks import Finding
 from draftsman_tui.terminal import params
@@ -28,6 +28,7 @@ _ADDED: Final = {"forges": "events to [forges.NAME]", "pagers": "listen to [page
 
 @command(
     "worker",
+    section=Section.PROCESSES,
     examples=(
         "draftsman worker",
         "draftsman worker --queue fast --queue default --slots 4",
@@ -84,6 +85,7 @@ async def worker(
 
 @command(
     "bots",
+    section=Section.PROCESSES,
     examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --pagers"),
     long_running=True,
 )
@@ -134,7 +136,12 @@ def _configured_chats(settings: Settings) -> list[str]:
     return [*chats, *(["pagers"] if webhook_pagers(settings.pagers) else [])]
 
 
-@command("up", examples=("draftsman up", "draftsman up --headless"), long_running=True)
+@command(
+    "up",
+    section=Section.PROCESSES,
+    examples=("draftsman up", "draftsman up --headless"),
+    long_running=True,
+)
 @click.option("--headless", is_flag=True, help="Run without dashboard and prompts, as a service.")
 @click.option("--attached", is_flag=True, hidden=True)
 async def up(app: App, headless: bool, attached: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.processes.process_setup import set_up_log, warn_of_variables
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import require
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 @command(
     "web",
+    section=Section.PROCESSES,
     examples=(
         "draftsman web",
         "draftsman web --listen 127.0.0.1:9000",

@@ -9,7 +9,7 @@ import click
 
 from draftsman.errors import DraftsmanError, Refused, RejectedField
 from draftsman.ids import actor_name, job_name, pause_name
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.queues import blocks_text
 from draftsman_tui.terminal import params, times
@@ -29,18 +29,17 @@ _UNCHECKED = click.option(
 )
 
 
-@click.group(
+@command_group(
     "queues",
+    section=Section.QUEUES_AND_COSTS,
     cls=ListGroup,
-    epilog=example_lines(
-        (
-            "draftsman queues",
-            "draftsman queues pause default --reason 'disk is full'",
-            "draftsman queues pause default --type run_agent --reason 'model is down'",
-            "draftsman queues resume default",
-            "draftsman queues drain default",
-            "draftsman queues release default",
-        )
+    examples=(
+        "draftsman queues",
+        "draftsman queues pause default --reason 'disk is full'",
+        "draftsman queues pause default --type run_agent --reason 'model is down'",
+        "draftsman queues resume default",
+        "draftsman queues drain default",
+        "draftsman queues release default",
     ),
 )
 def queues() -> None:
@@ -52,7 +51,7 @@ def queues() -> None:
     """
 
 
-@command("list", examples=("draftsman queues list", "draftsman queues list --json"))
+@queues.subcommand("list", examples=("draftsman queues list", "draftsman queues list --json"))
 async def list_queues(app: App) -> None:
     """List the queues in use.
 
@@ -71,7 +70,7 @@ async def list_queues(app: App) -> None:
         app.out.table(heads, rows, flexible=5, right=(1, 2, 3, 4))
 
 
-@command(
+@queues.subcommand(
     "pause",
     examples=(
         "draftsman queues pause default --reason 'disk is full'",
@@ -99,7 +98,7 @@ async def pause(app: App, name: str, type: str | None, reason: str, unchecked: b
     app.out.info(f"running jobs continue; to resume it: draftsman queues resume {name}{option}")
 
 
-@command(
+@queues.subcommand(
     "resume",
     examples=(
         "draftsman queues resume default",
@@ -122,7 +121,7 @@ async def resume(app: App, name: str, type: str | None) -> None:
             app.out.info(f"the {other.name} is still paused: {one_line(other.reason)}")
 
 
-@command(
+@queues.subcommand(
     "drain",
     examples=("draftsman queues drain default", "draftsman queues drain default --timeout 10m"),
 )
@@ -171,7 +170,7 @@ async def drain(
         )
 
 
-@command(
+@queues.subcommand(
     "release",
     examples=("draftsman queues release default", "draftsman queues release default --yes"),
 )
@@ -198,7 +197,9 @@ async def release(app: App, name: str, yes: bool) -> None:
     app.out.print(f"released the queue {name!r}, which was reserved for {job_name(job)}")
 
 
-@command("history", examples=("draftsman queues history", "draftsman queues history default"))
+@queues.subcommand(
+    "history", examples=("draftsman queues history", "draftsman queues history default")
+)
 @click.argument("name", type=params.TEXT, required=False)
 async def history(app: App, name: str | None) -> None:
     """List who paused, resumed, reserved and released queues, newest first."""
@@ -221,10 +222,6 @@ async def history(app: App, name: str | None) -> None:
             for change in changes
         ]
         app.out.table(("WHEN", "QUEUE", "TYPE", "ACTION", "BY", "REASON"), rows, flexible=5)
-
-
-for _each in (list_queues, pause, resume, drain, release, history):
-    queues.add_command(_each)
 
 
 async def _require_known(rt: Runtime, name: str, type: str | None) -> None:

@@ -13,7 +13,7 @@ import click
 
 from draftsman.errors import NotFound, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.requests.submit import print_submitted, print_warning
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
@@ -92,15 +92,14 @@ def _default(text: str, schema: dict[str, Any], option: str) -> Any:
         ) from None
 
 
-@click.group(
+@command_group(
     "templates",
+    section=Section.RECURRING,
     cls=ListGroup,
-    epilog=example_lines(
-        (
-            "draftsman templates add bump --agent coder --parameter package 'Update {package}'",
-            "draftsman templates run bump --param package=httpx",
-            "draftsman templates",
-        )
+    examples=(
+        "draftsman templates add bump --agent coder --parameter package 'Update {package}'",
+        "draftsman templates run bump --param package=httpx",
+        "draftsman templates",
     ),
 )
 def templates() -> None:
@@ -133,7 +132,7 @@ def definition_options(function: Any) -> Any:
     return function
 
 
-@command(
+@templates.subcommand(
     "add",
     examples=(
         "draftsman templates add tidy --agent tidy --repo . 'Tidy up'",
@@ -158,7 +157,7 @@ async def add(app: App, name: str, text: tuple[str, ...], **options: Any) -> Non
     _print_stored(app, added)
 
 
-@command(
+@templates.subcommand(
     "edit",
     examples=(
         "draftsman templates edit bump",
@@ -192,7 +191,9 @@ async def edit(app: App, name: str, text: tuple[str, ...], **options: Any) -> No
     _print_stored(app, stored)
 
 
-@command("list", examples=("draftsman templates list", "draftsman templates list --json"))
+@templates.subcommand(
+    "list", examples=("draftsman templates list", "draftsman templates list --json")
+)
 async def list_templates(app: App) -> None:
     """List the templates."""
     async with app.runtime(read_only=True) as rt:
@@ -219,7 +220,9 @@ async def list_templates(app: App) -> None:
     app.out.table(heads, rows, flexible=(3, 4), right=(1,))
 
 
-@command("show", examples=("draftsman templates show bump", "draftsman templates show bump@2"))
+@templates.subcommand(
+    "show", examples=("draftsman templates show bump", "draftsman templates show bump@2")
+)
 @click.argument("name", type=params.TEXT)
 async def show(app: App, name: str) -> None:
     """Show a template, its parameters and its versions."""
@@ -258,9 +261,8 @@ async def show(app: App, name: str) -> None:
         )
 
 
-@command(
-    "diff",
-    examples=("draftsman templates diff bump", "draftsman templates diff bump 1 3"),
+@templates.subcommand(
+    "diff", examples=("draftsman templates diff bump", "draftsman templates diff bump 1 3")
 )
 @click.argument("name", type=params.TEXT)
 @click.argument("old", type=click.IntRange(1), required=False)
@@ -291,7 +293,7 @@ async def diff(app: App, name: str, old: int | None, new: int | None) -> None:
         app.out.print(*(styled(text, styles.get(text[:1], "")) for text in changes))
 
 
-@command("remove", examples=("draftsman templates remove bump",))
+@templates.subcommand("remove", examples=("draftsman templates remove bump",))
 @click.argument("name", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
@@ -311,7 +313,7 @@ async def remove(app: App, name: str, yes: bool) -> None:
         app.out.print(f"removed template {name}")
 
 
-@command(
+@templates.subcommand(
     "run",
     examples=(
         "draftsman templates run bump --param package=httpx",
@@ -370,10 +372,6 @@ async def run(
         print_warning(app, job)
         await job_wait.narrate(app, rt, job.number, timeout)
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
-
-
-for _each in (add, edit, list_templates, show, diff, remove, run):
-    templates.add_command(_each)
 
 
 async def _ask_missing(rt: Runtime, name: str, given: Mapping[str, Any]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from draftsman.deliveries.target import NONE
 from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, SchemaOutdated
 from draftsman.ids import job_name, worker_name
 from draftsman.processes import host
-from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.processes.serve import check_slack, check_trello
 from draftsman_tui.cli.setup import doctor_checks
 from draftsman_tui.cli.setup.doctor_checks import Finding
@@ -49,7 +49,9 @@ class BrokenInvariant:
     problem: str
 
 
-@command("doctor", examples=("draftsman doctor", "draftsman doctor --invariants"))
+@command(
+    "doctor", section=Section.SETUP, examples=("draftsman doctor", "draftsman doctor --invariants")
+)
 @click.option("--invariants", is_flag=True, help="Check the data invariants instead.")
 async def doctor(app: App, invariants: bool) -> None:
     """Check the installation and suggest fixes.
