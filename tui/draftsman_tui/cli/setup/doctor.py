@@ -19,8 +19,8 @@ from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, S
 from draftsman.ids import job_name, worker_name
 from draftsman.processes import host
 from draftsman_tui.cli.app import App, Section, command
-from draftsman_tui.cli.processes.serve import check_slack, check_trello
 from draftsman_tui.cli.setup import doctor_checks
+from draftsman_tui.cli.setup.bot_checks import check_slack, check_trello
 from draftsman_tui.cli.setup.doctor_checks import Finding
 from draftsman_tui.entities.workers import health_of
 from draftsman_tui.terminal import times
@@ -294,9 +294,9 @@ async def _code_owners(rt: Runtime) -> Sequence[Finding]:
     )
     if not unknown:
         return []
-    shown = ", ".join(f"{owner} = {rt.settings.codeowners[owner]}" for owner in unknown[:5])
-    more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-    text = f"no person or group of this name: {shown}{more}"
+    names = ", ".join(f"{owner} = {rt.settings.codeowners[owner]}" for owner in unknown[:5])
+    remainder = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+    text = f"no person or group of this name: {names}{remainder}"
     return [Finding("codeowners", "warn", text, "correct [codeowners], or add the person")]
 
 
@@ -355,15 +355,15 @@ def _requesters(counts: Sequence[tuple[str, int]]) -> str:
 
 async def _schedules(rt: Runtime) -> Sequence[Finding]:
     """Report the schedules whose next occurrence will not run."""
-    listed = [item for item in await rt.schedules.all() if item.paused_at is None and item.due_at]
+    active = [item for item in await rt.schedules.all() if item.paused_at is None and item.due_at]
     findings = []
-    for schedule in listed[:MAX_SCHEDULES]:
+    for schedule in active[:MAX_SCHEDULES]:
         if (problem := await rt.schedules.problem(schedule)) is not None:
             then = f"draftsman schedules show {schedule.name}"
             findings.append(Finding(f"schedule {schedule.name}", "warn", problem, then))
-    if listed and not findings:
+    if active and not findings:
         text = "no problem with the next occurrences"
-        return [Finding("schedules", "ok", f"{_count(len(listed), 'schedule')}, {text}")]
+        return [Finding("schedules", "ok", f"{_count(len(active), 'schedule')}, {text}")]
     return findings
 
 
