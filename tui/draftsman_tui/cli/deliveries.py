@@ -55,16 +55,16 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     statuses = [DeliveryStatus(value) for value in status] or None
     async with app.runtime(read_only=True) as rt:
         number = None if job is None else await number_of(rt, job)
-        listed = await rt.outbox.all(number, statuses, limit)
+        selected = await rt.outbox.all(number, statuses, limit)
         targets = [] if number is None else await rt.outbox.targets(number)
         unserved = await rt.outbox.unserved()
     if app.json:
-        app.out.document(listed)
-    elif listed:
+        app.out.document(selected)
+    elif selected:
         heads = ("ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS", "TIME", "ERROR")
-        rows = [delivery_cells(delivery) for delivery in listed]
+        rows = [delivery_cells(delivery) for delivery in selected]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
-        for text in unserved_texts(listed, unserved):
+        for text in unserved_texts(selected, unserved):
             app.out.info(text)
     elif status:
         app.out.info(f"no {humanize(' or '.join(status))} deliveries")

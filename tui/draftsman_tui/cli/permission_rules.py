@@ -70,10 +70,10 @@ time_option = click.option(
 async def list_rules(app: App, repo: str | None) -> None:
     """List permission rules, newest first."""
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.rules.all(repo)
+        saved_rules = await rt.rules.all(repo)
     if app.json:
-        app.out.document([_data(rule) for rule in listed])
-    elif not listed:
+        app.out.document([_data(rule) for rule in saved_rules])
+    elif not saved_rules:
         app.out.info(
             "no rules; draftsman proposes a rule after equal decisions on commands of agents"
         )
@@ -88,7 +88,7 @@ async def list_rules(app: App, repo: str | None) -> None:
                 expiry_text(rule),
                 rule.ratified_by or "",
             )
-            for rule in listed
+            for rule in saved_rules
         ]
         heads = ("RULE", "STATUS", "REPOSITORY", "ALLOWS", "USES", "EXPIRES", "RATIFIED BY")
         app.out.table(heads, rows, flexible=3, right=(0, 4))
@@ -99,17 +99,17 @@ async def list_rules(app: App, repo: str | None) -> None:
 async def show(app: App, rule: int) -> None:
     """Show a rule, the recorded decisions that it would have made, and its newest uses."""
     async with app.runtime(read_only=True) as rt:
-        found = await rt.rules.get(rule)
-        test = await rt.rules.test(found.repo, found.pattern)
+        details = await rt.rules.get(rule)
+        backtest = await rt.rules.test(details.repo, details.pattern)
         uses = await rt.rules.uses(rule)
     if app.json:
         newest = [asdict(use) | {"command": use.command} for use in uses]
-        app.out.document(_data(found) | {"backtest": _counts(test), "newest_uses": newest})
+        app.out.document(_data(details) | {"backtest": _counts(backtest), "newest_uses": newest})
         return
-    _print_rule(app, found)
-    app.out.print(*backtest_lines(test))
-    plural = "" if found.uses == 1 else "s"
-    app.out.print(f"allowed {found.uses:,} command{plural} without a question")
+    _print_rule(app, details)
+    app.out.print(*backtest_lines(backtest))
+    plural = "" if details.uses == 1 else "s"
+    app.out.print(f"allowed {details.uses:,} command{plural} without a question")
     for use in uses:
         app.out.print(f"          {use.name}  {one_line(use.command)}  {times.ago(use.at)}")
 
@@ -133,18 +133,18 @@ async def test(app: App, pattern: str, repo: str, tried: str | None) -> None:
     if --command is not matched, or a person denied a command that is.
     """
     async with app.runtime(read_only=True) as rt:
-        found = await rt.rules.test(repo, pattern)
+        backtest = await rt.rules.test(repo, pattern)
         is_known = await rt.rules.is_known(repo)
         is_matched = None if tried is None else rt.rules.allows(pattern, tried)
     if app.json:
-        app.out.document(_counts(found) | {"matches": is_matched})
+        app.out.document(_counts(backtest) | {"matches": is_matched})
     else:
-        app.out.print(*backtest_lines(found))
+        app.out.print(*backtest_lines(backtest))
         if tried is not None:
             verb = "matches" if is_matched else "does not match: people are asked about"
             app.out.print(f"{verb} {one_line(tried)}")
         _note_repository(app, repo, is_known=is_known)
-    if found.denied or is_matched is False:
+    if backtest.denied or is_matched is False:
         raise click.exceptions.Exit(1)
 
 

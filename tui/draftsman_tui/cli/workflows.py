@@ -61,10 +61,10 @@ def groups() -> None:
 async def list_groups(app: App, limit: int) -> None:
     """List groups, newest first."""
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.workflows.groups.all(limit)
+        job_groups = await rt.workflows.groups.all(limit)
     if app.json:
-        app.out.document([_data(group) for group in listed])
-    elif not listed:
+        app.out.document([_data(group) for group in job_groups])
+    elif not job_groups:
         app.out.info(
             "no groups yet; to create a group:"
             " draftsman submit --batch FILE --group NAME --sequential"
@@ -80,7 +80,7 @@ async def list_groups(app: App, limit: int) -> None:
                 actor_name(group.created_by),
                 times.ago(group.created_at),
             )
-            for group in listed
+            for group in job_groups
         ]
         heads = ("GROUP", "STATE", "KIND", "ON FAILURE", "JOBS", "BY", "CREATED")
         app.out.table(heads, rows, flexible=4, right=(6,))

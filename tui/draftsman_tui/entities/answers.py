@@ -48,11 +48,11 @@ async def outcome_text(rt: Runtime, verdict: Verdict) -> str:
     if not verdict.resolved:
         return f"recorded: {verdict.votes} of {verdict.quorum} approvals"
     resolution = verdict.resolution or {}
-    own = " (your own request)" if resolution.get("self_approved") else ""
+    self_approval = " (your own request)" if resolution.get("self_approved") else ""
     answer = f": {one_line(verdict.answer_text)}" if verdict.answer_text else ""
     pause = await pause_text(rt, verdict.job)
     effect = f"stored, but {pause}" if pause else f"job {humanize(str(verdict.job_status or ''))}"
-    return f"{resolution.get('outcome')}{answer}{own}; {effect}"
+    return f"{resolution.get('outcome')}{answer}{self_approval}; {effect}"
 
 
 async def rejection_error(rt: Runtime, verdict: Verdict, event: str) -> DraftsmanError:

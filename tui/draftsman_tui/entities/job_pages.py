@@ -93,7 +93,7 @@ def _comment_url(delivery: Delivery, forges: Mapping[str, tuple[str, str]]) -> s
 def is_web_url(url: str | None) -> bool:
     """Return whether a user-supplied URL is safe to open in a browser."""
     try:
-        parts = urlsplit(url or "")
-        return parts.scheme in ("https", "http") and bool(parts.hostname)
+        split = urlsplit(url or "")
+        return split.scheme in ("https", "http") and bool(split.hostname)
     except ValueError:
         return False

@@ -106,10 +106,10 @@ async def _between(
         if earlier is None or await number_of(rt, ref) != number:
             raise UsageError(f"--since requires a question of {job_name(number)}")
     if ordinal is None:
-        asked, _ = await rt.questions.of_job(number)
-        if not asked:
+        questions, _ = await rt.questions.of_job(number)
+        if not questions:
             raise Refused(f"{job_name(number)} has asked no questions")
-        ordinal = asked[-1].ordinal
+        ordinal = questions[-1].ordinal
     question = await rt.questions.get(number, ordinal)
     patch, name = await rt.checkpoints.reviews.between(question, earlier)
     fields: dict[str, object] = {"question": question.name, "since": name}

@@ -89,12 +89,12 @@ def _existing_tree(
 
     git checks out a branch in a single working tree.
     """
-    place = repository.working_tree_of(branch)
-    if place is None or (place == repository.top and not worktree):
+    folder = repository.working_tree_of(branch)
+    if folder is None or (folder == repository.top and not worktree):
         return None
-    if worktree and place != repository.top and path in (None, place):
-        return UserRepository(place)
-    raise Refused(f"{branch} is already checked out in {place}; go there, or use --detach")
+    if worktree and folder != repository.top and path in (None, folder):
+        return UserRepository(folder)
+    raise Refused(f"{branch} is already checked out in {folder}; go there, or use --detach")
 
 
 # The `apply` command.

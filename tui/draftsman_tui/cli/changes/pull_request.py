@@ -85,14 +85,14 @@ async def open_page(app: App, job: JobRef, page: str | None, print_only: bool) -
         have = ", ".join(title for title, _ in pages)
         text = f"{job_name(number)} has no {PAGES[page] if page else 'web page'}"
         raise Refused(f"{text}; it has: {have}" if have else text)
-    shown = links if print_only else links[:1]
+    chosen = links if print_only else links[:1]
     opened = False if print_only or app.json else _open(links[0][1])
     if app.json:
-        app.out.document([{"title": title, "url": url} for title, url in shown])
+        app.out.document([{"title": title, "url": url} for title, url in chosen])
     elif opened:
         app.out.info(f"opened {links[0][1]}")
     else:
-        app.out.print("\n".join(url for _, url in shown))
+        app.out.print("\n".join(url for _, url in chosen))
 
 
 def _open(url: str) -> bool:

@@ -405,7 +405,7 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
     """
     from draftsman.processes.shutdown import shutdown_signals
 
-    own = app.config is None
+    is_isolated = app.config is None
     if app.config is None:
         app.config = own_configuration()
     if not app.json:
@@ -415,7 +415,7 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
             with _agent_environment(app, agent, repo) as (name, env):
                 status = await _demonstrate(app, repo, answer, name, env, kill=kill)
         except SchemaOutdated as error:
-            if not own:
+            if not is_isolated:
                 raise
             raise unusable_database(app.config, error) from None
         if status != "completed":

@@ -52,14 +52,14 @@ def archives() -> None:
 async def list_archives(app: App) -> None:
     """List archived months and their files."""
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.archives.all()
+        stored_archives = await rt.archives.all()
     if app.json:
-        app.out.document(listed)
-    elif not listed:
+        app.out.document(stored_archives)
+    elif not stored_archives:
         app.out.info("no events were archived")
     else:
         heads = ("MONTH", "EVENTS", "ARCHIVED", "FILE")
-        app.out.table(heads, [_row(archive) for archive in listed], flexible=3, right=(1,))
+        app.out.table(heads, [_row(archive) for archive in stored_archives], flexible=3, right=(1,))
 
 
 @archives.subcommand("check", examples=("draftsman archives check events-2026-01-0f3c….gz",))
@@ -94,9 +94,9 @@ async def print_missing_months(
     app: App, rt: Runtime, job: int | None, after: tuple[int, int, int]
 ) -> None:
     """Print the archived months that are missing from the event history shown."""
-    parts: Sequence[Any]
-    parts = await (rt.archives.after(after) if job is None else rt.archives.of_job(job))
-    for text in missing_months(parts):
+    archived: Sequence[Any]
+    archived = await (rt.archives.after(after) if job is None else rt.archives.of_job(job))
+    for text in missing_months(archived):
         app.out.info(f"{text}; see: draftsman archives --help")
 
 
@@ -140,10 +140,12 @@ class CursorParam(params.Param):
         """Parse the cursor; raises UsageError."""
         if isinstance(value, tuple):
             return value
-        parts = str(value).split(".")
-        if len(parts) not in (1, 3) or not all(p.isdecimal() and len(p) < 19 for p in parts):
+        numbers = str(value).split(".")
+        if len(numbers) not in (1, 3) or not all(
+            number.isdecimal() and len(number) < 19 for number in numbers
+        ):
             raise UsageError(f"invalid cursor {value!r}; use a cursor printed by events --json")
-        epoch, txid, id = [0, 0, *map(int, parts)][-3:]
+        epoch, txid, id = [0, 0, *map(int, numbers)][-3:]
         return epoch, txid, id
 
 
@@ -251,11 +253,12 @@ async def _newest(
 ) -> AsyncGenerator[Event, None]:
     """Yield the newest events that match, the oldest of them first."""
     if number is None and kinds and COMMON_KINDS.isdisjoint(kinds):
-        matching = _all_events(rt, None, False, kinds)
-        found = [event async for event in matching if _matches(event, kinds, oldest)][-limit:][::-1]
+        events = _all_events(rt, None, False, kinds)
+        matching = [event async for event in events if _matches(event, kinds, oldest)]
+        newest = matching[-limit:]
     else:
-        found = await _backwards(rt, number, limit, kinds, oldest)
-    for event in reversed(found):
+        newest = (await _backwards(rt, number, limit, kinds, oldest))[::-1]
+    for event in newest:
         yield event
 
 
@@ -266,15 +269,15 @@ async def _backwards(
     if number is not None:
         of_job = await rt.read_model.latest_job_events(number, limit=ALL)
         return [event for event in reversed(of_job) if _matches(event, kinds, oldest)][:limit]
-    found: list[Event] = []
+    matching: list[Event] = []
     before: Cursor | None = None
-    while len(found) < limit:
+    while len(matching) < limit:
         read = await rt.read_model.latest_events(before, PAGE)
-        found += [event for event in read if _matches(event, kinds, oldest)]
+        matching += [event for event in read if _matches(event, kinds, oldest)]
         if len(read) < PAGE or (oldest and read[-1].created_at < oldest):
             break
         before = read[-1].cursor
-    return found[:limit]
+    return matching[:limit]
 
 
 async def _job_events(
@@ -300,8 +303,8 @@ async def _all_events(
         after = await rt.read_model.end_cursor() if follow else (0, 0, 0)
     cursor: Cursor | None = after
     while kinds and not follow and cursor is not None:
-        found, cursor = await rt.read_model.events_of_kinds(sorted(kinds), cursor, PAGE)
-        for event in found:
+        page, cursor = await rt.read_model.events_of_kinds(sorted(kinds), cursor, PAGE)
+        for event in page:
             yield event
     while not kinds or follow:
         page = await rt.read_model.events(after, PAGE)

@@ -36,10 +36,10 @@ async def list_artifacts(app: App, job: JobRef) -> None:
     """List the artifacts of a job."""
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
-        listed = await rt.checkpoints.artifacts(number)
+        files = await rt.checkpoints.artifacts(number)
     if app.json:
-        app.out.document(listed)
-    elif not listed:
+        app.out.document(files)
+    elif not files:
         app.out.info(f"{job_name(number)} has no artifacts")
     else:
         rows = [
@@ -50,7 +50,7 @@ async def list_artifacts(app: App, job: JobRef) -> None:
                 f".{artifact.run}",
                 times.ago(artifact.created_at),
             )
-            for artifact in listed
+            for artifact in files
         ]
         heads = ("NAME", "KIND", "SIZE", "RUN", "CREATED")
         app.out.table(heads, rows, flexible=0, right=(2,))

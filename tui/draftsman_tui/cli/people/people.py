@@ -45,11 +45,11 @@ async def sessions(app: App) -> None:
     from draftsman.people.service.web_sessions import WebSessions
 
     async with app.runtime(read_only=True) as rt:
-        found = await WebSessions(rt.db, rt.policy).sessions()
+        web_sessions = await WebSessions(rt.db, rt.policy).sessions()
     if app.json:
-        app.out.document({"sessions": found})
+        app.out.document({"sessions": web_sessions})
         return
-    for session in found:
+    for session in web_sessions:
         agent = one_line(session.user_agent)[:60] or "unknown browser"
         app.out.print(
             line(
@@ -58,7 +58,7 @@ async def sessions(app: App) -> None:
                 f" expires {times.left(session.expires_at)}  {agent}",
             )
         )
-    if not found:
+    if not web_sessions:
         app.out.info("no sessions; to sign in: draftsman link --web")
 
 

@@ -225,9 +225,9 @@ def server_name(settings: Settings) -> str:
     """Return the database server for display, without credentials."""
     if settings.database_url is None:
         return "the embedded PostgreSQL"
-    parts = urlsplit(settings.database_url.get_secret_value())
-    host = parts.netloc.rpartition("@")[2]
-    return f"{host}{parts.path}" if host else "PostgreSQL"
+    url = urlsplit(settings.database_url.get_secret_value())
+    host = url.netloc.rpartition("@")[2]
+    return f"{host}{url.path}" if host else "PostgreSQL"
 
 
 def check(app: App) -> None:

@@ -106,7 +106,8 @@ async def _run_seeds(
             violations = find_violations(final_state, seed_run.ledger)
             figures.add(seed, final_state, seed_run.ledger, violations)
             if violations.findings:
-                figures.failed[seed], keep_files = str(seed_run.place.folder), True
+                figures.failed[seed] = str(seed_run.place.folder)
+                keep_files = True
         except Exception:
             keep_files = True
             raise

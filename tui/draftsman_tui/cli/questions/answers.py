@@ -60,14 +60,14 @@ async def answer(app: App, question: QuestionRef, value: tuple[str, ...], only: 
     text = params.read_stdin().strip() if value == ("-",) else " ".join(value)
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "answer", confirm=bool(text))
-        asked = await rt.questions.get(job, ordinal)
-        if not text and app.out.interactive and asked.kind is QuestionKind.INPUT:
+        details = await rt.questions.get(job, ordinal)
+        if not text and app.out.interactive and details.kind is QuestionKind.INPUT:
             if question[1] is not None:
-                await _show(app, rt, asked)
-            await _prompt(app, rt, asked, only=only)
+                await _show(app, rt, details)
+            await _prompt(app, rt, details, only=only)
             return
-        if not text and asked.kind is QuestionKind.INPUT:
-            raise UsageError(f"VALUE is required: draftsman answer {asked.name} VALUE")
+        if not text and details.kind is QuestionKind.INPUT:
+            raise UsageError(f"VALUE is required: draftsman answer {details.name} VALUE")
         await _submit(app, rt, job, ordinal, build_response(text=text), only=only)
 
 

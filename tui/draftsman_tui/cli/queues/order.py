@@ -125,8 +125,8 @@ async def print_queued(app: App, limit: int, queue: str | None) -> None:
         app.out.info("no job can be claimed")
     held = [item for item in summaries if item.held and queue in (None, item.name)]
     for summary in held[:MAX_HELD]:
-        more = "+" if summary.capped else ""
-        app.out.info(f"{summary.held:,}{more} held in the queue {summary.name}; draftsman queues")
+        plus = "+" if summary.capped else ""
+        app.out.info(f"{summary.held:,}{plus} held in the queue {summary.name}; draftsman queues")
     if others := held[MAX_HELD:]:
         jobs = sum(summary.held for summary in others)
         app.out.info(f"{jobs:,} held in {len(others):,} other queues; draftsman queues")

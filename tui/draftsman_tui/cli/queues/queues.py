@@ -149,11 +149,11 @@ async def drain(
             await _require_known(rt, name, type)
         try:
             async with asyncio.timeout(timeout):
-                shown = ""
+                printed_text = ""
                 async for progress in rt.queues.drain(name, await rt.actor(), reason, type):
-                    if (text := _progress(progress)) != shown and not progress.finished:
+                    if (text := _progress(progress)) != printed_text and not progress.finished:
                         app.out.info(f"{name}: {text}")
-                        shown = text
+                        printed_text = text
         except TimeoutError:
             pass
     finished = progress is not None and progress.finished
@@ -233,11 +233,11 @@ async def _require_known(rt: Runtime, name: str, type: str | None) -> None:
 
 
 def _row(summary: QueueSummary) -> list[Any]:
-    more = "+" if summary.capped else ""
+    plus = "+" if summary.capped else ""
     return [
         styled(summary.name, "bold"),
-        f"{summary.queued:,}{more if not summary.pause else ''}",
-        f"{summary.held:,}{more if summary.held else ''}",
+        f"{summary.queued:,}{plus if not summary.pause else ''}",
+        f"{summary.held:,}{plus if summary.held else ''}",
         f"{summary.running:,}",
         times.span(summary.oldest_wait) if summary.oldest_wait is not None else "",
         styled(blocks_text(summary), "yellow"),
@@ -246,8 +246,8 @@ def _row(summary: QueueSummary) -> list[Any]:
 
 def _progress(progress: DrainProgress) -> str:
     names = ", ".join(map(job_name, progress.running[:SHOWN_JOBS]))
-    more = ", …" if len(progress.running) > SHOWN_JOBS else ""
+    ellipsis = ", …" if len(progress.running) > SHOWN_JOBS else ""
     if not progress.running:
         return f"waiting for {progress.claims} claims that began before the pause"
     count = len(progress.running)
-    return f"{count} job{'' if count == 1 else 's'} still running: {names}{more}"
+    return f"{count} job{'' if count == 1 else 's'} still running: {names}{ellipsis}"

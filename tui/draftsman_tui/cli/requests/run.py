@@ -92,8 +92,8 @@ async def run(
             job = await rt.submissions.submit(request, actor)
         _print_start(app, job, reservation, now=now)
         await _follow(app, rt, job.number, timeout)
-        more = {"reservation": reservation} if now else {}
-        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome, **more)
+        fields = {"reservation": reservation} if now else {}
+        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome, **fields)
 
 
 def _print_start(

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 RULES: Final = ("cron", "every", "at", "when")
 KEYS: Final = (
     *RULES,
-    *("zone", "template", "params", "request", "misfire", "misfire_limit", "jitter", "overlap"),
+    "zone",
+    "template",
+    "params",
+    "request",
+    "misfire",
+    "misfire_limit",
+    "jitter",
+    "overlap",
 )
 EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """The time from which a date of `when` is read: it may be past when a file is applied again."""

@@ -91,33 +91,36 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
     rule = _rule(options)
     phrase = options.pop("when")
     template = options.pop("template")
-    given = dict(options.pop("param"))
-    parts = {key: options.pop(key) for key in ("zone", "misfire", "misfire_limit", "overlap")}
+    parameters = dict(options.pop("param"))
+    zone = options.pop("zone")
+    misfire = options.pop("misfire")
+    misfire_limit = options.pop("misfire_limit")
     jitter = round(options.pop("jitter"))
+    overlap = options.pop("overlap")
     fields = request_fields(text, options)
     if template and fields:
         raise UsageError(f"--template cannot be combined with {', '.join(sorted(fields))}")
-    if given and not template:
+    if parameters and not template:
         raise UsageError("--param requires --template")
     from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
 
     async with app.runtime() as rt:
         if phrase is not None:
-            rule, parts["zone"] = _phrase_rule(phrase, parts["zone"], await rt.schedules.now())
+            rule, zone = _phrase_rule(phrase, zone, await rt.schedules.now())
         if template:
             definition = (await rt.templates.get(template)).definition
-            given = definition.parsed(given) if definition else given
+            parameters = definition.parsed(parameters) if definition else parameters
         spec = ScheduleSpec(
-            name,
-            rule,
-            parts["zone"] or "UTC",
-            template,
-            given or None,
-            None if template else fields,
-            Misfire(parts["misfire"]),
-            parts["misfire_limit"],
-            jitter,
-            Overlap(parts["overlap"]),
+            name=name,
+            rule=rule,
+            timezone=zone or "UTC",
+            template=template,
+            params=parameters or None,
+            request=None if template else fields,
+            misfire=Misfire(misfire),
+            misfire_limit=misfire_limit,
+            jitter=jitter,
+            overlap=Overlap(overlap),
         )
         actor = await rt.actor()
         known = {schedule.name for schedule in await rt.schedules.all()} if replace else set()
@@ -138,16 +141,16 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
 async def list_schedules(app: App) -> None:
     """List the schedules."""
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.schedules.all()
+        saved_schedules = await rt.schedules.all()
         now = await rt.schedules.now()
     if app.json:
-        app.out.document(listed)
+        app.out.document(saved_schedules)
         return
-    if not listed:
+    if not saved_schedules:
         app.out.info("no schedules; to add a schedule: draftsman schedules add --help")
         return
     heads = ("SCHEDULE", "RULE", "ZONE", "SUBMITS", "NEXT", "LAST", "JOB")
-    app.out.table(heads, [_row(schedule, now) for schedule in listed], flexible=(3, 5))
+    app.out.table(heads, [_row(schedule, now) for schedule in saved_schedules], flexible=(3, 5))
 
 
 @schedules.subcommand("show", examples=("draftsman schedules show nightly",))

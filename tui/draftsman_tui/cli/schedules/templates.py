@@ -62,14 +62,14 @@ def parameter_text(definition: TemplateDefinition) -> Iterator[str]:
     """Yield a line for each parameter: its type or values, and its default."""
     for name, schema in definition.properties.items():
         kind = schema.get("type", "any")
-        parts = ["|".join(map(str, schema["enum"])) if "enum" in schema else str(kind)]
+        notes = ["|".join(map(str, schema["enum"])) if "enum" in schema else str(kind)]
         if "default" in schema:
-            parts.append(f"default {json.dumps(schema['default'], ensure_ascii=False)}")
+            notes.append(f"default {json.dumps(schema['default'], ensure_ascii=False)}")
         elif name in definition.required:
-            parts.append("required")
+            notes.append("required")
         if "description" in schema:
-            parts.append(str(schema["description"]))
-        yield f"{name}: {', '.join(parts)}"
+            notes.append(str(schema["description"]))
+        yield f"{name}: {', '.join(notes)}"
 
 
 def template_file(path: str) -> dict[str, Any]:
@@ -197,11 +197,11 @@ async def edit(app: App, name: str, text: tuple[str, ...], **options: Any) -> No
 async def list_templates(app: App) -> None:
     """List the templates."""
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.templates.all()
+        saved_templates = await rt.templates.all()
     if app.json:
-        app.out.document([_data(template) for template in listed])
+        app.out.document([_data(template) for template in saved_templates])
         return
-    if not listed:
+    if not saved_templates:
         app.out.info("no templates; to add a template: draftsman templates add --help")
         return
     rows = [
@@ -213,7 +213,7 @@ async def list_templates(app: App) -> None:
             definition.description or definition.title or definition.text or "",
             times.ago(template.created_at),
         )
-        for template in listed
+        for template in saved_templates
         if (definition := template.definition) is not None
     ]
     heads = ("TEMPLATE", "VERSION", "TYPE", "PARAMETERS", "DESCRIPTION", "CHANGED")
@@ -247,9 +247,10 @@ async def show(app: App, name: str) -> None:
         app.out.print(*(f"  {text}" for text in parameter_text(definition)))
     app.out.print("", styled("Request", "bold underline"))
     for field, value in definition.request_fields.items():
-        shown = value if isinstance(value, str) else json.dumps(as_data(value), ensure_ascii=False)
-        first, *rest = shown.splitlines() or [""]
-        app.out.print(line(styled(f"  {field}  ", "dim"), first), *(f"    {text}" for text in rest))
+        text = value if isinstance(value, str) else json.dumps(as_data(value), ensure_ascii=False)
+        first, *further = text.splitlines() or [""]
+        first_line = line(styled(f"  {field}  ", "dim"), first)
+        app.out.print(first_line, *(f"    {text_line}" for text_line in further))
     if len(versions) > 1:
         app.out.print("", styled("Versions", "bold underline"))
         app.out.print(
@@ -282,8 +283,15 @@ async def diff(app: App, name: str, old: int | None, new: int | None) -> None:
             raise NotFound(f"template {name} has no version {number}; newest: {max(versions)}")
     old_lines = _json_lines(versions[before])
     new_lines = _json_lines(versions[after])
-    titles = f"{name}@{before}", f"{name}@{after}"
-    changes = list(difflib.unified_diff(old_lines, new_lines, *titles, lineterm=""))
+    changes = list(
+        difflib.unified_diff(
+            old_lines,
+            new_lines,
+            fromfile=f"{name}@{before}",
+            tofile=f"{name}@{after}",
+            lineterm="",
+        )
+    )
     if app.json:
         app.out.document({"name": name, "old": before, "new": after, "diff": changes})
     elif not changes:
@@ -351,15 +359,15 @@ async def run(
         raise UsageError("--timeout requires --wait")
     if options["at"] is not None and options["delay"] is not None:
         raise UsageError("--at and --in cannot be combined")
-    given: dict[str, Any] = dict(options.pop("params") or {}) | dict(param)
+    parameters: dict[str, Any] = dict(options.pop("params") or {}) | dict(param)
     fields = {"run_at": options.pop("at"), **options}
     async with app.runtime() as rt:
         if app.out.interactive:
-            given |= await _ask_missing(rt, name, given)
+            parameters |= await _ask_missing(rt, name, parameters)
         with options_named():
             request = await rt.templates.request(
                 name,
-                given,
+                parameters,
                 fields={key: value for key, value in fields.items() if value is not None},
                 typed=True,
                 unchecked=unchecked,

@@ -114,9 +114,9 @@ async def check_agent(app: App, name: str | None, probe: bool, timeout: float) -
         if check.model is not None:
             rows["model"] = check.model
         if result is not None:
-            used = f"{result['seconds']:.1f} s, {result['tokens']} tokens"
+            usage = f"{result['seconds']:.1f} s, {result['tokens']} tokens"
             outcome = "succeeded" if result["succeeded"] else "failed"
-            rows["probe"] = f"{outcome} ({used}): {result['text']}"
+            rows["probe"] = f"{outcome} ({usage}): {result['text']}"
         for label, text in rows.items():
             app.out.print(f"{label:<10} {one_line(text)}")
         if (finding := check.problem or check.warning) is not None:
