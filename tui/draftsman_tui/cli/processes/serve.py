@@ -180,7 +180,7 @@ def _with_options(settings: Settings, listen: str | None, url: str | None) -> Se
     from pydantic import ValidationError
 
     from draftsman import field_errors
-    from draftsman.settings.dashboard import WebSettings
+    from draftsman.settings.web import WebSettings
 
     options = {key: value for key, value in (("listen", listen), ("url", url)) if value}
     configured = settings.web.model_dump(exclude_unset=True)

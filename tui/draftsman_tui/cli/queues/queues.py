@@ -227,7 +227,7 @@ async def history(app: App, name: str | None) -> None:
 async def _require_known(rt: Runtime, name: str, type: str | None) -> None:
     """Raise NotFound for an unknown queue, and UsageError for an unknown type."""
     try:
-        await rt.request_checks.require_queue(name, type, await rt.actor())
+        await rt.queues.require_known(name, type, await rt.actor(), rt.request_checks)
     except RejectedField as error:
         raise error.reworded(f"{error.reason}; to name it anyway, use --unchecked") from None
 

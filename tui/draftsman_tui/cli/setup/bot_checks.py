@@ -10,7 +10,7 @@ from draftsman_tui.terminal.extras import require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.settings import SlackSettings
+    from draftsman.settings.slack import SlackSettings
 
 
 async def check_slack(slack: SlackSettings) -> list[Finding]:
