@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from draftsman.costs.budgets import CostGroup, amount_text
+from draftsman.costs.budgets import Cost, CostGroup, amount_text
 from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.entities.costs import budget_title, is_rule
 from draftsman_tui.terminal import params
@@ -111,8 +111,6 @@ def _cost_row(cost: Cost) -> tuple[str, ...]:
 
 
 def _total(costs: list[Cost]) -> Cost:
-    from draftsman.costs.budgets import Cost
-
     return Cost(
         "total",
         sum(cost.calls for cost in costs),

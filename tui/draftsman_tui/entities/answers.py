@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from pydantic import ValidationError
+
+from draftsman import field_errors
 from draftsman.errors import DraftsmanError, LostRace, Refused
 from draftsman.ids import job_name
 from draftsman.questions.answer import Verdict
@@ -82,10 +85,6 @@ def build_response(
     event: str | None = None,
 ) -> Response:
     """Build the answer, with a unique event id by default; raises UsageError if too long."""
-    from pydantic import ValidationError
-
-    from draftsman import field_errors
-
     try:
         return Response(
             source_event_id=event or f"{channel}:{uuid4()}",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.agent_runs.changes.diff import changed_files, diffstat
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, Section, command, number_of
@@ -118,8 +119,6 @@ async def _between(
 
 def _print_files(app: App, patch: str, fields: dict[str, object], *, stat: bool) -> None:
     """Print the names of the files of a patch, or their statistics."""
-    from draftsman.agent_runs.changes.diff import changed_files, diffstat
-
     files = changed_files(patch)
     if app.json:
         names = ("path", "insertions", "deletions")

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman import __version__
+from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
 from draftsman.ids import actor_name, job_name
+from draftsman.processes.shutdown import shutdown_signals
 from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.demo.agent import (
     REQUEST,
@@ -403,8 +405,6 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
 
     Exits with 0 only if the job completed.
     """
-    from draftsman.processes.shutdown import shutdown_signals
-
     is_isolated = app.config is None
     if app.config is None:
         app.config = own_configuration()
@@ -474,8 +474,6 @@ async def _demonstrate(
 @asynccontextmanager
 async def _repository(repo: Path | None) -> AsyncIterator[Path]:
     """Yield the repository; the sample is deleted only if the demo is interrupted."""
-    from draftsman.agent_runs.clones.sample_repo import make_sample_repo
-
     if repo is None:
         folder = Path(tempfile.mkdtemp(prefix="draftsman-demo-"))
         try:

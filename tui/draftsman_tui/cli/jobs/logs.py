@@ -13,6 +13,7 @@ from draftsman.agent_runs.activity.activity import (
     ActivityRow,
     activity_text,
 )
+from draftsman.agent_runs.activity.service.log_feed import log_items
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.reserved_names import TRANSCRIPT
@@ -67,8 +68,6 @@ async def logs(
         raise UsageError("--activity and --output cannot be combined")
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
-        from draftsman.agent_runs.activity.service.log_feed import log_items
-
         printer = LogPrinter(app.out, number, timestamps=timestamps)
         with app.out.paged(unless=follow):
             async for item in log_items(

@@ -26,7 +26,7 @@ from draftsman.agent_runs.mcp.run_tools import (
     text_schema,
 )
 from draftsman.errors import AnswerTimeout, DraftsmanError
-from draftsman.ids import job_name
+from draftsman.ids import job_name, parse_job
 from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.entities import run_socket
 from draftsman_tui.terminal import params
@@ -191,8 +191,6 @@ class TeamTools:
         return data, f"{job.name} {job.outcome}"
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        from draftsman.ids import parse_job
-
         try:
             rt = await self._runtime()
             number = await rt.read_model.resolve(parse_job(arguments["job"]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import NotFound, UsageError
+from draftsman.jobs.job import Source
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.policy import ROLES
 from draftsman_tui.cli import prompts
@@ -157,8 +158,6 @@ async def unlink(app: App, identity: str) -> None:
 
     A login at a forge keeps its person, and belongs to the next account that acts under it.
     """
-    from draftsman.jobs.job import Source
-
     name, _, id = identity.partition(":")
     if name not in (Source.SLACK, Source.TRELLO, Source.FORGE) or not id:
         raise UsageError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.processes.shutdown import shutdown_signals
 from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.output import CommandOutput, line, styled
@@ -75,7 +76,6 @@ async def soak(app: App, minutes: float, seeds: int, seed: int, workers: int, ke
     Exits with 1 on any violation: a duplicate effect, a lost answer or job, a stuck job, a wrong
     outcome, concurrent runs of a job, or a broken invariant. The folder of a failed seed is kept.
     """
-    from draftsman.processes.shutdown import shutdown_signals
     from draftsman_soak.seed_environment import temporary_folder, without_user_config
 
     plan = range(seed, seed + seeds)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Conflict, Refused, UsageError
+from draftsman.repos import repo_url
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.repos.forge_access import check_access
@@ -127,7 +128,6 @@ async def add(app: App, place: str, file: Path | None, **options: Any) -> None:
 async def _resolve(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Repo, str]:
     """Return the repository to add and the folder of its profile."""
     from draftsman.agent_runs.validation.profile_check import find_local_repository
-    from draftsman.repos import repo_url
     from draftsman.repos.repo_catalog import Repo
     from draftsman.repos.repo_profile import folder
 
@@ -155,20 +155,17 @@ async def _resolve(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Re
 
 
 def _normalized_name(name: str) -> str:
-    from draftsman.repos.repo_url import parse
-
     if "/" in name:
         raise UsageError(f"--name {name}: must not contain a slash")
-    return parse(f"https://here/{name}").name
+    return repo_url.parse(f"https://here/{name}").name
 
 
 async def _existing_repo(rt: Runtime, repo: Repo, path: str, *, replacing: bool) -> Repo | None:
     """Return the repository if it was added before; raises Conflict if it has the profile."""
     from draftsman.repos.repo_catalog import RepoLocation
-    from draftsman.repos.repo_url import parse
 
     catalog = await rt.repos.catalog()
-    existing = catalog.of(parse(repo.remote_url))
+    existing = catalog.of(repo_url.parse(repo.remote_url))
     existing = existing or next((known for known in catalog.repos if known.key == repo.key), None)
     if existing is None:
         if replacing:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.agent_runs.activity.activity import ActivityRow, activity_text
+from draftsman.agent_runs.activity.service.log_feed import log_items
 from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
@@ -131,8 +132,6 @@ async def _print_log(
     progress: LogProgress,
 ) -> None:
     """Print log and activity of the job on stdout, or with --json on stderr."""
-    from draftsman.agent_runs.activity.service.log_feed import log_items
-
     try:
         async with asyncio.timeout(timeout):
             async for item in log_items(

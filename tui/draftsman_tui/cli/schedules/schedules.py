@@ -9,6 +9,8 @@ import click
 
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
+from draftsman.schedules.phrases import whole_phrase
+from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec, find_zone
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.requests.submit import print_submitted
@@ -102,8 +104,6 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
         raise UsageError(f"--template cannot be combined with {', '.join(sorted(fields))}")
     if parameters and not template:
         raise UsageError("--param requires --template")
-    from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
-
     async with app.runtime() as rt:
         if phrase is not None:
             rule, zone = _phrase_rule(phrase, zone, await rt.schedules.now())
@@ -303,8 +303,6 @@ def _rule(options: dict[str, Any]) -> str:
 
 def _phrase_rule(text: str, zone: str | None, now: datetime) -> tuple[str, str | None]:
     """Return the rule of --when, and its zone; raises UsageError."""
-    from draftsman.schedules.phrases import whole_phrase
-
     phrase = whole_phrase(text)
     if phrase.zone is not None and zone not in (None, phrase.zone):
         raise UsageError(f"--when names the zone {phrase.zone}, and --zone {zone}; use one")
@@ -314,8 +312,6 @@ def _phrase_rule(text: str, zone: str | None, now: datetime) -> tuple[str, str |
 
 def _instant(text: str, zone: str | None) -> datetime:
     """Parse a time; without an offset it is in the zone, or local without a zone."""
-    from draftsman.schedules.schedule import find_zone
-
     at = times.parse_instant(text)
     if zone is None or datetime.fromisoformat(text.strip()).tzinfo is not None:
         return at

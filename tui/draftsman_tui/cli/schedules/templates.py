@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.errors import NotFound, UsageError
+from draftsman.schedules.template import define
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.jobs import job_wait
@@ -400,8 +401,6 @@ def _definition(
     base: Mapping[str, Any], text: tuple[str, ...], options: dict[str, Any]
 ) -> TemplateDefinition:
     """Return the definition: the file or the base, with the given fields."""
-    from draftsman.schedules.template import define
-
     file = options.pop("file")
     schema = options.pop("schema")
     parameters = options.pop("parameter")
@@ -415,8 +414,6 @@ def _definition(
 
 def _edited(data: dict[str, Any]) -> TemplateDefinition:
     """Return the definition that the person wrote in an editor."""
-    from draftsman.schedules.template import define
-
     text = click.edit(json.dumps(data, indent=2, ensure_ascii=False) + "\n", extension=".json")
     if text is None:
         return define(data)

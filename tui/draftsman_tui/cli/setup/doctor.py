@@ -17,8 +17,10 @@ import click
 from draftsman.deliveries.target import NONE
 from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, SchemaOutdated
 from draftsman.ids import job_name, worker_name
+from draftsman.jobs.job import Source
 from draftsman.processes import host
 from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
 from draftsman_tui.cli.setup.bot_checks import check_slack, check_trello
 from draftsman_tui.cli.setup.doctor_checks import Finding
@@ -302,8 +304,6 @@ async def _code_owners(rt: Runtime) -> Sequence[Finding]:
 
 def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
     """Warn about a forge whose comments are read, and where no person has a login."""
-    from draftsman.jobs.job import Source
-
     logins = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
     if name not in rt.settings.read_forges or any(
         login.startswith(f"{name}:".casefold()) for login in logins
@@ -316,8 +316,6 @@ def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
 
 def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
     """Warn about logins of people on forges that are not configured."""
-    from draftsman.jobs.job import Source
-
     known = {name.casefold() for name in rt.settings.forges}
     ids = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
     unknown = sorted(id for id in ids if id and known and id.partition(":")[0] not in known)
@@ -329,7 +327,6 @@ def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
 async def _forges(rt: Runtime) -> Sequence[Finding]:
     """Check the token of each forge on the registered repositories there."""
     from draftsman.forges.api.connection import forge_settings
-    from draftsman_tui.cli.repos.forge_access import check_access
 
     sources: dict[str, list[str]] = {name: [] for name in rt.settings.forges}
     for repo in (await rt.repos.catalog()).repos if sources else ():
