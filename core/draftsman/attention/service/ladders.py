@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from draftsman.attention.ladder import DueStep, plan_step
+from draftsman.attention.ladder import DueStep, Ladder, LadderStep, WhenAway, plan_step
 from draftsman.attention.store import ladders as store
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.service.message_builder import with_identity_links
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.policy import Policy
 
 if TYPE_CHECKING:
-    from draftsman.attention.ladder import Ladder, LadderStep
     from draftsman.attention.service.oncall import OnCall
     from draftsman.questions.question_spec import QuestionSpec
     from draftsman.settings import Settings
@@ -46,8 +46,6 @@ class LadderSweep:
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Take or postpone the steps that are due; return how many."""
-        from draftsman.deliveries.service.message_builder import with_identity_links
-
         async with self._db.connection() as conn:
             due = await store.due(conn, term, self._limit, self._isolation.aside)
             if not due:
@@ -89,9 +87,6 @@ class LadderChoices:
         ladders = self._settings.ladders
         if not ladders:
             return None
-        from draftsman.attention.ladder import Ladder
-        from draftsman.attention.store import ladders as store
-
         choices = {str(kind): name for kind, name in self._settings.questions.ladders.items()}
         choices |= await store.profile_ladders(conn, job)
         name = choices.get(CRITICAL) if item.critical else None
@@ -107,8 +102,6 @@ class LadderChoices:
 
 
 def _steps(settings: LadderSettings) -> tuple[LadderStep, ...]:
-    from draftsman.attention.ladder import LadderStep, WhenAway
-
     return tuple(
         LadderStep(step.notify, step.after, WhenAway(step.when_away), step.escalate)
         for step in settings.steps

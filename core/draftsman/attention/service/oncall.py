@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from draftsman.attention.oncall import (
@@ -19,13 +19,14 @@ from draftsman.attention.oncall import (
     on_duty,
     person_in,
 )
+from draftsman.calendars.calendar_reader import read_calendar
+from draftsman.calendars.icalendar import CalendarEvent
 from draftsman.errors import DraftsmanError, Failure
+from draftsman.outbound import secret_values
+from draftsman.outbound.timeouts import Timeouts
 from draftsman.people.policy import Policy
 from draftsman.settings import Settings
 from draftsman.settings.attention import OnCallSettings
-
-if TYPE_CHECKING:
-    from draftsman.calendars.icalendar import CalendarEvent
 
 HORIZON: Final = timedelta(days=400)
 """Time ahead in which the next duty is looked for."""
@@ -70,9 +71,9 @@ class OnCall:
 
     def away_until(self, person: str, now: datetime) -> datetime | None:
         """Return until when a person may not be interrupted; None for a person who may be."""
-        if (known := self._policy.people.get(person)) is None:
+        if (entry := self._policy.people.get(person)) is None:
             return None
-        free_at = known.free_at(now)
+        free_at = entry.free_at(now)
         return free_at if free_at > now else None
 
     @property
@@ -100,8 +101,6 @@ class OnCall:
     async def _read_calendar(
         self, settings: OnCallSettings, now: datetime, zone: ZoneInfo
     ) -> CalendarDuties:
-        from draftsman.calendars.calendar_reader import read_calendar
-
         data = await self._load(settings)
         start = now - CALENDAR_HORIZON
         end = now + CALENDAR_HORIZON
@@ -114,9 +113,7 @@ class OnCall:
                 return await asyncio.to_thread(settings.file.read_bytes)
             except OSError as error:
                 raise Failure(f"{settings.file}: {error.strerror}", code="calendar") from error
-        from draftsman.outbound import secret_values
         from draftsman.outbound.http_client import HttpCall, HttpClient
-        from draftsman.outbound.timeouts import Timeouts
 
         assert settings.url is not None  # noqa: S101 - the settings have a file or a URL
         url = secret_values.read_secret(settings.url, "the calendar of a schedule")
