@@ -75,5 +75,5 @@ class Queue:
             try:
                 await asyncio.shield(running)
             except asyncio.CancelledError:
-                crew.shut_down("the bench is over")
+                crew.stop.set()
                 await running

@@ -1,6 +1,7 @@
 """Services of a process over one database, and their construction from the settings.
 
-Each service is imported when it is first used, which halves the start-up of most commands.
+Each service is imported when it is first used: to import all of them takes longer than most
+commands run.
 """
 
 from __future__ import annotations
@@ -524,8 +525,7 @@ class Runtime:
         """Sweeps of all services, and the lease of the leader."""
         from draftsman.worker.service.sweeps import Sweeps
 
-        # A decision that is due takes effect before its question expires, and a worker's jobs are
-        # rescued before its row is removed. The others could run in any order.
+        # In the order of the first run: a decision that is due comes before its question expires.
         services: tuple[SweepingService, ...] = (
             self.pending_decisions,
             self.expiry,

@@ -127,17 +127,17 @@ class Leader:
                 self._run_scheduled, sweep.name, seconds, sweep, term, at_once=sweep.runs_apart
             )
         scheduler.start()
-        works = (self._keep_lease(term), self._sweep_when_due(term), self._sweep_once(term))
-        parts = {asyncio.create_task(work) for work in works}
+        loops = (self._keep_lease(term), self._sweep_when_due(term), self._sweep_once(term))
+        tasks = {asyncio.create_task(loop) for loop in loops}
         try:
-            finished, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.gather(*finished)
         finally:
-            for part in parts:
-                part.cancel()
+            for task in tasks:
+                task.cancel()
             scheduler.pause()
             # lets sweeps start that were just scheduled: canceled before, they would log an error
-            await asyncio.gather(*parts, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             scheduler.shutdown(wait=False)
             await self._outage.guard(lambda: self._sweeps.resign(term))
             stopped = keys(event=LogEvent.LEADER_STOPPED)
