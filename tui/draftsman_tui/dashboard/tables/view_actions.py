@@ -36,11 +36,11 @@ class ColumnsDialog(Dialog[list[str]]):
         Binding("f", "fitting", "Fit", id="columns-fitting"),
     ]
 
-    def __init__(self, table: str, heads: Sequence[str], shown: Sequence[str]) -> None:
+    def __init__(self, table: str, heads: Sequence[str], visible: Sequence[str]) -> None:
         super().__init__()
         self._table = table
-        self._shown = set(shown)
-        self._heads = [*shown, *(head for head in heads if head not in self._shown)]
+        self._visible = set(visible)
+        self._heads = [*visible, *(head for head in heads if head not in self._visible)]
         self._first = heads[0]
 
     def compose(self) -> ComposeResult:
@@ -54,7 +54,7 @@ class ColumnsDialog(Dialog[list[str]]):
         """Show or hide the column."""
         at = self._cursor
         if self._heads[at] != self._first:
-            self._shown ^= {self._heads[at]}
+            self._visible ^= {self._heads[at]}
             self._draw(at)
 
     def action_carry(self, by: int) -> None:
@@ -70,7 +70,7 @@ class ColumnsDialog(Dialog[list[str]]):
         self.dismiss([])
 
     def on_option_list_option_selected(self) -> None:
-        self.dismiss([head for head in self._heads if head in self._shown])
+        self.dismiss([head for head in self._heads if head in self._visible])
 
     @property
     def _cursor(self) -> int:
@@ -83,7 +83,7 @@ class ColumnsDialog(Dialog[list[str]]):
         options.highlighted = at
 
     def _line(self, head: str) -> Text:
-        return Text(f"{'●' if head in self._shown else '·'} {head}")
+        return Text(f"{'●' if head in self._visible else '·'} {head}")
 
 
 async def views(screen: BaseScreen, text: str) -> None:
@@ -159,7 +159,11 @@ def _labels(views: Mapping[str, View]) -> list[tuple[str, str]]:
 
 async def only_job(screen: BaseScreen, text: str) -> None:
     """Show only the rows of a job and its tree, in each table that has them; again: of all."""
-    main = next(item for item in screen.app.screen_stack if isinstance(item, MainScreen))
+    main = next(
+        open_screen
+        for open_screen in screen.app.screen_stack
+        if isinstance(open_screen, MainScreen)
+    )
     if isinstance(screen, MainScreen) and not text and main.state.filter.job is not None:
         main.limit_to_job(None)
         return
