@@ -81,23 +81,20 @@ class Service:
 
     async def run(self) -> None:
         """Serve until `end`; raises ConfigError if an address is in use."""
-        installation = self._installation.run(
-            self._client, self._delivery_sender, self._delivery_process.wake
-        )
-        backfill = self._backfill.run()
-        identity = self._resolve_identity()
-        parts = [
+        loops = [
             *self._transports(),
             self._delivery_process.run(),
             self._live_threads.run(),
             self._context.downloads.run(),
-            installation,
-            backfill,
-            identity,
+            self._installation.run(
+                self._client, self._delivery_sender, self._delivery_process.wake
+            ),
+            self._backfill.run(),
+            self._resolve_identity(),
         ]
-        tasks = [asyncio.create_task(part) for part in parts]
+        tasks = [asyncio.create_task(loop) for loop in loops]
         for task in tasks:
-            task.add_done_callback(self._part_ended)
+            task.add_done_callback(self._on_loop_end)
         _log.info("bots: Slack, mode %s", self._slack.mode)
         results = await asyncio.gather(*tasks, return_exceptions=True)
         await self._bot.close()
@@ -119,22 +116,22 @@ class Service:
             server.end()
 
     def _transports(self) -> list[Coroutine[Any, Any, None]]:
-        parts: list[Coroutine[Any, Any, None]] = []
+        transports: list[Coroutine[Any, Any, None]] = []
         health_address = self._slack.health_address
         if (address := self._slack.address) is not None:
             bot = self._bot if self._slack.mode == "http" else None
             app = application(bot, self._signing, self.health, details=health_address is None)
             server, serving, self.port = serve(app, address, "slack")
             self._servers.append(server)
-            parts.append(serving)
+            transports.append(serving)
         if health_address is not None:
             app = health_application(self.health)
             server, serving, self.health_port = serve(app, health_address, "slack", "health_listen")
             self._servers.append(server)
-            parts.append(serving)
+            transports.append(serving)
         if self._sockets is not None:
-            parts.append(self._sockets.run())
-        return parts
+            transports.append(self._sockets.run())
+        return transports
 
     async def _resolve_identity(self) -> None:
         await resolve_identity(
@@ -147,7 +144,7 @@ class Service:
     async def _on_missed_reply(self, event: dict[str, Any], notify: bool) -> None:
         await on_missed_reply(self._context, event, self._identity.bot_user or "", notify=notify)
 
-    def _part_ended(self, task: asyncio.Task[None]) -> None:
+    def _on_loop_end(self, task: asyncio.Task[None]) -> None:
         """End all parts when a part failed: a bot must not receive without sending."""
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("%s failed: %s", task.get_coro(), error)
