@@ -47,11 +47,15 @@ class Service:
 
     async def run(self) -> None:
         """Run until `end`; raises ConfigError if an address or the account cannot be used."""
-        downloads = self.context.downloads.run()
-        parts = [*self._servers_to_run(), self._deliveries.run(), downloads, self._poll()]
-        tasks = [asyncio.create_task(part) for part in parts]
+        loops = [
+            *self._servers_to_run(),
+            self._deliveries.run(),
+            self.context.downloads.run(),
+            self._poll(),
+        ]
+        tasks = [asyncio.create_task(loop) for loop in loops]
         for task in tasks:
-            task.add_done_callback(self._part_ended)
+            task.add_done_callback(self._on_loop_end)
         source = "webhook and polling" if self._settings.callback_url else "polling"
         _log.info("bots: Trello by %s, every %s s", source, self._settings.poll)
         results = await asyncio.gather(*tasks, return_exceptions=True)
@@ -70,18 +74,20 @@ class Service:
             server.end()
 
     def _servers_to_run(self) -> list[Coroutine[Any, Any, None]]:
-        parts = []
+        servers = []
         if (address := self._settings.address) is not None:
             app = application(self.context, self._secret)
             server, serving, self.port = serve(app, address, "trello")
             self._servers.append(server)
-            parts.append(serving)
-        if (own := self._settings.health_address) is not None:
+            servers.append(serving)
+        if (health_address := self._settings.health_address) is not None:
             app = health_application(self.health)
-            server, serving, self.health_port = serve(app, own, "trello", "health_listen")
+            server, serving, self.health_port = serve(
+                app, health_address, "trello", "health_listen"
+            )
             self._servers.append(server)
-            parts.append(serving)
-        return parts
+            servers.append(serving)
+        return servers
 
     async def _poll(self) -> None:
         """Poll once the bot's account is known: its own comments are not answers."""
@@ -91,7 +97,7 @@ class Service:
                 self.health.info("comments", READ_ONCE)
             await self.poller.run()
 
-    def _part_ended(self, task: asyncio.Task[None]) -> None:
+    def _on_loop_end(self, task: asyncio.Task[None]) -> None:
         """Stop all parts if one failed: a bot must not receive without replying."""
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("%s failed: %s", task.get_coro(), error)

@@ -61,8 +61,8 @@ class BoardSync:
             cursor = await boards.cursor(board.board_id)
         until = None
         if cursor is not None:
-            _, known = await label_comparison.compare(self._context, board, cards, began)
-            await self._check_missing(board, sorted({card for card, _ in known} - cards.keys()))
+            _, recorded = await label_comparison.compare(self._context, board, cards, began)
+            await self._check_missing(board, sorted({card for card, _ in recorded} - cards.keys()))
             until = await self._catch_up(board, cursor.actions_until)
         await boards.advance(board.board_id, until)
         await self._show_expiries(board)
@@ -116,10 +116,10 @@ class BoardSync:
         return until
 
 
-def _remember(known: OrderedDict[str, None], key: str) -> None:
-    known[key] = None
-    if len(known) > MAX_REMEMBERED:
-        known.popitem(last=False)
+def _remember(keys: OrderedDict[str, None], key: str) -> None:
+    keys[key] = None
+    if len(keys) > MAX_REMEMBERED:
+        keys.popitem(last=False)
 
 
 LEASE: Final = 30.0
