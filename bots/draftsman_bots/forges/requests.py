@@ -106,7 +106,9 @@ async def _registered(context: EventContext) -> str | None:
 async def _request(context: EventContext, repo: str, issue: IssueText, wish: str) -> Invocation:
     """Return the request of an issue."""
     event = context.event
-    text = "\n\n".join(part for part in (issue.body, wish and _said(context, wish)) if part)
+    text = "\n\n".join(
+        paragraph for paragraph in (issue.body, wish and _quoted(context, wish)) if paragraph
+    )
     request = invocation(
         key=context.key,
         subject_key=context.target,
@@ -126,7 +128,7 @@ async def _request(context: EventContext, repo: str, issue: IssueText, wish: str
     return request
 
 
-def _said(context: EventContext, wish: str) -> str:
+def _quoted(context: EventContext, wish: str) -> str:
     return f"{context.event.author} commented:\n{wish}"
 
 

@@ -124,10 +124,10 @@ class ForgeService:
 
     async def run(self) -> None:
         """Run until `end`; raises ConfigError if an address cannot be used."""
-        parts = [*self._servers_to_run(), self._read(), self._deliveries.run()]
-        tasks = [asyncio.create_task(part) for part in parts]
+        loops = [*self._servers_to_run(), self._read(), self._deliveries.run()]
+        tasks = [asyncio.create_task(loop) for loop in loops]
         for task in tasks:
-            task.add_done_callback(self._part_ended)
+            task.add_done_callback(self._on_loop_end)
         forges = self._rt.settings.read_forges.items()
         sources = ", ".join(f"{name} by {forge.events}" for name, forge in forges)
         _log.info("bots: events of forges: %s", sources)
@@ -148,20 +148,20 @@ class ForgeService:
         for name, forge in self._rt.settings.read_forges.items():
             if name in self._secrets and forge.address is not None:
                 by_address[forge.address].append(name)
-        parts = []
+        servers = []
         for address, names in by_address.items():
             app = application(self.receiver, {name: self._secrets[name] for name in names})
             server, serving, port = serve(app, address, f"forges.{names[0]}")
             self._servers.append(server)
             self.ports |= dict.fromkeys(names, port)
-            parts.append(serving)
+            servers.append(serving)
         forges = self._rt.settings.read_forges.items()
         health = {f"forges.{name}": forge.health_address for name, forge in forges}
         for server, serving, port in serve_health(self.receiver.health, health):
             self.health_port = port
             self._servers.append(server)
-            parts.append(serving)
-        return parts
+            servers.append(serving)
+        return servers
 
     async def _read(self) -> None:
         """Read forges until stopped; polls need the lease, which a single process has."""
@@ -182,7 +182,7 @@ class ForgeService:
         if self._term is not None:
             await self._people.process()
 
-    def _part_ended(self, task: asyncio.Task[None]) -> None:
+    def _on_loop_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("%s failed: %s", task.get_coro(), error)
             self.end()

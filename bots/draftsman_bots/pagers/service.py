@@ -124,10 +124,10 @@ class PagerService:
 
     async def run(self) -> None:
         """Run until `end`; raises ConfigError if an address cannot be used."""
-        parts = [asyncio.create_task(part) for part in self.servers_to_run()]
-        for part in parts:
-            part.add_done_callback(lambda _: self.end())
-        results = await asyncio.gather(*parts, return_exceptions=True)
+        tasks = [asyncio.create_task(server) for server in self.servers_to_run()]
+        for task in tasks:
+            task.add_done_callback(lambda _: self.end())
+        results = await asyncio.gather(*tasks, return_exceptions=True)
         if errors := [result for result in results if isinstance(result, BaseException)]:
             raise errors[0]
 
@@ -143,23 +143,23 @@ class PagerService:
         for name, pager in webhook_pagers(self._rt.settings.pagers).items():
             if pager.address is not None:
                 by_address[pager.address].append(name)
-        parts = []
+        servers = []
         for address, names in by_address.items():
             secrets = {name: self._secrets[name] for name in names}
             app = PagerReceiver(self._rt, self.health, secrets).application()
             server, serving, port = serve(app, address, f"pagers.{names[0]}")
             self._servers.append(server)
             self.ports |= dict.fromkeys(names, port)
-            parts.append(serving)
-        return [*parts, *self._health_servers()]
+            servers.append(serving)
+        return [*servers, *self._health_servers()]
 
     def _health_servers(self) -> list[Coroutine[Any, Any, None]]:
         """Return a server of the health endpoints for each `health_listen`."""
         pagers = webhook_pagers(self._rt.settings.pagers).items()
         addresses = {f"pagers.{name}": pager.health_address for name, pager in pagers}
-        parts = []
+        servers = []
         for server, serving, port in serve_health(self.health, addresses):
             self.health_port = port
             self._servers.append(server)
-            parts.append(serving)
-        return parts
+            servers.append(serving)
+        return servers
