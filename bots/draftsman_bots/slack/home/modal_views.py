@@ -54,7 +54,7 @@ HOME_QUESTIONS: Final = 15
 
 
 def new_job(agents: Sequence[str], target: str = "", text: str = "") -> View:
-    """Return the modal of a new job; `place` is the target of its notifications."""
+    """Return the modal of a new job; `target` is that of its notifications."""
     is_truncated = utf16_length(text) > MAX_INPUT
     blocks = [_input(TEXT, "What should be done?", truncate(text, MAX_INPUT), multiline=True)]
     if is_truncated:
