@@ -53,7 +53,7 @@ from draftsman_bots.web.sign_in import CALLBACK
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
-    from draftsman.settings.dashboard import WebSettings
+    from draftsman.settings.web import WebSettings
 
 
 # The ASGI application of the web inbox: routes, headers, limits and error pages.
