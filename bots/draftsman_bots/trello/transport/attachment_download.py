@@ -1,4 +1,4 @@
-"""Download of a file of a card, with the token only for Trello."""
+"""Download of an attachment of a card, with the token only for Trello."""
 
 from __future__ import annotations
 
