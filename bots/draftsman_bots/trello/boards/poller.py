@@ -137,12 +137,12 @@ class Poller:
     """Competes for the lease, and polls while it holds the lease."""
 
     def __init__(
-        self, context: BotContext, every: float, sender: Callable[[], int | None] = lambda: None
+        self, context: BotContext, interval: float, sender: Callable[[], int | None] = lambda: None
     ) -> None:
         """Create a poller; `sender` returns the number of the held session lock, or None."""
         self.stop = StopSignal()
         self._context = context
-        self._every = every
+        self._interval = interval
         self._sender = sender
         self._owner = new_id()
         self._sync = BoardSync(context)
@@ -153,7 +153,7 @@ class Poller:
         """Acquire the lease and poll, until stopped."""
         while not self.stop:
             await self._outage.guard(self._hold_lease)
-            await self.stop.wait(min(self._every, LEASE_RETRY))
+            await self.stop.wait(min(self._interval, LEASE_RETRY))
 
     async def poll_once(self) -> float:
         """Poll every board once; return the seconds to wait for Trello's rate limit."""
@@ -176,7 +176,7 @@ class Poller:
             async with self._renewing(term) as lost:
                 while not self.stop and not lost.is_set():
                     wait = await self.poll_once()
-                    await self.stop.wait(max(wait, self._every))
+                    await self.stop.wait(max(wait, self._interval))
         finally:
             self._context.health.polling = False
             with contextlib.suppress(DraftsmanError):

@@ -89,14 +89,14 @@ async def check_card(context: BotContext, board: BoardConfig, card: str) -> list
     current = await fetch(context, card)
     if current is None:
         return []
-    here = set(current.idLabels)
+    labels = set(current.idLabels)
     at = current.dateLastActivity
     recorded = {label for _, label in await context.rt.boards.present_on([card])}
-    removed = [LabelSighting(card, label, at) for label in sorted(recorded - here)]
+    removed = [LabelSighting(card, label, at) for label in sorted(recorded - labels)]
     await context.rt.boards.end_episodes(removed, began)
     if not is_on_board(board, current):
         return []
-    new_labels = (board.labels.keys() & here) - recorded
+    new_labels = (board.labels.keys() & labels) - recorded
     new = [LabelSighting(card, label, at) for label in sorted(new_labels)]
     return await context.rt.boards.begin_episodes(board.board_id, new, began)
 
@@ -109,9 +109,9 @@ async def process_episode(
     The card is locked and the episode read again: the label may belong to the next episode now.
     """
     async with context.card_lock(episode.card):
-        for now in await context.rt.boards.due_on(episode.card):
-            if now.key == episode.key:
-                await _continue(context, board, now, by)
+        for due in await context.rt.boards.due_on(episode.card):
+            if due.key == episode.key:
+                await _continue(context, board, due, by)
 
 
 async def _continue(
@@ -119,10 +119,10 @@ async def _continue(
 ) -> None:
     if episode.stage is EpisodeStage.PENDING and not await _submit_job(context, board, episode, by):
         return
-    taken_off = await _change_labels(context, board, episode, _swap(context, board, episode))
-    if taken_off is None:
+    was_removed = await _change_labels(context, board, episode, _swap(context, board, episode))
+    if was_removed is None:
         return
-    if taken_off and episode.stage is EpisodeStage.SUBMITTED:
+    if was_removed and episode.stage is EpisodeStage.SUBMITTED:
         await _notify_label_removed(context, board, episode)
     await check_card(context, board, episode.card)  # the label may have been added again meanwhile
 

@@ -51,7 +51,7 @@ def colored(file: str, line: str) -> tuple[Part, ...]:
 
 @lru_cache(maxsize=64)
 def _lexer(name: str) -> Lexer | None:
-    from pygments.lexers import get_lexer_for_filename
+    from pygments.lexers import get_lexer_for_filename  # deferred, since importing it is slow
     from pygments.util import ClassNotFound
 
     try:
@@ -332,8 +332,8 @@ class DiffView(CursorList):
         kind = _KINDS.get(self.patch.lines[row.line][:1], "") if is_numbered else ""
         if kind not in ("plus", "minus"):
             return self.rich_style
-        ground = self.get_component_styles(f"patch--{kind}").background
-        return self.rich_style + Style(bgcolor=(self.background_colors[1] + ground).rich_color)
+        tint = self.get_component_styles(f"patch--{kind}").background
+        return self.rich_style + Style(bgcolor=(self.background_colors[1] + tint).rich_color)
 
     def _part(self, role: str) -> Style:
         if not role:

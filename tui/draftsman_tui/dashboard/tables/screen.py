@@ -382,10 +382,11 @@ class MainScreen(BaseScreen):
 
     def _reorder(self, **fields: Any) -> None:
         """Change the order; a table that is read in another order starts again at its top."""
-        was = self.state.grouping(self.resource)
-        state = replace(self.state, **fields)
-        if self.resource.default_group in {was, state.grouping(self.resource)} - {""}:
-            fields |= {"starts": (), "limit": PAGE} if state.starts else {}
+        default_group = self.resource.default_group
+        previous_group = self.state.grouping(self.resource)
+        group = replace(self.state, **fields).grouping(self.resource)
+        if self.state.starts and default_group and default_group in (previous_group, group):
+            fields |= {"starts": (), "limit": PAGE}
         self._change(**fields, name="")
 
     @property
