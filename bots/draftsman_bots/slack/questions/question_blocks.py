@@ -255,7 +255,8 @@ def _footer(question: Question, replies: bool) -> Iterator[str]:
     if question.expires_at is not None:
         yield f"expires {local_time(question.expires_at)}"
     is_approval = question.kind is QuestionKind.APPROVAL
-    verb, example = ("approve or deny", "approve") if is_approval else ("answer", "ANSWER")
+    verb = "approve or deny" if is_approval else "answer"
+    example = "approve" if is_approval else "ANSWER"
     reply = "by replying" if replies else f"with `{BOT_NAME} {example}`"
     yield f"{verb} here, {reply} in this thread, or in a terminal: {question.name}"
 

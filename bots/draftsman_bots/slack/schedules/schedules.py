@@ -75,7 +75,9 @@ def parse_proposal(value: str) -> Proposal | None:
     except (ValueError, RecursionError):
         return None
     options = mapping(data.get("options"))
-    name, rule, zone = (string(data, key) for key in ("name", "rule", "zone"))
+    name = string(data, "name")
+    rule = string(data, "rule")
+    zone = string(data, "zone")
     if not (name and rule and zone):
         return None
     return Proposal(

@@ -116,7 +116,8 @@ async def download(web_api: WebApi, identity: Identity, file: PendingFile) -> by
     """
     if (file_id := string(file.reference, "file")) != "":
         return await download_file(web_api, file_id)
-    channel, thread = (string(file.reference, name) for name in ("channel", "thread"))
+    channel = string(file.reference, "channel")
+    thread = string(file.reference, "thread")
     messages = await _thread(web_api, channel, thread, string(file.reference, "before"))
     bot = identity.bot_user
     people = [message for message in messages if not bot or string(message, "user") != bot]

@@ -75,7 +75,8 @@ class Patch:
                     file = self._start("changes", index)
                 file.hunks.append(index)
             else:
-                self.old[index], self.new[index] = old, new
+                self.old[index] = old
+                self.new[index] = new
                 file.added += kind == "+"  # type: ignore[union-attr]
                 file.removed += kind == "-"  # type: ignore[union-attr]
 
@@ -166,7 +167,8 @@ class PatchRows:
         return self._starts[nth] + 1 + line - file.body + above
 
     def _within(self, file: FileSection) -> Sequence[int]:
-        first, last = (bisect_left(self._comments, line) for line in (file.body, file.end))
+        first = bisect_left(self._comments, file.body)
+        last = bisect_left(self._comments, file.end)
         return self._comments[first:last]
 
 

@@ -185,7 +185,8 @@ class Refresher:
     async def run(self) -> None:
         """Poll until canceled, reconnecting to a lost database."""
         listener = self._connection.rt.listener(lambda *_: self._notify())
-        listening, polling = map(asyncio.create_task, (listener.run(), self._stats_poller.run()))
+        listening = asyncio.create_task(listener.run())
+        polling = asyncio.create_task(self._stats_poller.run())
         try:
             await self._poll_forever()
         finally:

@@ -44,7 +44,8 @@ class StatsPoller:
         self._post = post
         self._changed = asyncio.Event()
         self._requested = asyncio.Event()
-        self._jobs: tuple[dict[str, int], list[str]] = ({}, [])
+        self._jobs: dict[str, int] = {}
+        self._capped: list[str] = []
         self._jobs_at = -FULL_COUNT_INTERVAL
         self._activity: RecentActivity | None = None
         self.last: StatsUpdated | None = None
@@ -107,7 +108,7 @@ class StatsPoller:
         read_model = rt.read_model
         _, self._clock.skew = await read_model.health()
         if changed:
-            self._jobs = await read_model.counts()
+            self._jobs, self._capped = await read_model.counts()
             self._jobs_at = time.monotonic()
         if changed and self._activity is not None:
             newer = await read_model.activity(self._window_start, self._activity.end)
@@ -117,10 +118,9 @@ class StatsPoller:
             [(worker, health_of(worker, rt.settings)) for worker in rows]
         )
         unhandled = sorted({type for _, type in await rt.queues.unhandled_types()})
-        jobs, capped = self._jobs
         return dashboard_stats.DashboardStats(
-            jobs,
-            capped,
+            self._jobs,
+            self._capped,
             workers=workers,
             skew=self._clock.skew,
             activity=self._activity,

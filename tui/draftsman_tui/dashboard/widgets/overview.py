@@ -60,7 +60,9 @@ class Overview(Static):
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*row_renderer.CLASSES}
-    _stats: tuple[DashboardStats, datetime, float] | None = None
+    _stats: DashboardStats | None = None
+    _now: datetime
+    _stale: float
     _waiting = 0
     _drawn = Text()
 
@@ -83,7 +85,9 @@ class Overview(Static):
 
         `waiting` is the number of questions for the user.
         """
-        self._stats = (stats, now, stale)
+        self._stats = stats
+        self._now = now
+        self._stale = stale
         self._waiting = waiting
         self._draw()
 
@@ -99,7 +103,9 @@ class Overview(Static):
         }
         width = self.content_size.width
         drawn = lines(
-            *self._stats,
+            self._stats,
+            self._now,
+            self._stale,
             width=width,
             supervised=self._supervised,
             waiting=self._waiting,
