@@ -51,11 +51,12 @@ class Questions:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         expires_in: float | None,
-        escalate_to: str | None = None,
-        ladders: LadderChoices | None = None,
+        escalate_to: str | None,
+        ladders: LadderChoices,
     ) -> None:
         self.ladders = ladders
         self._db = db
@@ -161,7 +162,7 @@ class Questions:
             approvers=self._approvers(item),
             expires_in=None if item.never_expires else item.expires_in or self._expires_in,
             escalate_to=escalate_to,
-            ladder=None if self.ladders is None else await self.ladders.of(conn, job, item),
+            ladder=await self.ladders.of(conn, job, item),
             alternative_to=question.alternative_to,
         )
 
