@@ -248,7 +248,10 @@ DECLARE
                       ELSE draftsman.person_of(source::text, actor_id) END;
 BEGIN
     IF kind = 'worker' OR NOT draftsman.may_act_as(source || ':' || actor_id) OR name IS NULL
-       OR (kind <> 'owner' AND NOT draftsman.may_answer(job, question, name)) THEN
+       OR (kind <> 'owner' AND NOT (draftsman.may_answer(job, question, name) AND EXISTS (
+           SELECT FROM draftsman.job_questions q
+            WHERE q.job = require_responder.job AND q.ordinal = question
+              AND q.status = 'open'))) THEN
         PERFORM draftsman.deny_access(
             format('%s:%s may not delay reminders of D-%s/%s', source, actor_id, job, question));
     END IF;
@@ -258,24 +261,6 @@ BEGIN
     END IF;
     RETURN name;
 END $$;
-
--- Whether a person may answer an open question, by the rules of `check_answer`.
-CREATE OR REPLACE FUNCTION draftsman.may_answer(
-    job bigint, question int, person text
-) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce((
-        SELECT q.status = 'open' AND CASE WHEN q.kind = 'approval' THEN
-                   draftsman.has_role(person, 'approver')
-                   AND draftsman.list_includes(person, q.approvers)
-                   AND (person <> j.invoker_id
-                        OR (SELECT p.self_approval FROM draftsman.approval_policy p)) IS TRUE
-               ELSE j.invoker_id = person OR draftsman.has_role(person, 'responder')
-                    OR draftsman.list_includes(person, q.approvers) END
-          FROM draftsman.job_questions q
-          JOIN draftsman.job_requests j ON j.number = q.job
-         WHERE q.job = may_answer.job AND q.ordinal = question), false)
-$$;
 
 -- Ladders -----------------------------------------------------------------------------------------
 

@@ -220,6 +220,26 @@ END $$;
 
 -- Answers -----------------------------------------------------------------------------------------
 
+-- Whether a person may answer a question: an approval as one of its approvers, and its requester
+-- only if the policy allows it; another question as its requester, as a responder, or as one of the
+-- people that it is addressed to. `identity` is the account of a requester who may be no person.
+CREATE OR REPLACE FUNCTION draftsman.may_answer(
+    job bigint, question int, person text, identity text DEFAULT NULL
+) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((
+        SELECT CASE WHEN q.kind = 'approval' THEN
+                   draftsman.has_role(person, 'approver')
+                   AND draftsman.list_includes(person, q.approvers)
+                   AND (person <> r.invoker_id
+                        OR (SELECT p.self_approval FROM draftsman.approval_policy p)) IS TRUE
+               ELSE r.invoker_id IN (person, identity) OR draftsman.has_role(person, 'responder')
+                    OR draftsman.list_includes(person, q.approvers) END
+          FROM draftsman.job_questions q
+          JOIN draftsman.job_requests r ON r.number = q.job
+         WHERE q.job = may_answer.job AND q.ordinal = question), false)
+$$;
+
 -- An accepted answer comes from a session that may act for its channel, in the name of the person
 -- of its identity, and that person may answer the question. A worker stores the answer that came
 -- with the request, and that of a decision that it applies, in time if due before the expiry.
@@ -255,20 +275,15 @@ BEGIN
               ELSE draftsman.person_of(NEW.source::text, NEW.responder_id) END;
     NEW.voter := coalesce(person, NEW.source || ':' || NEW.responder_id);
     IF NEW.accepted THEN
-        fits := asked.kind = 'approval' AND NEW.payload ->> 'decision' IN ('approve', 'deny')
-            AND draftsman.has_role(person, 'approver')
-            AND draftsman.list_includes(person, asked.approvers)
-            AND (person <> asker
-                 OR (SELECT p.self_approval FROM draftsman.approval_policy p)) IS TRUE
-             OR asked.kind = 'input'
-            AND (asker IN (NEW.voter, NEW.source || ':' || NEW.responder_id)
-                 OR draftsman.has_role(person, 'responder')
-                 OR draftsman.list_includes(person, asked.approvers))
-            AND CASE WHEN NEW.payload ? 'value'
+        fits := CASE WHEN asked.kind = 'approval'
+                THEN NEW.payload ->> 'decision' IN ('approve', 'deny')
+                WHEN NEW.payload ? 'value'
                 THEN EXISTS (SELECT FROM jsonb_array_elements(asked.choices) c
                               WHERE c -> 'value' = NEW.payload -> 'value')
                 ELSE asked.freeform_allowed AND jsonb_typeof(NEW.payload -> 'text') = 'string' END;
         IF NEW.kind <> asked.kind OR asked.status <> 'open' OR fits IS NOT TRUE
+           OR NOT draftsman.may_answer(NEW.job, NEW.question, person,
+                                       NEW.source || ':' || NEW.responder_id)
            OR (asked.expires_at <= coalesce(held.applies_at, draftsman.now())
                AND (asked.on_expire <> 'escalate' OR EXISTS (
                SELECT FROM draftsman.question_times t WHERE t.job = NEW.job
@@ -508,12 +523,7 @@ BEGIN
     IF draftsman.session_kind() <> 'owner' AND NOT (
         draftsman.session_kind() = 'person' AND draftsman.may_act_as(actor)
         AND person = approver AND minted_by = approver
-        AND draftsman.has_role(person, 'approver') AND EXISTS (
-            SELECT FROM draftsman.job_questions q JOIN draftsman.jobs j ON j.number = q.job
-             WHERE q.job = mint_token.job AND q.ordinal = question
-               AND draftsman.list_includes(person, q.approvers)
-               AND (j.invoker_id <> person
-                    OR (SELECT p.self_approval FROM draftsman.approval_policy p)))) IS TRUE THEN
+        AND draftsman.may_answer(job, question, person)) IS TRUE THEN
         PERFORM draftsman.deny_access(
             format('%s cannot mint a token for %s', session_user, approver));
     END IF;
