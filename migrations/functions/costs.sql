@@ -46,9 +46,7 @@ LANGUAGE sql STABLE AS $$
            - draftsman.now())::float8
 $$;
 
--- The amounts of the budget of this name. A value replaces `*`; a repository has the budget of
--- `host/owner/name`, else of `owner/name`, else of its name, in lower case; `own` replaces the
--- amounts that it has.
+-- The amounts of the budget of this name; `own` replaces the amounts that it has.
 CREATE OR REPLACE FUNCTION draftsman.budget_of(name text, own jsonb)
 RETURNS TABLE (measure text, amount numeric)
 LANGUAGE sql STABLE AS $$
@@ -58,9 +56,8 @@ LANGUAGE sql STABLE AS $$
       LEFT JOIN LATERAL (
            SELECT * FROM draftsman.budgets b
             WHERE b.scope = n.scope
-              AND (b.value IN (n.value, '*') OR n.scope = 'repo' AND b.value IN (
-                   regexp_replace(n.value, '^[^/]*/', ''), regexp_replace(n.value, '^.*/', '')))
-            ORDER BY b.value = '*', length(b.value) DESC
+              AND b.value = ANY (draftsman.configured_names(n.scope, n.value))
+            ORDER BY array_position(draftsman.configured_names(n.scope, n.value), b.value)
             LIMIT 1) b ON true
      CROSS JOIN LATERAL (VALUES
            ('cost_usd', (budget_of.own ->> 'cost_usd')::numeric, b.cost_usd),
@@ -173,7 +170,7 @@ BEGIN
          WHERE u.name = ANY (names) AND u.day IN (today, '-infinity');
         INSERT INTO draftsman.daily_costs AS c
                (day, repo, person, agent, model, calls, cost_usd, input_tokens, output_tokens)
-        SELECT today, concat_ws('/', r.repo_host, r.repo_owner, r.repo_name), r.invoker_id,
+        SELECT today, draftsman.repo_of(r), r.invoker_id,
                coalesce(program, r.agent, ''), coalesce(record_usage.model, ''),
                1, cost, input, output
           FROM draftsman.job_requests r WHERE r.number = job
@@ -211,8 +208,7 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT array_remove(ARRAY['all:*', 'job:' || r.number, 'person:' || nullif(r.invoker_id, ''),
-               'repo:' || nullif(lower(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name)),
-                                 '')], NULL)
+               'repo:' || nullif(draftsman.repo_of(r), '')], NULL)
       INTO names FROM draftsman.job_requests r WHERE r.number = job;
     INSERT INTO draftsman.budget_uses (name, day)
     SELECT n, CASE WHEN n LIKE 'job:%' THEN '-infinity' ELSE today END

@@ -180,6 +180,12 @@ BEGIN
             || s.status END USING ERRCODE = 'DM001';
 END $$;
 
+-- The name of the repository of a request, `host/owner/name` in lower case: two spellings are one
+-- repository. Empty without a repository.
+CREATE OR REPLACE FUNCTION draftsman.repo_of(r draftsman.job_requests) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    lower(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name));
+
 -- Permission to submit a job: a person submits own requests, a bot requests of people in its
 -- channels, a worker retries of lost jobs, the jobs of schedules and follow-ups on pull requests. A
 -- retry repeats the earlier request under the key of its chain, on behalf of the person who made
@@ -1549,6 +1555,7 @@ CREATE OR REPLACE TRIGGER job_attachments_immutable BEFORE UPDATE OR DELETE
 CREATE OR REPLACE FUNCTION draftsman.grant_jobs() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.violated_request_rule(draftsman.job_requests),
+        draftsman.repo_of(draftsman.job_requests),
         draftsman.violates_hold(draftsman.job_hold, text, draftsman.job_status, int, text, text[]),
         draftsman.violated_rule(draftsman.job_states)');
     SELECT draftsman.grant_to('worker bot person', 'EXECUTE ON FUNCTION

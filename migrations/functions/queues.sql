@@ -492,9 +492,8 @@ LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE draftsman.job_states s SET hold = 'key'
      WHERE s.number = ANY (jobs) AND (
-           SELECT l.release_while_waiting FROM draftsman.limits l
-            WHERE l.scope = 'concurrency_key' AND l.value IN (s.concurrency_key, '*')
-            ORDER BY l.value = '*' LIMIT 1);
+           SELECT l.release_while_waiting
+             FROM draftsman.limit_of('concurrency_key', s.concurrency_key) l);
 END $$;
 
 -- Order -------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
         PERFORM draftsman.deny_access(format('%s cannot ask for commands', session_user));
     END IF;
-    SELECT concat_ws('/', r.repo_host, r.repo_owner, r.repo_name) INTO in_repo
+    SELECT draftsman.repo_of(r) INTO in_repo
       FROM draftsman.job_requests r WHERE r.number = job AND r.repo_name <> '';
     SELECT q.* INTO asked FROM draftsman.job_questions q
      WHERE q.job = decide_by_rule.job AND q.ordinal = question
@@ -177,6 +177,7 @@ DECLARE
     denials   bigint;
     proposed  bigint;
 BEGIN
+    repo := lower(repo);
     IF actor = 'system' THEN
         IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
             PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
