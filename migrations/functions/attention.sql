@@ -80,9 +80,10 @@ BEGIN
                                   'by', a.person, 'until', a.expires_at)
           FROM draftsman.question_acknowledgments a
          WHERE a.job = acknowledge_question.job AND a.question = acknowledge_question.question;
-        PERFORM draftsman.notify_question(
-            job, question, format('D-%s/%s: %s works on the answer', job, question, name),
-            format('acknowledged:%s:%s', question, name));
+        PERFORM draftsman.deliver_notice(
+            job, question, format('acknowledged:%s:%s', question, name), jsonb_build_object(
+                'text', format('D-%s/%s: %s works on the answer', job, question, name),
+                'names_job', true));
         INSERT INTO draftsman.deliveries
                (job, question, channel, target, thread_key, kind, dedupe_key, payload)
         SELECT DISTINCT d.job, d.question, d.channel, d.target, d.thread_key,
@@ -182,8 +183,9 @@ BEGIN
     VALUES (job, question, 0, delegate, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
         ON CONFLICT DO NOTHING;
     IF former IS DISTINCT FROM delegate THEN
-        PERFORM draftsman.notify_question(job, question,
-            format('D-%s/%s: %s asked %s to answer', job, question, name, delegate), key);
+        PERFORM draftsman.deliver_notice(job, question, key, jsonb_build_object(
+            'text', format('D-%s/%s: %s asked %s to answer', job, question, name, delegate),
+            'names_job', true));
     END IF;
     UPDATE draftsman.question_ladders l SET due_at = greatest(l.due_at, until)
      WHERE l.job = delegate_question.job AND l.question = delegate_question.question
@@ -308,9 +310,9 @@ BEGIN
                 job, question, step, notice.recipient,
                 notice.channel, notice.target, notice.thread);
         ELSIF notice.text IS NOT NULL THEN
-            PERFORM draftsman.notify_question(
-                job, question, notice.text,
-                format('ladder:%s:%s:%s', question, step, notice.recipient));
+            PERFORM draftsman.deliver_notice(
+                job, question, format('ladder:%s:%s:%s', question, step, notice.recipient),
+                jsonb_build_object('text', notice.text, 'names_job', true));
         ELSIF notice.outcome = 'thread' THEN
             SELECT d.seq INTO sent FROM draftsman.deliveries d
              WHERE d.job = take_ladder_step.job AND d.question = take_ladder_step.question
@@ -399,22 +401,6 @@ BEGIN
     RETURN coalesce(sent, (SELECT d.seq FROM draftsman.deliveries d
                             WHERE d.thread_key = place AND d.dedupe_key = key));
 END $$;
-
--- Sends a notice about a question to the targets of its job, once for each key.
-CREATE OR REPLACE FUNCTION draftsman.notify_question(
-    job bigint, question int, text text, key text
-) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO draftsman.deliveries
-           (job, question, channel, target, thread, thread_key, kind, dedupe_key, payload)
-    SELECT t.job, notify_question.question, t.channel, t.target, t.thread, t.thread_key,
-           'notice', key,
-           jsonb_build_object('text', text, 'names_job', true)
-      FROM draftsman.job_targets t
-     WHERE t.job = notify_question.job AND 'notice' = ANY (t.kinds)
-     ORDER BY t.ordinal
-        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
-$$;
 
 -- Digests -----------------------------------------------------------------------------------------
 
@@ -528,10 +514,11 @@ BEGIN
             INSERT INTO draftsman.job_events (job, kind, actor, payload)
             VALUES (job, 'question_unacknowledged', 'pager:' || pager,
                     jsonb_build_object('question', question, 'by', ended.person));
-            PERFORM draftsman.notify_question(
-                job, question,
-                format('D-%s/%s: %s no longer works on the answer', job, question, ended.person),
-                format('unacknowledged:%s:%s', question, id));
+            PERFORM draftsman.deliver_notice(
+                job, question, format('unacknowledged:%s:%s', question, id), jsonb_build_object(
+                    'text', format('D-%s/%s: %s no longer works on the answer', job, question,
+                                   ended.person),
+                    'names_job', true));
             UPDATE draftsman.question_ladders l SET due_at = greatest(ended.next_step_at, (
                        SELECT g.expires_at FROM draftsman.question_delegations g
                         WHERE g.job = record_pager_event.job

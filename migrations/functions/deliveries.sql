@@ -30,14 +30,7 @@ BEGIN
             USING ERRCODE = 'DM003';
     END IF;
     IF after.has_targets AND after.status <> 'claimed' THEN
-        INSERT INTO draftsman.deliveries AS d
-               (job, channel, target, thread, thread_key, kind, version)
-        SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', after.version
-          FROM draftsman.job_targets t
-         WHERE t.job = after.number AND 'status' = ANY (t.kinds)
-         ORDER BY t.ordinal
-            ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
-               DO UPDATE SET version = excluded.version;
+        PERFORM draftsman.deliver_status(after.number, after.version);
         IF after.status IN ('waiting_for_input', 'waiting_for_approval')
            AND before.status <> 'waiting_for_approval' THEN
             PERFORM draftsman.enqueue_questions(after.number);
@@ -58,6 +51,40 @@ BEGIN
            SELECT FROM draftsman.deliveries d WHERE d.job = after.number AND d.kind = 'result') THEN
         INSERT INTO draftsman.unnotified_jobs (job) VALUES (after.number) ON CONFLICT DO NOTHING;
     END IF;
+END $$;
+
+-- Writes the status of a job to its targets in these channels (NULL: in all). A message that was not
+-- sent yet gets the newer version.
+CREATE OR REPLACE FUNCTION draftsman.deliver_status(
+    job bigint, version int, channels draftsman.delivery_channel[] DEFAULT NULL
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO draftsman.deliveries AS d (job, channel, target, thread, thread_key, kind, version)
+    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', deliver_status.version
+      FROM draftsman.job_targets t
+     WHERE t.job = deliver_status.job AND 'status' = ANY (t.kinds)
+       AND (channels IS NULL OR t.channel = ANY (channels))
+     ORDER BY t.ordinal
+        ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
+           DO UPDATE SET version = excluded.version;
+END $$;
+
+-- Writes a notice about a job, or about one of its questions, to the targets of the job, once for
+-- each key.
+CREATE OR REPLACE FUNCTION draftsman.deliver_notice(
+    job bigint, question int, key text, payload jsonb
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO draftsman.deliveries
+           (job, question, channel, target, thread, thread_key, kind, dedupe_key, payload)
+    SELECT t.job, deliver_notice.question, t.channel, t.target, t.thread, t.thread_key, 'notice',
+           deliver_notice.key, deliver_notice.payload
+      FROM draftsman.job_targets t
+     WHERE t.job = deliver_notice.job AND 'notice' = ANY (t.kinds)
+     ORDER BY t.ordinal
+        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING;
 END $$;
 
 -- A new target receives the current status and the open questions at once.
@@ -105,16 +132,11 @@ BEGIN
      ORDER BY t.job, t.ordinal;
     IF EXISTS (SELECT FROM new_targets t
                  JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open') THEN
-        INSERT INTO draftsman.deliveries
-               (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
-        SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
-               'question:' || q.ordinal,
-               CASE WHEN draftsman.is_silent(t.job, q.ordinal, t.channel, t.target, t.thread)
-               THEN 'superseded' ELSE 'pending' END::draftsman.delivery_status
-          FROM new_targets t
-          JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
-         WHERE 'question' = ANY (t.kinds)
-         ORDER BY t.job, t.ordinal, q.ordinal;
+        PERFORM draftsman.deliver_question(q.job, q.ordinal, array_agg(t.ordinal))
+           FROM new_targets t
+           JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
+          GROUP BY q.job, q.ordinal
+          ORDER BY q.job, q.ordinal;
     END IF;
     RETURN NULL;
 END $$;
@@ -167,21 +189,31 @@ BEGIN
          ORDER BY q.ordinal
     LOOP
         PERFORM draftsman.plan_digests(asked);
-        INSERT INTO draftsman.deliveries
-               (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
-        SELECT t.job, asked.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
-               'question:' || asked.ordinal,
-               CASE WHEN draftsman.is_silent(enqueue_questions.job, asked.ordinal, t.channel,
-                                             t.target, t.thread)
-               THEN 'superseded'
-               ELSE 'pending' END::draftsman.delivery_status
-          FROM draftsman.job_targets t
-         WHERE t.job = enqueue_questions.job AND 'question' = ANY (t.kinds)
-         ORDER BY t.ordinal;
+        PERFORM draftsman.deliver_question(asked.job, asked.ordinal);
     END LOOP;
     IF firsts IS NOT NULL THEN
         PERFORM draftsman.edit_messages(d) FROM unnest(same) d;
     END IF;
+END $$;
+
+-- Writes a question to the targets of its job with these ordinals (NULL: to all). The message of a
+-- target that gets none counts as superseded.
+CREATE OR REPLACE FUNCTION draftsman.deliver_question(
+    job bigint, question int, targets int[] DEFAULT NULL
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO draftsman.deliveries
+           (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
+    SELECT t.job, deliver_question.question, t.channel, t.target, t.thread, t.thread_key,
+           'question', 'question:' || deliver_question.question,
+           CASE WHEN draftsman.is_silent(deliver_question.job, deliver_question.question, t.channel,
+                                         t.target, t.thread)
+           THEN 'superseded' ELSE 'pending' END::draftsman.delivery_status
+      FROM draftsman.job_targets t
+     WHERE t.job = deliver_question.job AND 'question' = ANY (t.kinds)
+       AND (targets IS NULL OR t.ordinal = ANY (targets))
+     ORDER BY t.ordinal;
 END $$;
 
 -- A question closed: copies that were not sent are superseded, and each copy that people see or

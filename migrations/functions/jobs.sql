@@ -1079,23 +1079,10 @@ END $$;
 -- The status messages in chats are edited, too.
 CREATE OR REPLACE FUNCTION draftsman.notify_pause(job bigint, text text) RETURNS void
 LANGUAGE sql AS $$
-    INSERT INTO draftsman.deliveries AS d (job, channel, target, thread, thread_key, kind, version)
-    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', j.version
-      FROM draftsman.job_targets t
-      JOIN draftsman.job_states j ON j.number = t.job
-     WHERE t.job = notify_pause.job AND t.channel IN ('slack', 'trello', 'forge')
-       AND 'status' = ANY (t.kinds)
-     ORDER BY t.ordinal
-        ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
-           DO UPDATE SET version = excluded.version;
-    INSERT INTO draftsman.deliveries
-           (job, channel, target, thread, thread_key, kind, dedupe_key, payload)
-    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'notice',
-           'pause:' || currval('draftsman.job_event_ids'),
-           jsonb_build_object('text', text, 'names_job', true)
-      FROM draftsman.job_targets t
-     WHERE t.job = notify_pause.job AND 'notice' = ANY (t.kinds)
-     ORDER BY t.ordinal
+    SELECT draftsman.deliver_status(j.number, j.version, '{slack,trello,forge}')
+      FROM draftsman.job_states j WHERE j.number = notify_pause.job;
+    SELECT draftsman.deliver_notice(job, NULL, 'pause:' || currval('draftsman.job_event_ids'),
+                                    jsonb_build_object('text', text, 'names_job', true))
 $$;
 
 -- Removes the pauses of jobs that have ended, at most so many.
