@@ -248,27 +248,16 @@ BEGIN
         UPDATE draftsman.job_dependencies d SET met = false
          WHERE d.parent = ANY (excluded) AND d.met IS NULL AND d.condition = 'success'
            AND d.job = ANY (excluded);
-        WITH canceled AS (
-            UPDATE draftsman.job_states s
-               SET status = 'canceled', hold = NULL, run_count = 1, version = s.version + 1,
-                   finished_at = draftsman.now(), updated_at = draftsman.now(),
-                   cancel_requested_at = draftsman.now(), cancel_requested_by = 'system',
-                   cancel_reason = (
-                       SELECT draftsman.end_text(d.parent, p.status)
-                         FROM draftsman.job_dependencies d
-                        CROSS JOIN LATERAL (
-                              SELECT status FROM draftsman.job_states
-                               WHERE number = d.parent LIMIT 1) p
-                        WHERE d.job = s.number AND d.met IS NOT TRUE AND NOT d.met
-                        ORDER BY d.parent LIMIT 1)
-             WHERE s.number = ANY (excluded) AND s.hold = 'parents'
-            RETURNING s.number
-        )
-        SELECT array_agg(number) INTO excluded FROM canceled;
-        INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)
-        SELECT n, 1, '00000000-0000-0000-0000-000000000000',
-               nextval('draftsman.lease_tokens'), 'skipped', draftsman.now()
-          FROM unnest(excluded) AS c (n);
+        PERFORM draftsman.skip_jobs(array_agg(s.number), array_agg((
+                    SELECT draftsman.end_text(d.parent, p.status)
+                      FROM draftsman.job_dependencies d
+                     CROSS JOIN LATERAL (
+                           SELECT status FROM draftsman.job_states
+                            WHERE number = d.parent LIMIT 1) p
+                     WHERE d.job = s.number AND d.met IS NOT TRUE AND NOT d.met
+                     ORDER BY d.parent LIMIT 1)))
+           FROM draftsman.job_states s
+          WHERE s.number = ANY (excluded) AND s.hold = 'parents';
     END IF;
     PERFORM set_config('draftsman.detail', detail, true);
     IF keys IS NOT NULL THEN
@@ -666,27 +655,42 @@ BEGIN
     END LOOP;
 END $$;
 
--- Cancels locked members that have not started, in the name of the system and with a skipped run.
+-- Skips locked members that have not started, because of a job of their group.
 CREATE OR REPLACE FUNCTION draftsman.skip_members(
     jobs bigint[], reason text, because bigint
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    UPDATE draftsman.job_group_members m SET skipped_by = because WHERE m.job = ANY (jobs);
+    PERFORM draftsman.skip_jobs(jobs, array_fill(reason, ARRAY[cardinality(jobs)]));
+END $$;
+
+-- Cancels locked jobs that have not started, each with its reason, in the name of the system and
+-- with a skipped run.
+CREATE OR REPLACE FUNCTION draftsman.skip_jobs(jobs bigint[], reasons text[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    detail text := coalesce(current_setting('draftsman.detail', true), '');
+    detail  text := coalesce(current_setting('draftsman.detail', true), '');
+    skipped bigint[];
 BEGIN
     PERFORM set_config('draftsman.detail', '', true);
-    UPDATE draftsman.job_group_members m SET skipped_by = because WHERE m.job = ANY (jobs);
-    UPDATE draftsman.job_states s
-       SET status = 'canceled', hold = NULL, held_by = NULL, claimed_from = NULL, worker_id = NULL,
-           lease_token = NULL, run_count = 1, version = s.version + 1,
-           finished_at = draftsman.now(), updated_at = draftsman.now(),
-           cancel_requested_at = draftsman.now(), cancel_requested_by = 'system',
-           cancel_reason = reason
-     WHERE s.number = ANY (jobs) AND s.finished_at IS NULL;
+    WITH canceled AS (
+        UPDATE draftsman.job_states s
+           SET status = 'canceled', hold = NULL, held_by = NULL, claimed_from = NULL,
+               worker_id = NULL, lease_token = NULL, run_count = 1, version = s.version + 1,
+               finished_at = draftsman.now(), updated_at = draftsman.now(),
+               cancel_requested_at = draftsman.now(), cancel_requested_by = 'system',
+               cancel_reason = c.reason
+          FROM unnest(jobs, reasons) AS c (number, reason)
+         WHERE s.number = c.number AND s.finished_at IS NULL
+        RETURNING s.number
+    )
+    SELECT array_agg(number) INTO skipped FROM canceled;
     INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)
     SELECT n, 1, '00000000-0000-0000-0000-000000000000',
            nextval('draftsman.lease_tokens'), 'skipped', draftsman.now()
-      FROM unnest(jobs) AS c (n);
+      FROM unnest(skipped) AS c (n);
     PERFORM set_config('draftsman.detail', detail, true);
 END $$;
 
