@@ -410,12 +410,9 @@ CREATE OR REPLACE FUNCTION draftsman.choose_digest(
     person text, hours time[], timezone text, actor text
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    kind text := draftsman.session_kind();
-    me   text := draftsman.person_of_actor(actor);
 BEGIN
-    IF kind <> 'owner' AND (kind IN ('bot', 'person') AND (me = person
-       OR draftsman.has_role(me, 'operator'))) IS NOT TRUE THEN
+    IF NOT draftsman.has_right(actor, CASE WHEN draftsman.person_of_actor(actor) = person THEN NULL
+                                      ELSE 'operator' END, 'bot', 'person') THEN
         PERFORM draftsman.deny_access(format('%s may not change the digest of %s', actor, person));
     END IF;
     PERFORM draftsman.now() AT TIME ZONE timezone;  -- raises an error for an unknown zone

@@ -13,7 +13,7 @@ CREATE OR REPLACE FUNCTION draftsman.set_budgets(
 ) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'worker') OR NOT draftsman.may_act_as(actor) THEN
+    IF NOT draftsman.has_right(actor, NULL, 'worker') THEN
         PERFORM draftsman.deny_access(format('%s may not change budgets', actor));
     END IF;
     LOCK TABLE draftsman.budget_changes IN SHARE ROW EXCLUSIVE MODE;

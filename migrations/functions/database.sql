@@ -5,6 +5,12 @@ INSERT INTO draftsman.schema_functions (name) VALUES ('database')
     ON CONFLICT (name) DO UPDATE SET checksum = NULL, applied_at = clock_timestamp();
 SET LOCAL check_function_bodies = off;
 
+-- Advisory locks have the number 1146242644, which is "DRFT" in ASCII, and the next two:
+--   (1146242644, id)    the process with this id has a session: is_connected()
+--   1146242645          a migration
+--   (1146242645, slot)  concurrency keys: lock_keys()
+--   1146242646          the archive of a month; seed of the hashes that lock the order of a queue
+
 -- Sessions ----------------------------------------------------------------------------------------
 
 -- The kind of a session depends on its login role only, never on a setting. A role that may create

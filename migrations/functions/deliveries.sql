@@ -252,8 +252,7 @@ CREATE OR REPLACE TRIGGER job_questions_copies AFTER UPDATE OF status ON draftsm
 CREATE OR REPLACE FUNCTION draftsman.redeliver(seqs bigint[], actor text) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() IN ('person', 'bot')
-       AND draftsman.has_role(draftsman.person_of_actor(actor), 'operator')) IS NOT TRUE THEN
+    IF NOT draftsman.has_right(actor, 'operator', 'person', 'bot') THEN
         PERFORM draftsman.deny_access(format('%s may not redeliver', actor));
     END IF;
     RETURN QUERY

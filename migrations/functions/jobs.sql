@@ -1102,8 +1102,7 @@ CREATE OR REPLACE FUNCTION draftsman.refuse_action(
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'bot') OR NOT draftsman.may_act_as(actor)
-       OR pg_column_size(detail) > 16384 THEN
+    IF NOT draftsman.has_right(actor, NULL, 'bot') OR pg_column_size(detail) > 16384 THEN
         PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)

@@ -13,8 +13,7 @@ CREATE OR REPLACE FUNCTION draftsman.set_limits(limits jsonb, actor text) RETURN
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 SET lock_timeout = '2s' AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'worker')
-       OR NOT draftsman.may_act_as(actor) THEN
+    IF NOT draftsman.has_right(actor, NULL, 'worker') THEN
         PERFORM draftsman.deny_access(format('%s may not change limits', actor));
     END IF;
     LOCK TABLE draftsman.limit_changes, draftsman.limit_buckets IN SHARE ROW EXCLUSIVE MODE;

@@ -84,6 +84,18 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
                     false)
 $$;
 
+-- Whether this is the owner's session, or one of these kinds that may act as the actor, whose person
+-- has the role (NULL: any role, or none).
+CREATE OR REPLACE FUNCTION draftsman.has_right(
+    actor text, role text, VARIADIC kinds text[]
+) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT draftsman.session_kind() = 'owner' OR (
+               draftsman.session_kind() = ANY (kinds) AND draftsman.may_act_as(actor)
+               AND (role IS NULL OR draftsman.has_role(draftsman.person_of_actor(actor), role)))
+           IS TRUE
+$$;
+
 -- Whether a person has a role, and an account in a chat, for which the bots act.
 CREATE OR REPLACE FUNCTION draftsman.acts_in_chat(person text, role text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

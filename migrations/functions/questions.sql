@@ -193,9 +193,9 @@ DECLARE
     answered draftsman.job_answers;
     changed  jsonb;
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'bot') OR NOT draftsman.may_act_as(actor)
+    IF NOT draftsman.has_right(actor, NULL, 'bot')
        OR record_answer_change.kind NOT IN ('answer_edited', 'answer_deleted')
-           OR pg_column_size(detail) > 16384 THEN
+       OR pg_column_size(detail) > 16384 THEN
         PERFORM draftsman.deny_access(format('%s cannot record a change of an answer',
                                              session_user));
     END IF;
@@ -553,8 +553,7 @@ CREATE OR REPLACE FUNCTION draftsman.refuse_token(
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'person')
-       OR NOT draftsman.may_act_as(actor) THEN
+    IF NOT draftsman.has_right(actor, NULL, 'person') THEN
         PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
     END IF;
     IF draftsman.count_refused(job, question, voter, reason) <= least(most, 100) THEN

@@ -372,9 +372,7 @@ END $$;
 CREATE OR REPLACE FUNCTION draftsman.require_queue_control(queue text, actor text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() IN ('person', 'bot')
-       AND draftsman.may_act_as(actor)
-       AND draftsman.has_role(draftsman.person_of_actor(actor), 'operator')) IS NOT TRUE THEN
+    IF NOT draftsman.has_right(actor, 'operator', 'person', 'bot') THEN
         PERFORM draftsman.deny_access(format('%s may not control the queue %s', actor, queue));
     END IF;
 END $$;

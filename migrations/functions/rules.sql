@@ -179,7 +179,7 @@ DECLARE
 BEGIN
     repo := lower(repo);
     IF actor = 'system' THEN
-        IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
+        IF NOT draftsman.has_right(actor, NULL, 'worker') THEN
             PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
         END IF;
         minimum := greatest(minimum, 2);
@@ -254,10 +254,8 @@ END $$;
 CREATE OR REPLACE FUNCTION draftsman.require_rule_editor(actor text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND (draftsman.may_act_as(actor)
-       AND (draftsman.session_kind() = 'person'
-            OR draftsman.session_kind() = 'bot' AND actor LIKE 'slack:%')
-       AND draftsman.has_role(draftsman.person_of_actor(actor), 'operator')) IS NOT TRUE THEN
+    IF NOT draftsman.has_right(actor, 'operator', 'person', CASE WHEN actor LIKE 'slack:%'
+                                                            THEN 'bot' END) THEN
         PERFORM draftsman.deny_access(format('%s may not change rules', actor));
     END IF;
 END $$;

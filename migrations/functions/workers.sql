@@ -28,7 +28,6 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Whether a session holds the session lock with this number: its process can reach the database.
--- 1146242644 is "DRFT" in ASCII.
 CREATE OR REPLACE FUNCTION draftsman.is_connected(lock_id int) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT EXISTS (

@@ -428,7 +428,7 @@ CREATE OR REPLACE FUNCTION draftsman.open_group(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND draftsman.may_act_as(by) IS NOT TRUE THEN
+    IF draftsman.may_act_as(by) IS NOT TRUE THEN
         PERFORM draftsman.deny_access(format('%s may not create a group as %s', session_user, by));
     END IF;
     IF kind IS NOT NULL THEN
