@@ -54,7 +54,6 @@ CREATE TABLE draftsman.identity_links (
     person           text CHECK (person <> ''),
     linked_by        text,
     linked_at        timestamptz,
-    created_at       timestamptz NOT NULL DEFAULT draftsman.now(),
     PRIMARY KEY (channel, external_id),
     CONSTRAINT identity_links_code UNIQUE (code_hash),
     CONSTRAINT identity_links_expires CHECK ((code_hash IS NULL) = (code_expires_at IS NULL)),

@@ -128,7 +128,6 @@ CREATE TABLE draftsman.approval_tokens (
     question    int NOT NULL,
     approver    text NOT NULL,
     minted_by   text NOT NULL DEFAULT '',
-    created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     used_at     timestamptz,
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
     UNIQUE (job, question, approver)

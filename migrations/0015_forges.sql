@@ -15,7 +15,6 @@ CREATE TABLE draftsman.pull_requests (
     base               text NOT NULL,
     head               text NOT NULL,
     state              text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'merged', 'closed')),
-    opened_at          timestamptz NOT NULL DEFAULT draftsman.now(),
     ended_at           timestamptz,
     branch_deleted_at  timestamptz,
     CONSTRAINT pull_requests_number UNIQUE (forge, project, number),
@@ -86,13 +85,10 @@ CREATE TABLE draftsman.forge_events (
         AND (message IS NULL OR job IS NOT NULL)),
     CONSTRAINT forge_events_answered CHECK (answered_at IS NULL OR outcome = 'sent')
 );
---   forge_events_new     events that had no effect yet
---   forge_events_job     events of a job, in order
---   forge_events_sent    events that are answered once their job has ended
---   forge_events_people  events of people that had no effect yet
+--   forge_events_new   events that had no effect yet
+--   forge_events_job   events of a job, in order
+--   forge_events_sent  events that are answered once their job has ended
 CREATE INDEX forge_events_new ON draftsman.forge_events (id) WHERE processed_at IS NULL;
 CREATE INDEX forge_events_job ON draftsman.forge_events (job, id) WHERE job IS NOT NULL;
 CREATE INDEX forge_events_sent ON draftsman.forge_events (id)
     WHERE outcome = 'sent' AND answered_at IS NULL;
-CREATE INDEX forge_events_people ON draftsman.forge_events (id)
-    WHERE processed_at IS NULL AND kind IN ('labeled_issue', 'issue_comment', 'answer');

@@ -194,7 +194,7 @@ END $$;
 CREATE OR REPLACE FUNCTION draftsman.grant_database() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.session_kind(), draftsman.applies_decision(text), draftsman.may_act_as(text),
-        draftsman.session_actor(), draftsman.person_of_actor(text), draftsman.deny_access(text),
+        draftsman.person_of_actor(text), draftsman.deny_access(text),
         draftsman.clock_offset(), draftsman.now(),
         draftsman.has_long_texts(text[], int, int)');
 $$;

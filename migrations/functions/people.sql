@@ -362,5 +362,5 @@ CREATE OR REPLACE FUNCTION draftsman.grant_people() RETURNS void LANGUAGE sql AS
     SELECT draftsman.grant_to('bot person', 'EXECUTE ON FUNCTION
         draftsman.create_web_link(text, text, float8)');
     SELECT draftsman.grant_to('worker bot person reader', 'SELECT (channel, external_id,
-        display_name, person, linked_by, linked_at, created_at) ON draftsman.identity_links');
+        display_name, person, linked_by, linked_at) ON draftsman.identity_links');
 $$;

@@ -533,8 +533,7 @@ BEGIN
      WHERE q.job = mint_token.job AND q.ordinal = mint_token.question AND q.status = 'open'
        AND q.kind = 'approval'
         ON CONFLICT ON CONSTRAINT approval_tokens_job_question_approver_key DO UPDATE
-           SET token_hash = excluded.token_hash, minted_by = excluded.minted_by,
-               created_at = draftsman.now()
+           SET token_hash = excluded.token_hash, minted_by = excluded.minted_by
          WHERE t.used_at IS NULL
     RETURNING t.approver INTO minted;
     IF FOUND THEN

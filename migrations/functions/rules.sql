@@ -297,7 +297,7 @@ CREATE OR REPLACE TRIGGER rule_uses_no_truncate BEFORE TRUNCATE ON draftsman.rul
 CREATE OR REPLACE FUNCTION draftsman.grant_rules() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
-        draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
+        draftsman.is_pattern(text[]),
         draftsman.is_allowed_by_rule(bigint, int, jsonb)');
     SELECT draftsman.grant_to('worker', 'EXECUTE ON FUNCTION
         draftsman.decide_by_rule(bigint, int, text[])');
