@@ -51,7 +51,6 @@ from draftsman.errors import (
     LostRace,
     Refused,
     SchemaOutdated,
-    SchemaUnsupported,
     UsageError,
 )
 from draftsman.jobs.job import Mode, OnLost, Source, Status
@@ -449,12 +448,10 @@ def _own_error(error: psycopg.Error, text: str) -> DraftsmanError | None:
 
 
 async def _load_enums(conn: Connection) -> dict[str, EnumInfo]:
-    """Return the enums of the schema; raises SchemaOutdated or SchemaUnsupported."""
+    """Return the enums of the schema; raises SchemaOutdated."""
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_Q["enums"])
         enums = await cursor.fetchall()
-    if True in {enum.pop("unsupported") for enum in enums}:
-        raise SchemaUnsupported
     infos = {enum["name"]: EnumInfo(**enum) for enum in enums if enum["name"] in _ENUMS}
     if not infos:
         raise SchemaOutdated(
