@@ -346,7 +346,7 @@ CREATE TABLE draftsman.job_pauses (
 --   ended   a job whose end has yet to release or cancel its children and the jobs of its group, or
 --           that has a reservation which has yet to be ended
 --   jobs    new jobs whose positions have yet to be set
--- The count of a bucket is its row with these changes: whoever locks the bucket adds them first.
+-- The count of a bucket is its row with these changes, which are added when the bucket is locked.
 CREATE TABLE draftsman.postponed_work (
     id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     bucket  text,

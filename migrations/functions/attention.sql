@@ -35,8 +35,8 @@ DECLARE
     added  bigint;
 BEGIN
     IF kind = 'worker' OR NOT draftsman.may_act_as(source || ':' || actor_id) THEN
-        PERFORM draftsman.deny_access(
-            format('%s cannot view as %s:%s', session_user, source, actor_id));
+        PERFORM draftsman.deny_access('attention.view', jsonb_build_object(
+                    'source', source, 'account', actor_id));
     END IF;
     INSERT INTO draftsman.question_views (job, question, person, channel)
     SELECT q.job, q.ordinal, viewer, source
@@ -81,9 +81,9 @@ BEGIN
           FROM draftsman.question_acknowledgments a
          WHERE a.job = acknowledge_question.job AND a.question = acknowledge_question.question;
         PERFORM draftsman.deliver_notice(
-            job, question, format('acknowledged:%s:%s', question, name), jsonb_build_object(
-                'text', format('D-%s/%s: %s works on the answer', job, question, name),
-                'names_job', true));
+            job, question, format('acknowledged:%s:%s', question, name),
+            draftsman.notice('attention.acknowledged', jsonb_build_object(
+                'job', job, 'question', question, 'person', name)));
         INSERT INTO draftsman.deliveries
                (job, question, channel, target, thread_key, kind, dedupe_key, payload)
         SELECT DISTINCT d.job, d.question, d.channel, d.target, d.thread_key,
@@ -141,7 +141,8 @@ DECLARE
 BEGIN
     IF draftsman.session_kind() <> 'owner'
        AND NOT draftsman.may_answer(job, question, delegate) THEN
-        PERFORM draftsman.deny_access(format('%s may not answer D-%s/%s', delegate, job, question));
+        PERFORM draftsman.deny_access('questions.answer', jsonb_build_object(
+                    'voter', delegate, 'job', job, 'question', question));
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
     SELECT g.person INTO former FROM draftsman.question_delegations g
@@ -166,10 +167,9 @@ BEGIN
         INSERT INTO draftsman.deliveries AS d
                (job, question, channel, target, thread_key, kind, dedupe_key, payload)
         SELECT q.job, q.question, q.channel, q.target, q.thread_key, 'notice', key,
-               jsonb_build_object(
-                   'text', format('D-%s/%s: %s asked you to answer',
-                                  delegate_question.job, delegate_question.question, name),
-                   'names_job', true)
+               draftsman.notice('attention.delegated_to_you', jsonb_build_object(
+                   'job', delegate_question.job, 'question', delegate_question.question,
+                   'by', name))
           FROM draftsman.deliveries q
          WHERE q.thread_key = 'D-' || delegate_question.job || ' slack:' || account
            AND q.question = delegate_question.question
@@ -183,9 +183,9 @@ BEGIN
     VALUES (job, question, 0, delegate, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
         ON CONFLICT DO NOTHING;
     IF former IS DISTINCT FROM delegate THEN
-        PERFORM draftsman.deliver_notice(job, question, key, jsonb_build_object(
-            'text', format('D-%s/%s: %s asked %s to answer', job, question, name, delegate),
-            'names_job', true));
+        PERFORM draftsman.deliver_notice(job, question, key,
+            draftsman.notice('attention.delegated', jsonb_build_object(
+                'job', job, 'question', question, 'by', name, 'to', delegate)));
     END IF;
     UPDATE draftsman.question_ladders l SET due_at = greatest(l.due_at, until)
      WHERE l.job = delegate_question.job AND l.question = delegate_question.question
@@ -225,8 +225,11 @@ BEGIN
     INSERT INTO draftsman.deliveries
            (job, question, original, channel, target, thread, thread_key, kind, payload)
     SELECT d.job, d.question, d.seq, d.channel, d.target, d.thread, d.thread_key, 'question_closed',
-           d.payload || jsonb_build_object('text', format(
-               '%s; then %s asked %s', d.payload ->> 'text', delegated_by, delegate))
+           draftsman.notice(CASE WHEN d.payload ->> 'notice' = 'attention.delegated'
+                                 THEN 'attention.delegated_again'
+                                 ELSE 'attention.delegated_to_you_again' END,
+               d.payload -> 'values'
+               || jsonb_build_object('then_by', delegated_by, 'then_to', delegate))
       FROM draftsman.deliveries d
      WHERE d.job = replace_delegate.job AND d.question = replace_delegate.question
        AND d.kind = 'notice'
@@ -254,12 +257,11 @@ BEGIN
            SELECT FROM draftsman.job_questions q
             WHERE q.job = require_responder.job AND q.ordinal = question
               AND q.status = 'open'))) THEN
-        PERFORM draftsman.deny_access(
-            format('%s:%s may not delay reminders of D-%s/%s', source, actor_id, job, question));
+        PERFORM draftsman.deny_access('attention.delay', jsonb_build_object(
+                    'source', source, 'account', actor_id, 'job', job, 'question', question));
     END IF;
     IF seconds <= 0 OR seconds > 86400 THEN
-        PERFORM draftsman.deny_access(
-            'reminders can be delayed by more than 0 s and at most a day');
+        PERFORM draftsman.deny_access('attention.delay_time');
     END IF;
     RETURN name;
 END $$;
@@ -281,7 +283,7 @@ DECLARE
     sent   bigint;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
-        PERFORM draftsman.deny_access(format('%s cannot take steps of ladders', session_user));
+        PERFORM draftsman.deny_access('attention.ladder_step');
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
@@ -412,8 +414,9 @@ CREATE OR REPLACE FUNCTION draftsman.choose_digest(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT draftsman.has_right(actor, CASE WHEN draftsman.person_of_actor(actor) = person THEN NULL
-                                      ELSE 'operator' END, 'bot', 'person') THEN
-        PERFORM draftsman.deny_access(format('%s may not change the digest of %s', actor, person));
+                                      ELSE 'operator' END, '{bot,person}') THEN
+        PERFORM draftsman.deny_access('attention.digest', jsonb_build_object(
+                    'actor', actor, 'person', person));
     END IF;
     PERFORM draftsman.now() AT TIME ZONE timezone;  -- raises an error for an unknown zone
     DELETE FROM draftsman.digest_hours d WHERE d.person = choose_digest.person;
@@ -488,7 +491,7 @@ DECLARE
     ended     draftsman.question_acknowledgments;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
-        PERFORM draftsman.deny_access(format('%s cannot record events of pagers', session_user));
+        PERFORM draftsman.deny_access('attention.pager_event');
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
     INSERT INTO draftsman.pager_events (pager, id, job, question, kind, occurred_at)
@@ -512,10 +515,9 @@ BEGIN
             VALUES (job, 'question_unacknowledged', 'pager:' || pager,
                     jsonb_build_object('question', question, 'by', ended.person));
             PERFORM draftsman.deliver_notice(
-                job, question, format('unacknowledged:%s:%s', question, id), jsonb_build_object(
-                    'text', format('D-%s/%s: %s no longer works on the answer', job, question,
-                                   ended.person),
-                    'names_job', true));
+                job, question, format('unacknowledged:%s:%s', question, id),
+                draftsman.notice('attention.unacknowledged', jsonb_build_object(
+                    'job', job, 'question', question, 'person', ended.person)));
             UPDATE draftsman.question_ladders l SET due_at = greatest(ended.next_step_at, (
                        SELECT g.expires_at FROM draftsman.question_delegations g
                         WHERE g.job = record_pager_event.job
@@ -531,34 +533,34 @@ END $$;
 
 CREATE OR REPLACE TRIGGER question_views_immutable BEFORE UPDATE OR DELETE
     ON draftsman.question_views FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('the first view is kept');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.first_view_kept');
 CREATE OR REPLACE TRIGGER question_views_no_truncate BEFORE TRUNCATE ON draftsman.question_views
-    EXECUTE FUNCTION draftsman.refuse_change('the first view is kept');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.first_view_kept');
 
 CREATE OR REPLACE TRIGGER question_notifications_immutable BEFORE UPDATE OR DELETE
     ON draftsman.question_notifications FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('a step is taken once');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.step_taken_once');
 CREATE OR REPLACE TRIGGER question_notifications_no_truncate BEFORE TRUNCATE
     ON draftsman.question_notifications
-    EXECUTE FUNCTION draftsman.refuse_change('a step is taken once');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.step_taken_once');
 
 CREATE OR REPLACE TRIGGER digest_questions_sent_once BEFORE UPDATE ON draftsman.digest_questions
     FOR EACH ROW
     WHEN (OLD.sent_at IS NOT NULL OR NEW.sent_at IS NULL
           OR (OLD.job, OLD.question, OLD.person, OLD.digest_at)
              <> (NEW.job, NEW.question, NEW.person, NEW.digest_at))
-    EXECUTE FUNCTION draftsman.refuse_change('a question is in at most one digest of a person');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.single_digest');
 CREATE OR REPLACE TRIGGER digest_questions_no_delete BEFORE DELETE ON draftsman.digest_questions
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('a question is in at most one digest of a person');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.single_digest');
 CREATE OR REPLACE TRIGGER digest_questions_no_truncate BEFORE TRUNCATE ON draftsman.digest_questions
-    EXECUTE FUNCTION draftsman.refuse_change('a question is in at most one digest of a person');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.single_digest');
 
 CREATE OR REPLACE TRIGGER pager_events_immutable BEFORE UPDATE OR DELETE ON draftsman.pager_events
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('an event of a pager is kept');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.pager_event_kept');
 CREATE OR REPLACE TRIGGER pager_events_no_truncate BEFORE TRUNCATE ON draftsman.pager_events
-    EXECUTE FUNCTION draftsman.refuse_change('an event of a pager is kept');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.pager_event_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 

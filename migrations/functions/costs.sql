@@ -13,8 +13,8 @@ CREATE OR REPLACE FUNCTION draftsman.set_budgets(
 ) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT draftsman.has_right(actor, NULL, 'worker') THEN
-        PERFORM draftsman.deny_access(format('%s may not change budgets', actor));
+    IF NOT draftsman.has_right(actor, NULL, '{worker}') THEN
+        PERFORM draftsman.deny_access('costs.change_budgets', jsonb_build_object('actor', actor));
     END IF;
     LOCK TABLE draftsman.budget_changes IN SHARE ROW EXCLUSIVE MODE;
     IF coalesce((SELECT (c.budgets, c.timezone) FROM draftsman.budget_changes c
@@ -337,7 +337,8 @@ BEGIN
        AND (kind = 'worker' OR draftsman.has_role(
                 draftsman.person_of(NEW.source::text, NEW.responder_id),
                 'operator') IS NOT TRUE) THEN
-        PERFORM draftsman.deny_access(format('%s may not decide on a budget', NEW.voter));
+        PERFORM draftsman.deny_access('costs.decide_on_budget', jsonb_build_object(
+                    'voter', NEW.voter));
     END IF;
     RETURN NEW;
 END $$;
@@ -349,7 +350,7 @@ CREATE OR REPLACE TRIGGER job_answers_spending BEFORE INSERT ON draftsman.job_an
 
 CREATE OR REPLACE TRIGGER budget_raises_immutable BEFORE UPDATE OR DELETE ON draftsman.budget_raises
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('a budget was raised by this answer');
+    EXECUTE FUNCTION draftsman.refuse_change('costs.raise_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ SET LOCAL check_function_bodies = off;
 -- dead letters. A pending status message is updated, which locks it: no sender can claim it with
 -- the previous status before this transaction commits. A message that is being sent is followed by
 -- another. A job leaves its open approvals only by approvals, by denials that it accepts, or by an
--- alternative that closed first. A dead letter without a result for somebody is notified by the
--- leader.
+-- alternative that closed first. The leader reports a dead letter whose result has no target.
 CREATE OR REPLACE FUNCTION draftsman.enqueue_deliveries(
     before draftsman.job_states, after draftsman.job_states
 ) RETURNS void
@@ -26,8 +25,8 @@ BEGIN
           FROM draftsman.job_questions q
          WHERE q.job = after.number AND q.run = after.run_count AND q.kind = 'approval'
        ) IS NOT TRUE THEN
-        RAISE EXCEPTION 'D-%: a job leaves an approval only when it was decided', after.number
-            USING ERRCODE = 'DM003';
+        PERFORM draftsman.refuse('DM003', 'questions.approval_undecided', jsonb_build_object(
+                    'job', after.number));
     END IF;
     IF after.has_targets AND after.status <> 'claimed' THEN
         PERFORM draftsman.deliver_status(after.number, after.version);
@@ -53,8 +52,8 @@ BEGIN
     END IF;
 END $$;
 
--- Writes the status of a job to its targets in these channels (NULL: in all). A message that was not
--- sent yet gets the newer version.
+-- Writes the status of a job to its targets in these channels (NULL: in all). A message that was
+-- not sent yet gets the newer version.
 CREATE OR REPLACE FUNCTION draftsman.deliver_status(
     job bigint, version int, channels draftsman.delivery_channel[] DEFAULT NULL
 ) RETURNS void
@@ -69,6 +68,11 @@ BEGIN
         ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
            DO UPDATE SET version = excluded.version;
 END $$;
+
+-- The payload of a notice: its kind, as `jobs.paused`, and the values of a sentence about it, which
+-- is in the module `sentences` of the kind's package.
+CREATE OR REPLACE FUNCTION draftsman.notice(kind text, names jsonb) RETURNS jsonb
+LANGUAGE sql STABLE RETURN jsonb_build_object('notice', kind, 'values', names);
 
 -- Writes a notice about a job, or about one of its questions, to the targets of the job, once for
 -- each key.
@@ -101,15 +105,14 @@ BEGIN
             OR (draftsman.session_kind() = 'person' AND j.invoker_id IS DISTINCT FROM me.name
                 AND NOT draftsman.has_role(me.name, 'invoker')
                 AND NOT draftsman.has_role(me.name, 'operator'))) THEN
-        PERFORM draftsman.deny_access(
-            'a target can be added only with a request, in its own thread');
+        PERFORM draftsman.deny_access('deliveries.add_target');
     END IF;
     IF draftsman.session_kind() <> 'owner' AND EXISTS (
         SELECT FROM new_targets t
          WHERE t.ordinal > 1000 OR char_length(t.target) > 4000 OR char_length(t.thread) > 500
             OR cardinality(t.kinds) > 20 OR array_position(t.kinds, NULL) IS NOT NULL
             OR cardinality(t.outcomes) > 20) THEN
-        PERFORM draftsman.deny_access('a target of this size cannot be stored');
+        PERFORM draftsman.deny_access('deliveries.target_size');
     END IF;
     -- A statement without rows runs its triggers too: a new job has neither of these rows.
     IF EXISTS (SELECT FROM new_targets t
@@ -252,8 +255,8 @@ CREATE OR REPLACE TRIGGER job_questions_copies AFTER UPDATE OF status ON draftsm
 CREATE OR REPLACE FUNCTION draftsman.redeliver(seqs bigint[], actor text) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT draftsman.has_right(actor, 'operator', 'person', 'bot') THEN
-        PERFORM draftsman.deny_access(format('%s may not redeliver', actor));
+    IF NOT draftsman.has_right(actor, 'operator', '{person,bot}') THEN
+        PERFORM draftsman.deny_access('deliveries.redeliver', jsonb_build_object('actor', actor));
     END IF;
     RETURN QUERY
     WITH revived AS (
@@ -375,11 +378,11 @@ END $$;
 CREATE OR REPLACE TRIGGER deliveries_immutable AFTER UPDATE ON draftsman.deliveries FOR EACH ROW
     WHEN (OLD.status IN ('sent', 'superseded') OR OLD.id <> NEW.id OR OLD.job <> NEW.job
           OR OLD.kind <> NEW.kind OR OLD.thread_key <> NEW.thread_key)
-    EXECUTE FUNCTION draftsman.refuse_change('a sent delivery is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries.sent_immutable');
 CREATE OR REPLACE TRIGGER deliveries_no_delete BEFORE DELETE ON draftsman.deliveries FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries.deliveries_kept');
 CREATE OR REPLACE TRIGGER deliveries_no_truncate BEFORE TRUNCATE ON draftsman.deliveries
-    EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries.deliveries_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 

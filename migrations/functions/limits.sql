@@ -13,8 +13,8 @@ CREATE OR REPLACE FUNCTION draftsman.set_limits(limits jsonb, actor text) RETURN
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 SET lock_timeout = '2s' AS $$
 BEGIN
-    IF NOT draftsman.has_right(actor, NULL, 'worker') THEN
-        PERFORM draftsman.deny_access(format('%s may not change limits', actor));
+    IF NOT draftsman.has_right(actor, NULL, '{worker}') THEN
+        PERFORM draftsman.deny_access('queues.change_limits', jsonb_build_object('actor', actor));
     END IF;
     LOCK TABLE draftsman.limit_changes, draftsman.limit_buckets IN SHARE ROW EXCLUSIVE MODE;
     IF coalesce((SELECT c.limits FROM draftsman.limit_changes c ORDER BY c.id DESC LIMIT 1), '[]')

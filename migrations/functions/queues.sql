@@ -372,8 +372,9 @@ END $$;
 CREATE OR REPLACE FUNCTION draftsman.require_queue_control(queue text, actor text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT draftsman.has_right(actor, 'operator', 'person', 'bot') THEN
-        PERFORM draftsman.deny_access(format('%s may not control the queue %s', actor, queue));
+    IF NOT draftsman.has_right(actor, 'operator', '{person,bot}') THEN
+        PERFORM draftsman.deny_access('queues.control', jsonb_build_object(
+                    'actor', actor, 'queue', queue));
     END IF;
 END $$;
 
@@ -784,9 +785,9 @@ END $$;
 
 CREATE OR REPLACE TRIGGER queue_changes_append_only BEFORE UPDATE OR DELETE
     ON draftsman.queue_changes FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('changes of queues are append-only');
+    EXECUTE FUNCTION draftsman.refuse_change('queues.changes_append_only');
 CREATE OR REPLACE TRIGGER queue_changes_no_truncate BEFORE TRUNCATE ON draftsman.queue_changes
-    EXECUTE FUNCTION draftsman.refuse_change('changes of queues are append-only');
+    EXECUTE FUNCTION draftsman.refuse_change('queues.changes_append_only');
 
 -- Privileges --------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ SET LOCAL check_function_bodies = off;
 -- Patterns ----------------------------------------------------------------------------------------
 
 -- Characters without a meaning to a shell; the same as in
--- draftsman.domain.attention.command_pattern.
+-- draftsman.questions.permission_rules.command_pattern.
 CREATE OR REPLACE FUNCTION draftsman.are_plain_words(words text[]) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT cardinality(words) BETWEEN 1 AND 30 AND array_position(words, NULL) IS NULL
@@ -77,7 +77,7 @@ DECLARE
     chosen  draftsman.permission_rules;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
-        PERFORM draftsman.deny_access(format('%s cannot ask for commands', session_user));
+        PERFORM draftsman.deny_access('questions.workers_ask_for_commands');
     END IF;
     SELECT draftsman.repo_of(r) INTO in_repo
       FROM draftsman.job_requests r WHERE r.number = job AND r.repo_name <> '';
@@ -179,8 +179,8 @@ DECLARE
 BEGIN
     repo := lower(repo);
     IF actor = 'system' THEN
-        IF NOT draftsman.has_right(actor, NULL, 'worker') THEN
-            PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
+        IF NOT draftsman.has_right(actor, NULL, '{worker}') THEN
+            PERFORM draftsman.deny_access('database.actor', jsonb_build_object('actor', actor));
         END IF;
         minimum := greatest(minimum, 2);
     ELSE
@@ -220,7 +220,7 @@ DECLARE
 BEGIN
     PERFORM draftsman.require_rule_editor(actor);
     IF kind = 'bot' AND seconds IS NOT NULL THEN
-        PERFORM draftsman.deny_access(format('%s may not change the time of a rule', actor));
+        PERFORM draftsman.deny_access('questions.rule_time', jsonb_build_object('actor', actor));
     END IF;
     UPDATE draftsman.permission_rules r
        SET status = 'active', ratified_at = draftsman.now(),
@@ -254,9 +254,9 @@ END $$;
 CREATE OR REPLACE FUNCTION draftsman.require_rule_editor(actor text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT draftsman.has_right(actor, 'operator', 'person', CASE WHEN actor LIKE 'slack:%'
-                                                            THEN 'bot' END) THEN
-        PERFORM draftsman.deny_access(format('%s may not change rules', actor));
+    IF NOT draftsman.has_right(actor, 'operator', CASE WHEN actor LIKE 'slack:%'
+                               THEN '{person,bot}' ELSE '{person}' END::text[]) THEN
+        PERFORM draftsman.deny_access('questions.change_rules', jsonb_build_object('actor', actor));
     END IF;
 END $$;
 
@@ -264,10 +264,10 @@ END $$;
 
 CREATE OR REPLACE TRIGGER permission_requests_immutable BEFORE UPDATE OR DELETE
     ON draftsman.permission_requests FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('permission requests are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.permission_requests_kept');
 CREATE OR REPLACE TRIGGER permission_requests_no_truncate BEFORE TRUNCATE
     ON draftsman.permission_requests
-    EXECUTE FUNCTION draftsman.refuse_change('permission requests are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.permission_requests_kept');
 
 CREATE OR REPLACE TRIGGER permission_rules_immutable BEFORE UPDATE ON draftsman.permission_rules
     FOR EACH ROW
@@ -279,18 +279,18 @@ CREATE OR REPLACE TRIGGER permission_rules_immutable BEFORE UPDATE ON draftsman.
               (OLD.seconds, OLD.ratified_at, OLD.ratified_by, OLD.expires_at)
                   IS DISTINCT FROM
                   (NEW.seconds, NEW.ratified_at, NEW.ratified_by, NEW.expires_at))))
-    EXECUTE FUNCTION draftsman.refuse_change('a rule that ended and its pattern are kept');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.rule_immutable');
 CREATE OR REPLACE TRIGGER permission_rules_no_delete BEFORE DELETE ON draftsman.permission_rules
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('rules are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.rules_kept');
 CREATE OR REPLACE TRIGGER permission_rules_no_truncate BEFORE TRUNCATE ON draftsman.permission_rules
-    EXECUTE FUNCTION draftsman.refuse_change('rules are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.rules_kept');
 
 CREATE OR REPLACE TRIGGER rule_uses_immutable BEFORE UPDATE OR DELETE ON draftsman.rule_uses
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('uses of rules are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.rule_uses_kept');
 CREATE OR REPLACE TRIGGER rule_uses_no_truncate BEFORE TRUNCATE ON draftsman.rule_uses
-    EXECUTE FUNCTION draftsman.refuse_change('uses of rules are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.rule_uses_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 

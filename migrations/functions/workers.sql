@@ -43,7 +43,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() = 'bot' AND (NEW.name NOT IN ('trello', 'forges')
                                              OR OLD.name NOT IN ('trello', 'forges')) THEN
-        PERFORM draftsman.deny_access(format('a bot cannot hold the lease %s',
+        PERFORM draftsman.deny_access('worker.lease_of_bot', jsonb_build_object('lease',
             CASE WHEN NEW.name NOT IN ('trello', 'forges') THEN NEW.name ELSE OLD.name END));
     END IF;
     RETURN NEW;

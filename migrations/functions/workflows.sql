@@ -37,8 +37,7 @@ BEGIN
         OR (SELECT d.job FROM draftsman.job_dependencies d WHERE d.job = n LIMIT 1) IS NOT NULL
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'D-% is not a new job that waits for parents', wrong
-            USING ERRCODE = 'DM001';
+        PERFORM draftsman.refuse('DM001', 'workflows.not_new', jsonb_build_object('job', wrong));
     END IF;
     SELECT array_agg(DISTINCT l.queue) FILTER (WHERE l.status IN ('queued', 'resumed')
                                                  AND l.hold IS NULL) AS queues,
@@ -54,7 +53,7 @@ BEGIN
      WHERE (SELECT s.number FROM draftsman.job_states s WHERE s.number = n) IS NULL
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'there is no job D-% to wait for', wrong USING ERRCODE = 'DM001';
+        PERFORM draftsman.refuse('DM001', 'workflows.no_parent', jsonb_build_object('job', wrong));
     END IF;
     INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met)
     SELECT w.job, w.parent, row_number() OVER (PARTITION BY w.job ORDER BY w.place), w.condition,
@@ -80,7 +79,8 @@ BEGIN
     IF (SELECT s.hold FROM draftsman.job_states s WHERE s.number = NEW.job) = 'parents'
        AND NOT EXISTS (SELECT FROM draftsman.job_dependencies d
                         WHERE d.job = NEW.job AND d.met IS NULL) THEN
-        PERFORM draftsman.deny_access(format('D-%s waits for no other job', NEW.job));
+        PERFORM draftsman.deny_access('workflows.waits_for_none', jsonb_build_object(
+                    'job', NEW.job));
     END IF;
     DELETE FROM draftsman.unlinked_jobs u WHERE u.job = NEW.job;
     RETURN NULL;
@@ -429,7 +429,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
     IF draftsman.may_act_as(by) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(format('%s may not create a group as %s', session_user, by));
+        PERFORM draftsman.deny_access('workflows.create_group', jsonb_build_object('actor', by));
     END IF;
     IF kind IS NOT NULL THEN
         INSERT INTO draftsman.job_groups (name, kind, on_failure, created_by)
@@ -472,7 +472,7 @@ BEGIN
     IF EXISTS (SELECT FROM unnest(jobs) n
                 WHERE (SELECT s.number FROM draftsman.job_states s
                         WHERE s.number = n AND s.hold = 'parents' AND s.version = 1) IS NULL) THEN
-        RAISE EXCEPTION 'only new jobs that wait for parents can be added' USING ERRCODE = 'DM001';
+        PERFORM draftsman.refuse('DM001', 'workflows.only_new', '{}');
     END IF;
     SELECT * INTO STRICT target FROM draftsman.job_groups g WHERE g.id = group_id FOR NO KEY UPDATE;
     IF is_operator IS NOT TRUE THEN
@@ -481,9 +481,8 @@ BEGIN
            AND NOT draftsman.may_extend(target, r.invoker_id)
          LIMIT 1;
         IF FOUND THEN
-            RAISE EXCEPTION '% may not add jobs to the group %, which has jobs of others;'
-                ' its creator or an operator can, or use another group', invoker, target.name
-                USING ERRCODE = 'DM004';
+            PERFORM draftsman.refuse('DM004', 'workflows.group_of_others', jsonb_build_object(
+                        'person', invoker, 'group', target.name));
         END IF;
     END IF;
     SELECT m.job, m.ordinal INTO last_job, place
@@ -729,16 +728,16 @@ BEGIN
         WHERE s.number = job AND s.lease_token = token AND s.status = 'running')
        OR (starts_with(request_key, 'spawn:' || job || ':')
            OR spawned = draftsman.completed_spawn(job, given_key)) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(
-            format('D-%s is not running, or did not spawn D-%s', job, spawned));
+        PERFORM draftsman.deny_access('workflows.not_spawned', jsonb_build_object(
+                    'job', job, 'spawned', spawned));
     END IF;
     IF given_key LIKE 'mcp:%' THEN
         PERFORM FROM draftsman.job_states s WHERE s.number = record_spawn.job FOR NO KEY UPDATE;
         IF (SELECT count(*) FROM draftsman.job_dependencies d
              WHERE d.job = record_spawn.job AND d.spawned AND d.spawn_key LIKE 'mcp:%'
                AND d.parent <> record_spawn.spawned) >= 20 THEN
-            RAISE EXCEPTION 'D-% has submitted 20 jobs, the most that an agent may; finish the work'
-                ' in this job', record_spawn.job USING ERRCODE = 'DM004';
+            PERFORM draftsman.refuse('DM004', 'workflows.most_spawned', jsonb_build_object(
+                        'job', record_spawn.job, 'most', 20));
         END IF;
     END IF;
     INSERT INTO draftsman.job_dependencies
@@ -818,16 +817,16 @@ END $$;
 
 CREATE OR REPLACE TRIGGER job_dependencies_no_delete BEFORE DELETE ON draftsman.job_dependencies
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('jobs keep their parents');
+    EXECUTE FUNCTION draftsman.refuse_change('workflows.parents_kept');
 CREATE OR REPLACE TRIGGER job_dependencies_no_truncate BEFORE TRUNCATE ON draftsman.job_dependencies
-    EXECUTE FUNCTION draftsman.refuse_change('jobs keep their parents');
+    EXECUTE FUNCTION draftsman.refuse_change('workflows.parents_kept');
 
 CREATE OR REPLACE TRIGGER job_group_members_no_delete BEFORE DELETE ON draftsman.job_group_members
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('jobs keep their group');
+    EXECUTE FUNCTION draftsman.refuse_change('workflows.group_kept');
 CREATE OR REPLACE TRIGGER job_group_members_no_truncate BEFORE TRUNCATE
     ON draftsman.job_group_members
-    EXECUTE FUNCTION draftsman.refuse_change('jobs keep their group');
+    EXECUTE FUNCTION draftsman.refuse_change('workflows.group_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 

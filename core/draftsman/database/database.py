@@ -35,6 +35,7 @@ from draftsman.database.direct_connection import (
 )
 from draftsman.database.named_queries import load
 from draftsman.database.pooler_connection import PoolerConnection
+from draftsman.database.sentences import refusal
 from draftsman.database.session_settings import (
     INDEX_SCANS,
     OF_SESSIONS,
@@ -404,7 +405,7 @@ def _sqlstate(error: Exception) -> str | None:
 
 
 def _translate(error: Exception) -> DraftsmanError:
-    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    text = _text(error)
     if isinstance(error, psycopg.Error) and (own := _own_error(error, text)) is not None:
         return own
     if isinstance(error, CONFLICTS):
@@ -433,6 +434,12 @@ def _translate(error: Exception) -> DraftsmanError:
     if isinstance(error, psycopg.InterfaceError):
         return DatabaseUnreachable(f"the database connection was lost: {text}")
     return DraftsmanError(f"database error: {text}")
+
+
+def _text(error: Exception) -> str:
+    sentence = refusal(error) if isinstance(error, psycopg.Error) else None
+    lines = (sentence or str(error)).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _own_error(error: psycopg.Error, text: str) -> DraftsmanError | None:

@@ -52,8 +52,7 @@ INSERT INTO draftsman.repo_mappings (trello_label_id, trello_label_name, repo, p
 VALUES (%(label_id)s, %(label_name)s, %(repo)s, %(path)s, %(actor)s)
     ON CONFLICT (trello_label_id)
        DO UPDATE SET trello_label_name = excluded.trello_label_name, repo = excluded.repo,
-                     path = excluded.path, added_by = excluded.added_by,
-                     updated_at = draftsman.now()
+                     path = excluded.path, added_by = excluded.added_by
 RETURNING id
 
 -- name: map_name

@@ -1,0 +1,55 @@
+"""Sentences for what the functions and triggers of the schema report.
+
+The database names a rule or a kind of notice, and the values of a sentence about it, as
+`questions.answer` and `{"job": 13, "question": 1, "voter": "anna"}`. The sentence is in the module
+`sentences` of that package, which is imported by its name when it is needed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import psycopg
+
+SENTENCES: Final = {
+    "actor": "{role} cannot act as {actor}",
+    "operator": "{role} is not an operator",
+}
+
+
+def of_package(package: str) -> Mapping[str, str]:
+    """Return the sentences of a package by name; none for an unknown package."""
+    try:
+        module = import_module(f"draftsman.{package}.sentences")
+    except ModuleNotFoundError:
+        return {}
+    sentences: Mapping[str, str] = module.SENTENCES
+    return sentences
+
+
+def sentence(name: str, values: Mapping[str, Any]) -> str:
+    """Return the sentence of this name, such as `questions.answer`.
+
+    A newer schema may have names or values that are not known here: these are returned instead.
+    """
+    package, _, own_name = name.partition(".")
+    try:
+        return of_package(package)[own_name].format_map(values)
+    except KeyError:
+        return f"{name} {json.dumps(values)}"
+
+
+def refusal(error: psycopg.Error) -> str | None:
+    """Return the sentence for an error of `draftsman.refuse`; None for an error of PostgreSQL."""
+    name = error.diag.message_primary or ""
+    if error.diag.schema_name != "draftsman" or "." not in name:
+        return None
+    values = json.loads(error.diag.message_detail or "{}")
+    text = sentence(name, values)
+    if "operation" in values:
+        return f"{values['table']}: {values['operation']} is not allowed; {text}"
+    return text

@@ -1,0 +1,47 @@
+"""Sentences of the database about requests, jobs and runs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SENTENCES: Final = {
+    "paused": "D-{job} was paused by {by}: {reason}",
+    "resumed": "D-{job} was resumed by {by}",
+    "column": "a request cannot have this {column}",
+    "submit": "{actor} may not submit a job of {person}",
+    "constraint": 'new row for relation "{table}" violates check constraint "{constraint}"',
+    "no_state": "the request {job} has no state",
+    "type_of_state": "D-{job}: the state has type {type_of_state}, not {type}",
+    "generated_key": "a key that begins with auto: must continue with the id of the job, not {key}",
+    "no_retried_job": "D-{job}: there is no job D-{retry_of} to retry",
+    "no_template": "D-{job}: there is no template {template}@{version}",
+    "not_new": "a new job must be queued or scheduled, not started, with version 1; not {status}",
+    "no_request": "D-{job}: the state has no request",
+    "waits_for_key": "a new job waits for its concurrency key",
+    "late_unique_key": "the unique key of D-{job} must be stored with its request",
+    "debounce": "D-{job} postpones its work past the limit of its debounce",
+    "join": "{actor} may not ask for D-{job}",
+    "transition": "D-{job}: {before} to {after} is not allowed (version {version} to {next})",
+    "finished": "D-{job}: update is not allowed; a finished job is immutable",
+    "result_of_run": "D-{job}: the result of a job is that of its completed run",
+    "open_run": "D-{job}: a running job has exactly one open run, every other job none",
+    "open_questions": "D-{job}: a waiting job has open questions, every other job none",
+    "denied": "D-{job}: error class DENIED requires that a question of the last run was denied",
+    "control": "{actor} may not control D-{job}",
+    "workers_send_messages": "workers cannot send messages to jobs",
+    "workers_attach_files": "workers cannot attach files of people",
+    "bots_download": "only bots download attachments",
+    "newest_run": "D-{job}: run {run} is not the newest run of a running job",
+    "finished_run": "a finished run is immutable",
+    "repository": "D-{job} has a repository, which cannot change",
+    "request_immutable": "the request of a job is immutable",
+    "jobs_kept": "jobs are never deleted",
+    "runs_kept": "runs are never deleted",
+    "message_immutable": "a message to a job is immutable",
+    "delivered_immutable": "a delivered message is immutable",
+    "messages_kept": "messages to jobs are never deleted",
+    "ended_attachment_immutable": "a stored or refused attachment is immutable",
+    "attachments_kept": "attachments are never deleted",
+    "content_immutable": "a stored attachment is immutable",
+    "attachments_of_job_immutable": "the attachments of a job are never changed",
+}

@@ -1,0 +1,9 @@
+"""Sentences of the database about leases."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SENTENCES: Final = {
+    "lease_of_bot": "a bot cannot hold the lease {lease}",
+}
