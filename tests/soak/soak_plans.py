@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.database.database import Connection, Database
 from draftsman.jobs.details import store as read_model
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.soak.calls import CALLS, query_of
 from tests.soak.calls.call import Call
 from tests.soak.calls.claim import exchange

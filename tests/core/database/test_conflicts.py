@@ -12,7 +12,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.database_connection import CONFLICT_RETRIES, TransactionConflict
 from draftsman.database.pinned_connection import Statement, fetch
 from draftsman.errors import LostRace, Refused
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.support.server import Server
 from tests.support.statements import run, value
 

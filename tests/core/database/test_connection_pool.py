@@ -10,7 +10,7 @@ import pytest
 from draftsman.database.database import Connection, Database
 from draftsman.database.pinned_connection import Statement, fetch
 from draftsman.errors import DatabaseUnreachable
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.support.statements import value
 
 PID = "SELECT pg_backend_pid()"

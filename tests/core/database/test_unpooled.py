@@ -9,7 +9,7 @@ import pytest
 from draftsman.database.database import Connection, Database
 from draftsman.errors import DatabaseUnreachable
 from draftsman.jobs.job import Status
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.support.statements import value
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from draftsman.database.database import Database
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 
 CHUNK = 64 * 1024
 

@@ -19,7 +19,7 @@ from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import Owner
 from draftsman.repos.repo_profile import FILES, EvidenceProfile
-from draftsman.settings import CommandSettings
+from draftsman.settings.profiles import CommandSettings
 
 MAX_FILES: Final = 50
 """Maximum number of test files that are run."""

@@ -16,7 +16,7 @@ from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import Owner
 from draftsman.repos.repo_profile import CoverageProfile
-from draftsman.settings import CommandSettings
+from draftsman.settings.profiles import CommandSettings
 
 NAME: Final = "coverage"
 """Name of its entry among the validation results."""

@@ -59,7 +59,7 @@ from draftsman.people.policy import Policy
 from draftsman.ports import Channel
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
 from draftsman.questions.store import identical, questions
-from draftsman.settings import NotificationSettings
+from draftsman.settings.notifications import NotificationSettings
 from draftsman.workflows.store import groups
 
 # The message about a proposed permission rule.

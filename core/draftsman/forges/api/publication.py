@@ -18,7 +18,7 @@ from draftsman.forges.pull_request import (
     next_step,
 )
 from draftsman.ports import Forge
-from draftsman.settings import ForgeSettings
+from draftsman.settings.forges import ForgeSettings
 
 EXISTS: Final = (409, 422)
 """Statuses of a refused pull request, perhaps because the branch has another."""

@@ -31,7 +31,7 @@ from draftsman.jobs.job import TERMINAL, Source
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
-from draftsman.settings import ForgeSettings
+from draftsman.settings.forges import ForgeSettings
 
 LIMIT: Final = 100
 """Pull requests in one sweep."""

@@ -19,6 +19,7 @@ from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.details import store
 from draftsman.jobs.details.service import selected_page
 from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, explain
+from draftsman.jobs.event_kinds import COMMON_KINDS
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
 from draftsman.jobs.read_models import (
     ActivityBucket,
@@ -33,7 +34,6 @@ from draftsman.jobs.read_models import (
     ServerHealth,
     Stats,
 )
-from draftsman.jobs.reserved_names import COMMON_KINDS
 from draftsman.jobs.runs.run import Run
 from draftsman.questions.question import Question
 from draftsman.questions.store import questions
