@@ -82,7 +82,7 @@ BEGIN
          WHERE a.job = acknowledge_question.job AND a.question = acknowledge_question.question;
         PERFORM draftsman.deliver_notice(
             job, question, format('acknowledged:%s:%s', question, name),
-            draftsman.notice('attention.acknowledged', jsonb_build_object(
+            draftsman.sentence('attention.acknowledged', jsonb_build_object(
                 'job', job, 'question', question, 'person', name)));
         INSERT INTO draftsman.deliveries
                (job, question, channel, target, thread_key, kind, dedupe_key, payload)
@@ -167,7 +167,7 @@ BEGIN
         INSERT INTO draftsman.deliveries AS d
                (job, question, channel, target, thread_key, kind, dedupe_key, payload)
         SELECT q.job, q.question, q.channel, q.target, q.thread_key, 'notice', key,
-               draftsman.notice('attention.delegated_to_you', jsonb_build_object(
+               draftsman.sentence('attention.delegated_to_you', jsonb_build_object(
                    'job', delegate_question.job, 'question', delegate_question.question,
                    'by', name))
           FROM draftsman.deliveries q
@@ -184,7 +184,7 @@ BEGIN
         ON CONFLICT DO NOTHING;
     IF former IS DISTINCT FROM delegate THEN
         PERFORM draftsman.deliver_notice(job, question, key,
-            draftsman.notice('attention.delegated', jsonb_build_object(
+            draftsman.sentence('attention.delegated', jsonb_build_object(
                 'job', job, 'question', question, 'by', name, 'to', delegate)));
     END IF;
     UPDATE draftsman.question_ladders l SET due_at = greatest(l.due_at, until)
@@ -225,7 +225,7 @@ BEGIN
     INSERT INTO draftsman.deliveries
            (job, question, original, channel, target, thread, thread_key, kind, payload)
     SELECT d.job, d.question, d.seq, d.channel, d.target, d.thread, d.thread_key, 'question_closed',
-           draftsman.notice(CASE WHEN d.payload ->> 'notice' = 'attention.delegated'
+           draftsman.sentence(CASE WHEN d.payload ->> 'sentence' = 'attention.delegated'
                                  THEN 'attention.delegated_again'
                                  ELSE 'attention.delegated_to_you_again' END,
                d.payload -> 'values'
@@ -516,7 +516,7 @@ BEGIN
                     jsonb_build_object('question', question, 'by', ended.person));
             PERFORM draftsman.deliver_notice(
                 job, question, format('unacknowledged:%s:%s', question, id),
-                draftsman.notice('attention.unacknowledged', jsonb_build_object(
+                draftsman.sentence('attention.unacknowledged', jsonb_build_object(
                     'job', job, 'question', question, 'person', ended.person)));
             UPDATE draftsman.question_ladders l SET due_at = greatest(ended.next_step_at, (
                        SELECT g.expires_at FROM draftsman.question_delegations g

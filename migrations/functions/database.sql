@@ -72,6 +72,13 @@ LANGUAGE sql STABLE AS $$
     SELECT coalesce(draftsman.person_of_actor(actor), substr(actor, strpos(actor, ':') + 1))
 $$;
 
+-- Sentences ---------------------------------------------------------------------------------------
+
+-- The name of a sentence for people, as `jobs.paused`, and its values; the sentence itself is in
+-- the module `sentences` of its package. It is the payload of a notice, or as a text a reason.
+CREATE OR REPLACE FUNCTION draftsman.sentence(name text, names jsonb DEFAULT '{}') RETURNS jsonb
+LANGUAGE sql STABLE RETURN jsonb_build_object('sentence', name, 'values', names);
+
 -- Refusals ----------------------------------------------------------------------------------------
 
 -- Refuses a statement: with an SQLSTATE, the rule that it breaks, as `questions.closed`, and the
@@ -221,7 +228,8 @@ CREATE OR REPLACE FUNCTION draftsman.grant_database() RETURNS void LANGUAGE sql 
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.session_kind(), draftsman.applies_decision(text), draftsman.may_act_as(text),
         draftsman.person_of_actor(text),
-        draftsman.refuse(text, text, jsonb), draftsman.deny_access(text, jsonb),
+        draftsman.sentence(text, jsonb), draftsman.refuse(text, text, jsonb),
+        draftsman.deny_access(text, jsonb),
         draftsman.clock_offset(), draftsman.now(),
         draftsman.has_long_texts(text[], int, int)');
 $$;

@@ -69,11 +69,6 @@ BEGIN
            DO UPDATE SET version = excluded.version;
 END $$;
 
--- The payload of a notice: its kind, as `jobs.paused`, and the values of a sentence about it, which
--- is in the module `sentences` of the kind's package.
-CREATE OR REPLACE FUNCTION draftsman.notice(kind text, names jsonb) RETURNS jsonb
-LANGUAGE sql STABLE RETURN jsonb_build_object('notice', kind, 'values', names);
-
 -- Writes a notice about a job, or about one of its questions, to the targets of the job, once for
 -- each key.
 CREATE OR REPLACE FUNCTION draftsman.deliver_notice(

@@ -27,7 +27,7 @@ CREATE OR REPLACE VIEW draftsman.jobs AS
 CREATE OR REPLACE VIEW draftsman.job_files AS
     SELECT f.job, f.ordinal, f.message, f.id, f.name, f.media_type,
            CASE WHEN f.over THEN 'refused' ELSE f.status END AS status,
-           CASE WHEN f.over THEN 'the files of a job have at most 25 MiB'
+           CASE WHEN f.over THEN draftsman.sentence('jobs.most_file_bytes')::text
                 ELSE f.reason END AS reason,
            CASE WHEN NOT f.over THEN f.size END AS size,
            CASE WHEN NOT f.over THEN f.sha256 END AS sha256, f.created_at
@@ -1037,7 +1037,7 @@ BEGIN
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     VALUES (job, 'job_paused', actor,
             jsonb_strip_nulls(jsonb_build_object('reason', left(reason, 2000), 'event', event)));
-    PERFORM draftsman.notify_pause(job, draftsman.notice('jobs.paused', jsonb_build_object(
+    PERFORM draftsman.notify_pause(job, draftsman.sentence('jobs.paused', jsonb_build_object(
                 'job', job, 'by', draftsman.name_of_actor(actor), 'reason', reason)));
     UPDATE draftsman.job_states j SET hold = 'limit', held_by = 'pause'
      WHERE j.number = job AND j.status IN ('queued', 'resumed') AND j.hold IS NULL
@@ -1060,7 +1060,7 @@ BEGIN
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     VALUES (job, 'job_unpaused', actor, jsonb_strip_nulls(jsonb_build_object('event', event)));
-    PERFORM draftsman.notify_pause(job, draftsman.notice('jobs.resumed', jsonb_build_object(
+    PERFORM draftsman.notify_pause(job, draftsman.sentence('jobs.resumed', jsonb_build_object(
                 'job', job, 'by', draftsman.name_of_actor(actor))));
     UPDATE draftsman.job_states j SET held_by = j.limits[1]
      WHERE j.number = job AND j.held_by = 'pause' AND NOT EXISTS (
@@ -1243,7 +1243,8 @@ BEGIN
         PERFORM draftsman.deny_access('jobs.bots_download');
     END IF;
     UPDATE draftsman.attachments a
-       SET status = 'refused', reason = 'it could not be downloaded', ended_at = draftsman.now()
+       SET status = 'refused', reason = draftsman.sentence('jobs.not_downloaded')::text,
+           ended_at = draftsman.now()
      WHERE a.id = ANY (ARRAY(
            SELECT p.id FROM draftsman.attachments p
             WHERE p.channel = claim_attachments.channel AND p.status = 'pending' AND p.attempts >= 5
@@ -1288,7 +1289,9 @@ BEGIN
         SELECT coalesce(sum(a.size), 0) + octet_length(data) INTO total
           FROM draftsman.job_attachments j JOIN draftsman.attachments a ON a.id = j.attachment
          WHERE j.job = first;
-        IF total > 26214400 THEN problem := 'the files of a job have at most 25 MiB'; END IF;
+        IF total > 26214400 THEN
+            problem := draftsman.sentence('jobs.most_file_bytes')::text;
+        END IF;
     END IF;
     IF problem IS NULL THEN
         INSERT INTO draftsman.attachment_contents (attachment, data) VALUES (id, data);

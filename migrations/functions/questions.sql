@@ -487,9 +487,7 @@ CREATE OR REPLACE FUNCTION draftsman.close_others(
 ) RETURNS draftsman.job_status
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UPDATE draftsman.job_questions q
-       SET status = 'canceled', resolution = jsonb_build_object(
-               'outcome', 'canceled', 'via', 'system', 'reason',
-               CASE WHEN ends THEN 'the job has ended' ELSE 'another question was closed first' END)
+       SET status = 'canceled', resolution = draftsman.cancellation(ends)
      WHERE q.job = close_others.job AND q.status = 'open'
        AND (ends OR q.alternative_of = close_others.alternative_of);
     SELECT max(CASE q.kind WHEN 'approval' THEN 'waiting_for_approval'
@@ -497,6 +495,12 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
       FROM draftsman.job_questions q
      WHERE q.job = close_others.job AND q.status = 'open';
 $$;
+
+-- The resolution of a question that closes with its job, or with another question.
+CREATE OR REPLACE FUNCTION draftsman.cancellation(ends boolean) RETURNS jsonb
+LANGUAGE sql STABLE RETURN jsonb_build_object('outcome', 'canceled', 'via', 'system', 'reason',
+    draftsman.sentence(CASE WHEN ends THEN 'questions.job_ended'
+                       ELSE 'questions.other_closed' END)::text);
 
 -- The label of the choice with a value, for events; NULL if the label begins the value.
 CREATE OR REPLACE FUNCTION draftsman.label_of(choices jsonb, value text) RETURNS text
@@ -917,6 +921,7 @@ CREATE OR REPLACE FUNCTION draftsman.grant_questions() RETURNS void LANGUAGE sql
         draftsman.take_decision(bigint, boolean), draftsman.finish_decision(bigint)');
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.next_reminder(timestamptz, timestamptz), draftsman.label_of(jsonb, text),
+        draftsman.cancellation(boolean),
         draftsman.identical_to(bigint, int),
         draftsman.shown_instead(bigint, draftsman.delivery_channel, text, text)');
     SELECT draftsman.grant_to('person', 'EXECUTE ON FUNCTION

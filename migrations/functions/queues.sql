@@ -680,7 +680,8 @@ BEGIN
     VALUES (job, 'queue_reserved', actor,
             jsonb_build_object('queue', state.queue, 'seconds', seconds));
     INSERT INTO draftsman.queue_changes (queue, action, actor, reason)
-    VALUES (state.queue, 'reserve', actor, 'for D-' || job);
+    VALUES (state.queue, 'reserve', actor,
+            draftsman.sentence('queues.reserved_for', jsonb_build_object('job', job))::text);
     RETURN QUERY SELECT 'reserved', state.queue, job, actor, taken.expires_at, NULL::text;
 END $$;
 
@@ -698,7 +699,8 @@ BEGIN
             RETURN NULL;  -- it ended meanwhile
         END IF;
         INSERT INTO draftsman.queue_changes (queue, action, actor, reason)
-        VALUES (queue, 'release', actor, 'of D-' || reserving);
+        VALUES (queue, 'release', actor, draftsman.sentence(
+                    'queues.reserved_by', jsonb_build_object('job', reserving))::text);
     END IF;
     RETURN reserving;
 END $$;

@@ -144,7 +144,8 @@ BEGIN
         PERFORM draftsman.lock_rules(denied.repo);
         UPDATE draftsman.permission_rules r
            SET status = 'revoked', ended_at = draftsman.now(), ended_by = NEW.voter,
-               end_reason = format('%s denied D-%s/%s', NEW.voter, NEW.job, NEW.question)
+               end_reason = draftsman.sentence('questions.rule_denied', jsonb_build_object(
+                   'voter', NEW.voter, 'job', NEW.job, 'question', NEW.question))::text
          WHERE r.repo = denied.repo AND r.status IN ('proposed', 'active')
            AND draftsman.matches_pattern(r.pattern, denied.words);
     END IF;

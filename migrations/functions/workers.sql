@@ -70,7 +70,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM set_config('draftsman.actor', '', true), set_config('draftsman.detail',
-        '{"reason": "its agent waited for this answer"}', true);
+        jsonb_build_object('reason', draftsman.sentence('worker.in_grace')::text)::text, true);
     UPDATE draftsman.job_states s
        SET status = 'claimed', claimed_from = 'resumed', worker_id = period.worker_id,
            lease_token = nextval('draftsman.lease_tokens'), version = s.version + 1,

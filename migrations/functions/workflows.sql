@@ -249,7 +249,7 @@ BEGIN
          WHERE d.parent = ANY (excluded) AND d.met IS NULL AND d.condition = 'success'
            AND d.job = ANY (excluded);
         PERFORM draftsman.skip_jobs(array_agg(s.number), array_agg((
-                    SELECT draftsman.end_text(d.parent, p.status)
+                    SELECT draftsman.end_reason(d.parent, p.status)
                       FROM draftsman.job_dependencies d
                      CROSS JOIN LATERAL (
                            SELECT status FROM draftsman.job_states
@@ -273,14 +273,15 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
     CASE condition WHEN 'success' THEN status = 'completed'
                    WHEN 'failure' THEN status <> 'completed' ELSE true END;
 
--- How a job ended, as the reason of jobs that cannot start because of it.
-CREATE OR REPLACE FUNCTION draftsman.end_text(
+-- How a job ended, as the reason of jobs that cannot start because of it. Without an end yet, the
+-- statement that asks cancels it.
+CREATE OR REPLACE FUNCTION draftsman.end_reason(
     job bigint, status draftsman.job_status
 ) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
-    format('D-%s %s', job, CASE status WHEN 'completed' THEN 'completed' WHEN 'failed' THEN 'failed'
-        WHEN 'dead_letter' THEN 'is a dead letter' WHEN 'expired' THEN 'expired'
-        ELSE 'was canceled' END);
+LANGUAGE sql STABLE RETURN draftsman.sentence(CASE status
+    WHEN 'completed' THEN 'workflows.completed' WHEN 'failed' THEN 'workflows.failed'
+    WHEN 'dead_letter' THEN 'workflows.dead_letter' WHEN 'expired' THEN 'workflows.expired'
+    ELSE 'workflows.canceled' END, jsonb_build_object('job', job))::text;
 
 -- Cancels a job and all in its tree; running jobs are requested to stop. Returns each unfinished
 -- job, and whether its worker or the leader ends it later. Jobs that were submitted meanwhile are
@@ -491,9 +492,10 @@ BEGIN
      ORDER BY m.ordinal DESC, m.job DESC
      LIMIT 1;
     IF target.canceled_at IS NOT NULL THEN
-        reason := format('the group %s was canceled', target.name);
+        reason := draftsman.sentence('workflows.group_canceled', jsonb_build_object(
+                      'group', target.name))::text;
     ELSIF target.kind = 'parallel' AND target.on_failure = 'stop' THEN
-        SELECT m.job, draftsman.end_text(m.job, s.status) INTO failed, reason
+        SELECT m.job, draftsman.end_reason(m.job, s.status) INTO failed, reason
           FROM draftsman.current_members(group_id) m
          CROSS JOIN LATERAL (
                SELECT status, finished_at FROM draftsman.job_states
@@ -648,7 +650,7 @@ BEGIN
         END IF;
         IF waiting <> '{}' THEN
             PERFORM draftsman.skip_members(waiting, (
-                SELECT draftsman.end_text(s.number, s.status) FROM draftsman.job_states s
+                SELECT draftsman.end_reason(s.number, s.status) FROM draftsman.job_states s
                  WHERE s.number = stopped.job), stopped.job);
         END IF;
     END LOOP;

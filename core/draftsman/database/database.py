@@ -35,7 +35,7 @@ from draftsman.database.direct_connection import (
 )
 from draftsman.database.named_queries import load
 from draftsman.database.pooler_connection import PoolerConnection
-from draftsman.database.sentences import refusal
+from draftsman.database.sentences import refusal, with_sentences
 from draftsman.database.session_settings import (
     INDEX_SCANS,
     OF_SESSIONS,
@@ -481,7 +481,7 @@ async def fetch_all(
     """Return all rows as `row`, built by column names."""
     async with conn.cursor(row_factory=class_row(row)) as cursor:
         await cursor.execute(query, params)
-        return await cursor.fetchall()
+        return [with_sentences(record) for record in await cursor.fetchall()]
 
 
 async def fetch_one(
@@ -490,7 +490,8 @@ async def fetch_one(
     """Return the first row as `row`, or None."""
     async with conn.cursor(row_factory=class_row(row)) as cursor:
         await cursor.execute(query, params)
-        return await cursor.fetchone()
+        record = await cursor.fetchone()
+        return None if record is None else with_sentences(record)
 
 
 async def scalar(conn: Connection, query: LiteralString, params: Params | None = None) -> Any:

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from draftsman.text import STORED_SENTENCE
 
 if TYPE_CHECKING:
     import psycopg
 
+T = TypeVar("T")
 SENTENCES: Final = {
     "actor": "{role} cannot act as {actor}",
     "operator": "{role} is not an operator",
@@ -41,6 +46,39 @@ def sentence(name: str, values: Mapping[str, Any]) -> str:
         return of_package(package)[own_name].format_map(values)
     except KeyError:
         return f"{name} {json.dumps(values)}"
+
+
+def stored_text(text: str) -> str:
+    """Return the text of a column; its sentence, if the database stored a name and values."""
+    if not text.startswith('{"values": {'):
+        return text
+    try:
+        stored = json.loads(text)
+        return sentence(stored["sentence"], stored["values"])
+    except (KeyError, TypeError, ValueError):
+        return text
+
+
+def with_sentences(row: T) -> T:
+    """Return a row whose fields with the metadata `STORED_SENTENCE` have sentences."""
+    changed = {}
+    for name in _stored_fields(type(row)):
+        value = getattr(row, name)
+        if isinstance(value, str) and (text := stored_text(value)) != value:
+            changed[name] = text
+        elif isinstance(value, dict) and isinstance(reason := value.get("reason"), str):
+            changed[name] = {**value, "reason": stored_text(reason)}
+    if not changed:
+        return row
+    read: T = replace(cast("Any", row), **changed)
+    return read
+
+
+@cache
+def _stored_fields(row: type) -> tuple[str, ...]:
+    if not is_dataclass(row):
+        return ()
+    return tuple(field.name for field in fields(row) if field.metadata == STORED_SENTENCE)
 
 
 def refusal(error: psycopg.Error) -> str | None:

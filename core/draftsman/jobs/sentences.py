@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 SENTENCES: Final = {
+    "most_file_bytes": "the files of a job have at most 25 MiB",
+    "not_downloaded": "it could not be downloaded",
     "paused": "D-{job} was paused by {by}: {reason}",
     "resumed": "D-{job} was resumed by {by}",
     "column": "a request cannot have this {column}",

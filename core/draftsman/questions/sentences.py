@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 SENTENCES: Final = {
+    "job_ended": "the job has ended",
+    "other_closed": "another question was closed first",
+    "rule_denied": "{voter} denied D-{job}/{question}",
     "approval_undecided": "D-{job}: a job leaves an approval only when it was decided",
     "answer": "{voter} may not answer D-{job}/{question}",
     "workers_ask_for_commands": "{role} cannot ask for commands",

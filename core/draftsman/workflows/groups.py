@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
+from draftsman.text import STORED_SENTENCE
 
 
 class GroupKind(StrEnum):
@@ -91,7 +92,7 @@ class GroupMember:
     status: Status
     type: str
     title: str | None
-    reason: str | None
+    reason: str | None = field(metadata=STORED_SENTENCE)
     """Why it was canceled."""
     error: str | None
     skipped_by: int | None

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 SENTENCES: Final = {
+    "completed": "D-{job} completed",
+    "failed": "D-{job} failed",
+    "dead_letter": "D-{job} is a dead letter",
+    "expired": "D-{job} expired",
+    "canceled": "D-{job} was canceled",
+    "group_canceled": "the group {group} was canceled",
     "not_new": "D-{job} is not a new job that waits for parents",
     "no_parent": "there is no job D-{job} to wait for",
     "waits_for_none": "D-{job} waits for no other job",

@@ -10,15 +10,15 @@ import pytest
 
 import draftsman
 from draftsman.database.database import Connection, to_domain_error
-from draftsman.database.sentences import of_package
+from draftsman.database.sentences import of_package, stored_text
 from draftsman.errors import Refused
 from tests.support.statements import rows, run
 
 RAISE = re.compile(r"\bRAISE\b(?!;)")
 RULE = re.compile(r"'([a-z]+\.[a-z_]+)'")
 FUNCTIONS = """
-SELECT p.proname, p.prosrc FROM pg_proc p
- WHERE p.pronamespace = 'draftsman'::regnamespace AND p.prosrc <> ''
+SELECT p.proname, coalesce(pg_get_function_sqlbody(p.oid), p.prosrc) FROM pg_proc p
+ WHERE p.pronamespace = 'draftsman'::regnamespace
 """
 TRIGGERS = """
 SELECT DISTINCT encode(t.tgargs, 'escape') FROM pg_trigger t
@@ -61,3 +61,10 @@ async def test_a_rule_of_a_newer_schema_is_named_with_its_values(conn: Connectio
         with pytest.raises(psycopg.Error) as caught:
             await run(conn, "SELECT draftsman.refuse('DM004', %s, '{\"job\": 13}')", (rule,))
         assert str(to_domain_error(caught.value)) == f'{rule} {{"job": 13}}'
+
+
+def test_a_stored_sentence_is_read_as_its_text() -> None:
+    stored = '{"values": {"job": 7}, "sentence": "workflows.dead_letter"}'
+    assert stored_text(stored) == "D-7 is a dead letter"
+    for text in ("because", "{}", '{"values": {"job": 7}}', '{"values": {', stored[:-1]):
+        assert stored_text(text) == text

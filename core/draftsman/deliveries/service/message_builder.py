@@ -227,12 +227,12 @@ def _redacted_question(question: Question, others: Sequence[IdenticalQuestion]) 
 
 
 def _with_text(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the payload of a notice with its text, if it has only a kind and values."""
-    kind = payload.get("notice")
+    """Return the payload of a notice with its text, if it has only a name and values."""
+    name = payload.get("sentence")
     values = payload.get("values")
-    if not isinstance(kind, str) or not isinstance(values, dict):
+    if not isinstance(name, str) or not isinstance(values, dict):
         return payload
-    return {"text": sentence(kind, values), "names_job": True}
+    return {"text": sentence(name, values), "names_job": True}
 
 
 def _redacted(value: Any) -> Any:

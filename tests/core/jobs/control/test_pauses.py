@@ -62,10 +62,10 @@ async def test_the_targets_of_a_job_are_notified_of_its_pause(
         await rt.job_control.resume(number, make.owner)
     notices = await rows(
         conn,
-        "SELECT payload ->> 'notice', payload -> 'values' FROM draftsman.deliveries"
+        "SELECT payload ->> 'sentence', payload -> 'values' FROM draftsman.deliveries"
         " WHERE kind = 'notice' ORDER BY seq",
     )
-    assert [sentence(kind, values) for kind, values in notices] == [
+    assert [sentence(name, values) for name, values in notices] == [
         f"D-{number} was paused by root: wait",
         f"D-{number} was resumed by root",
     ] * 2
