@@ -8,8 +8,10 @@ from typing import Final
 from uuid import UUID
 
 from draftsman.database.database import Connection, Database, DedicatedSession
+from draftsman.jobs.read_models import RegisteredWorker
 from draftsman.processes import host
 from draftsman.worker.registry import store
+from draftsman.worker.registry.liveness import is_lost
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds to wait for a connection before the database counts as unreachable."""
@@ -98,3 +100,10 @@ class WorkerRegistration:
         """Delete the worker's registration."""
         async with self._db.connection() as conn:
             await store.remove(conn, self._id)
+
+
+async def live_workers(db: Database, lease: float) -> list[RegisteredWorker]:
+    """Return the registered workers that are not lost; `lease` in seconds."""
+    async with db.connection() as conn:
+        workers = await store.all_workers(conn)
+    return [worker for worker in workers if not is_lost(worker, lease)]

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from draftsman.database.database import Connection, execute, fetch_all, fetch_one, rows
 from draftsman.database.named_queries import load
 from draftsman.deliveries.message_facts import GroupStop
-from draftsman.workflows.groups import GroupKind, GroupMember, JobGroup, OnFailure
+from draftsman.jobs.requests.invocation import GroupKind, OnFailure
+from draftsman.workflows.groups import GroupMember, JobGroup
 
 _Q = load("groups")
 
