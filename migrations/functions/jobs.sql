@@ -717,7 +717,8 @@ BEGIN
     RETURN CASE status
         WHEN 'completed' THEN jsonb_build_object('summary', left(result ->> 'summary', 2000))
         WHEN 'failed' THEN jsonb_build_object(
-             'error', left(error, 2000), 'error_class', error_class)
+             'error', CASE WHEN error_class = 'DENIED' THEN error ELSE left(error, 2000) END,
+             'error_class', error_class)
         WHEN 'dead_letter' THEN jsonb_build_object('error', left(error, 2000),
              'error_class', error_class, 'attempts', attempts, 'retries', retries)
         WHEN 'retrying' THEN jsonb_build_object('error', left(error, 2000),

@@ -444,10 +444,12 @@ BEGIN
                       ORDER BY a.id DESC LIMIT 1), '{}'))::text;
     PERFORM set_config('draftsman.detail', detail, true);
     IF job_status = 'failed' AND asked.resolution ->> 'outcome' = 'denied' THEN
-        error := 'denied by '
-            || (SELECT string_agg(name, ', ')
-                  FROM jsonb_array_elements_text(asked.resolution -> 'by') name)
-            || coalesce(': ' || (asked.resolution ->> 'reason'), '');
+        error := draftsman.sentence(
+            CASE WHEN asked.resolution ->> 'reason' IS NULL THEN 'questions.denied'
+            ELSE 'questions.denied_because' END,
+            jsonb_build_object('reason', asked.resolution ->> 'reason', 'by', (
+                SELECT string_agg(name, ', ')
+                  FROM jsonb_array_elements_text(asked.resolution -> 'by') name)))::text;
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     VALUES (job, kind, actor, detail::jsonb);

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import psycopg
 
 T = TypeVar("T")
+STORED_KEYS: Final = frozenset({"reason", "error"})
+"""Keys of events and resolutions whose text the database may have written."""
 SENTENCES: Final = {
     "actor": "{role} cannot act as {actor}",
     "operator": "{role} is not an operator",
@@ -61,17 +63,20 @@ def stored_text(text: str) -> str:
 
 def with_sentences(row: T) -> T:
     """Return a row whose fields with the metadata `STORED_SENTENCE` have sentences."""
-    changed = {}
-    for name in _stored_fields(type(row)):
-        value = getattr(row, name)
-        if isinstance(value, str) and (text := stored_text(value)) != value:
-            changed[name] = text
-        elif isinstance(value, dict) and isinstance(reason := value.get("reason"), str):
-            changed[name] = {**value, "reason": stored_text(reason)}
-    if not changed:
+    stored = {name: getattr(row, name) for name in _stored_fields(type(row))}
+    read = {name: _with_sentences(value) for name, value in stored.items()}
+    if read == stored:
         return row
-    read: T = replace(cast("Any", row), **changed)
-    return read
+    changed: T = replace(cast("Any", row), **read)
+    return changed
+
+
+def _with_sentences(value: Any) -> Any:
+    if isinstance(value, str):
+        return stored_text(value)
+    if isinstance(value, dict):
+        return value | {key: _with_sentences(value[key]) for key in STORED_KEYS & value.keys()}
+    return value
 
 
 @cache

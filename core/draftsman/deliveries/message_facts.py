@@ -30,7 +30,7 @@ class MessageFacts:
     invoker_id: str
     invoker_display_name: str | None
     next_retry_at: datetime | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     cancel_requested_by: str | None
     cancel_reason: str | None = field(metadata=STORED_SENTENCE)

@@ -176,7 +176,7 @@ class Job:
     retry_count: int
     max_retries: int
     next_retry_at: datetime | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     on_lost: OnLost
     worker_id: UUID | None

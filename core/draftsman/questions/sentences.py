@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 SENTENCES: Final = {
+    "denied": "denied by {by}",
+    "denied_because": "denied by {by}: {reason}",
     "job_ended": "the job has ended",
     "other_closed": "another question was closed first",
     "rule_denied": "{voter} denied D-{job}/{question}",

@@ -23,7 +23,7 @@ class Parent:
     type: str
     title: str | None
     result: dict[str, Any] | None
-    error: str | None
+    error: str | None = field(metadata=STORED_SENTENCE)
 
     @property
     def name(self) -> str:

@@ -81,7 +81,7 @@ class GroupMember:
     title: str | None
     reason: str | None = field(metadata=STORED_SENTENCE)
     """Why it was canceled."""
-    error: str | None
+    error: str | None = field(metadata=STORED_SENTENCE)
     skipped_by: int | None
     """The job whose end canceled it before its start, in a parallel group."""
     finished_at: datetime | None

@@ -39,7 +39,7 @@ class JobFacts:
     type: str
     run_at: datetime | None
     next_retry_at: datetime | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     run_count: int
     attempts: int
