@@ -187,10 +187,12 @@ COMMENT ON COLUMN draftsman.job_states.limits IS
 COMMENT ON COLUMN draftsman.job_states.held_by IS
     'the bucket that has no free place for it; `pause`: it waits for the end of the pause of its '
     'queue or type';
-COMMENT ON COLUMN draftsman.job_states.last_error IS 'the last error';
+COMMENT ON COLUMN draftsman.job_states.last_error IS
+    'the last error; of a denial, the name and values of its sentence';
 COMMENT ON COLUMN draftsman.job_states.error_class IS 'the class of the last error';
 COMMENT ON COLUMN draftsman.job_states.cancel_requested_by IS 'the person who requested it';
-COMMENT ON COLUMN draftsman.job_states.cancel_reason IS 'the reason';
+COMMENT ON COLUMN draftsman.job_states.cancel_reason IS
+    'the reason; of the system, the name and values of a sentence';
 COMMENT ON COLUMN draftsman.job_states.pr_url IS 'the pull request that the agent opened';
 COMMENT ON COLUMN draftsman.job_states.has_targets IS
     'whether it has notification targets; the outbox ignores other jobs';
