@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -40,6 +41,7 @@ from draftsman.database.direct_connection import connect_direct
 from draftsman.database.session_settings import OF_SESSIONS, PINNED
 from draftsman.errors import CommandHint, LostRace, SchemaOutdated
 
+_log = logging.getLogger(__name__)
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds to wait for a connection."""
 LOCK_TIMEOUT: Final = 2.0
@@ -190,6 +192,14 @@ async def check_compatible(url: str) -> str | None:
     return newer
 
 
+async def warn_if_newer(url: str) -> None:
+    """Log that the database is newer than this version; raise SchemaOutdated if it is too old."""
+    if newer := await check_compatible(url):
+        _log.warning(
+            "the database schema is newer than this version (it has %s); continuing", newer
+        )
+
+
 async def start_epoch(url: str) -> int:
     """Start a new epoch of the events after the restore of a dump; return its number."""
     await check(url)
@@ -255,10 +265,11 @@ async def _apply(conn: Connection, pending: list[Migration], report: Callable[[s
 
 async def _with_lost(conn: Connection, pending: list[Migration]) -> list[Migration]:
     """Return the pending files of functions, and those that a numbered file dropped parts of."""
-    known = {item.name.removeprefix(FUNCTIONS): item for item in available() if item.has_functions}
+    files = [item for item in available() if item.has_functions]
+    by_name = {item.name.removeprefix(FUNCTIONS): item for item in files}
     changed = {item.name for item in pending}
-    lost = await schema.lost_functions(conn, list(known))
-    return [item for name, item in known.items() if item.name in changed or name in lost]
+    lost = await schema.lost_functions(conn, list(by_name))
+    return [item for name, item in by_name.items() if item.name in changed or name in lost]
 
 
 async def _finish(conn: Connection, applied: list[Migration]) -> list[str]:
@@ -304,12 +315,12 @@ async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
     """
     applied = await schema.applied(conn)
     functions = await schema.applied_functions(conn)
-    known = available()
-    newer = max(applied.keys() - {item.name for item in known}, default=None)
+    files = available()
+    newer = max(applied.keys() - {item.name for item in files}, default=None)
     newest = max((at for _, at in applied.values()), default=None)
-    numbered_pending = any(not i.has_functions and i.name not in applied for i in known)
+    numbered_pending = any(not i.has_functions and i.name not in applied for i in files)
     migrations = []
-    for item in known:
+    for item in files:
         if not item.has_functions:
             checksum, at = applied.get(item.name, (None, None))
             if checksum not in (None, item.checksum):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from draftsman.attention.ladder import DueStep, plan_step
+from draftsman.attention.ladder import DueStep, Ladder, LadderStep, WhenAway, plan_step
 from draftsman.attention.store import ladders as store
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.service.message_builder import with_identity_links
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.policy import Policy
 
 if TYPE_CHECKING:
-    from draftsman.attention.ladder import Ladder, LadderStep
     from draftsman.attention.service.oncall import OnCall
     from draftsman.questions.question_spec import QuestionSpec
     from draftsman.settings.attention import LadderSettings
@@ -33,8 +33,6 @@ class LadderSweep:
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Take or postpone the steps that are due; return how many."""
-        from draftsman.deliveries.service.message_builder import with_identity_links
-
         async with self._db.connection() as conn:
             due = await store.due(conn, term, self._limit, self.isolation.aside)
             if not due:
@@ -82,9 +80,6 @@ class LadderChoices:
         ladders = self._ladders()
         if not ladders:
             return None
-        from draftsman.attention.ladder import Ladder
-        from draftsman.attention.store import ladders as store
-
         choices = {str(kind): name for kind, name in self._choices().items()}
         choices |= await store.profile_ladders(conn, job)
         name = choices.get(CRITICAL) if item.critical else None
@@ -100,8 +95,6 @@ class LadderChoices:
 
 
 def _steps(settings: LadderSettings) -> tuple[LadderStep, ...]:
-    from draftsman.attention.ladder import LadderStep, WhenAway
-
     return tuple(
         LadderStep(step.notify, step.after, WhenAway(step.when_away), step.escalate)
         for step in settings.steps
