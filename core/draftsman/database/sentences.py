@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     import psycopg
 
 T = TypeVar("T")
+_known_fields: Final = dict[type, tuple[str, ...]]()
 STORED_KEYS: Final = frozenset({"reason", "error"})
 """Keys of events and resolutions whose text the database may have written."""
 SENTENCES: Final = {
@@ -79,11 +79,12 @@ def _with_sentences(value: Any) -> Any:
     return value
 
 
-@cache
 def _stored_fields(row: type) -> tuple[str, ...]:
-    if not is_dataclass(row):
-        return ()
-    return tuple(field.name for field in fields(row) if field.metadata == STORED_SENTENCE)
+    if row not in _known_fields:
+        columns = fields(row) if is_dataclass(row) else ()
+        stored = (column.name for column in columns if column.metadata == STORED_SENTENCE)
+        _known_fields[row] = tuple(stored)
+    return _known_fields[row]
 
 
 def refusal(error: psycopg.Error) -> str | None:
