@@ -9,10 +9,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.delivery import ChannelName, DeliveryKind
-from draftsman.errors import UsageError
+from draftsman.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.settings import Settings
 
 FORMS: Final = "log, webhook:NAME, slack:CHANNEL, trello:CARD or forge:NAME/OWNER/REPO#NUMBER"
 """The notations of a target, for error messages."""
@@ -146,6 +147,8 @@ class Targets:
     default: tuple[Target, ...] = ()
     hooks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Outcomes that each configured webhook is notified of."""
+    fallback: Target | None = None
+    """Receives dead letters that no other target receives."""
 
     def of(self, invocation: Invocation) -> list[Target]:
         """Return the targets of a request; raises UsageError for an invalid target."""
@@ -167,3 +170,21 @@ class Targets:
         if target.channel is ChannelName.WEBHOOK and target.target not in self.hooks:
             names = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
             raise UsageError(f"unknown webhook {target.target!r}; configured: {names}")
+
+
+def configured_targets(settings: Settings) -> Targets:
+    """Return the configured targets; raises ConfigError."""
+    notifications = settings.notifications
+    try:
+        default = tuple(parse(text) for text in notifications.targets)
+        fallback = None if notifications.fallback == NONE else parse(notifications.fallback)
+        targets = Targets(
+            default=default,
+            hooks={name: hook.on for name, hook in settings.webhooks.items()},
+            fallback=fallback,
+        )
+        for target in (*default, *([fallback] if fallback else ())):
+            targets.check(target)
+    except UsageError as error:
+        raise ConfigError(f"notifications: {error}") from None
+    return targets

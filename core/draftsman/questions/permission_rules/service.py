@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from draftsman.attention.store import digests
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation, run_all
-from draftsman.deliveries.target import Target
-from draftsman.errors import CommandHint, NotFound, Refused, UsageError
+from draftsman.deliveries.target import Target, configured_targets, parse
+from draftsman.errors import CommandHint, ConfigError, NotFound, Refused, UsageError
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.questions.permission_rules import store
@@ -34,6 +35,9 @@ from draftsman.questions.permission_rules.permission_rule import (
     proposal_text,
 )
 
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+
 MAX_RULES: Final = 1000
 """Rules that are listed, the newest."""
 MAX_DECISIONS: Final = 5000
@@ -50,13 +54,14 @@ class PermissionRules:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         propose_after: int,
-        seconds: float,
-        notify: Target | None = None,
+        expires_in: float,
+        notify: Target | None,
     ) -> None:
-        """Propose a rule after so many equal decisions (0: never), for so many seconds.
+        """Propose a rule after so many equal decisions (0: never), for `expires_in` seconds.
 
         `notify` gets a message about each proposed rule.
         """
@@ -64,8 +69,12 @@ class PermissionRules:
         self._db = db
         self._policy = policy
         self._propose_after = propose_after
-        self.isolation: Final = Isolation(db, "rules", lambda id: f"rule {id}")
-        self._seconds = seconds
+        self._isolation = Isolation(db, "rules", lambda id: f"rule {id}")
+        self._seconds = expires_in
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of proposed rules."""
+        return [Sweep(name="rules", run=self.sweep, isolations=(self._isolation,))]
 
     async def all(self, repo: str | None = None) -> list[PermissionRule]:
         """Return the rules of a repository, `owner/name` or a name alone, or all; newest first."""
@@ -187,7 +196,7 @@ class PermissionRules:
             )
             return 1
 
-        await self.isolation.each([(rule.id, rule) for rule in rules], announce)
+        await self._isolation.each([(rule.id, rule) for rule in rules], announce)
 
     async def _changed(
         self, rule: int, change: Callable[[Connection], Awaitable[bool]]
@@ -215,6 +224,18 @@ class PermissionRules:
         if seconds is not None and not (math.isfinite(seconds) and 0 < seconds <= MAX_SECONDS):
             raise UsageError("the time of a rule must be more than 0 and at most 366 days")
         return seconds
+
+
+def rules_target(settings: Settings) -> Target | None:
+    """Return the target of messages about proposed rules; raises ConfigError."""
+    if settings.rules.notify is None:
+        return None
+    try:
+        target = parse(settings.rules.notify)
+        configured_targets(settings).check(target)
+    except UsageError as error:
+        raise ConfigError(f"rules: notify: {error}") from None
+    return target
 
 
 async def _full_name(conn: Connection, repo: str) -> str:

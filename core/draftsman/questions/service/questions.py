@@ -51,11 +51,12 @@ class Questions:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         expires_in: float | None,
-        escalate_to: str | None = None,
-        ladders: LadderChoices | None = None,
+        escalate_to: str | None,
+        ladders: LadderChoices,
     ) -> None:
         self.ladders = ladders
         self._db = db
@@ -161,7 +162,7 @@ class Questions:
             approvers=self._approvers(item),
             expires_in=None if item.never_expires else item.expires_in or self._expires_in,
             escalate_to=escalate_to,
-            ladder=None if self.ladders is None else await self.ladders.of(conn, job, item),
+            ladder=await self.ladders.of(conn, job, item),
             alternative_to=question.alternative_to,
         )
 
@@ -251,7 +252,15 @@ class Questions:
             question = (await self.lock(conn, job, ordinal)).question
             event = response.source_event_id
             if await store.previous_answer(conn, job, ordinal, event) is None:
-                await self._store(conn, question, actor, actor.voter, event, payload, reason)
+                await self._store(
+                    conn,
+                    question,
+                    actor,
+                    voter=actor.voter,
+                    event=event,
+                    payload=payload,
+                    refused=reason,
+                )
 
         await self._db.run_transaction(work)
 
@@ -324,7 +333,9 @@ class Questions:
         reason = None if refused is None else spans_text(refused)
         if refused is not None and not is_late:
             payload["refusal"] = encode_spans(refused)
-        await self._store(conn, question, actor, voter, event, payload, reason)
+        await self._store(
+            conn, question, actor, voter=voter, event=event, payload=payload, refused=reason
+        )
         if refused is not None:
             return await self._with_votes(conn, locked.verdict(False, refused), voter)
         if response.token is not None:
