@@ -18,7 +18,7 @@ from draftsman.deliveries import result_text
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman.ids import actor_name, job_number
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
-from draftsman.jobs.read_models import JobFilters
+from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.retries import ErrorClass
 from draftsman.text import humanize
 from draftsman_bots.text import replace_invisible

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -164,3 +165,17 @@ class Targets:
         if target.channel is ChannelName.WEBHOOK and target.target not in self.hooks:
             known = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
             raise UsageError(f"unknown webhook {target.target!r}; configured: {known}")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRow:
+    """A row of `job_targets`."""
+
+    job: int
+    ordinal: int
+    channel: ChannelName
+    target: str
+    thread: str | None
+    kinds: list[str]
+    outcomes: list[str] | None
+    created_at: datetime

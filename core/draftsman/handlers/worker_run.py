@@ -23,12 +23,12 @@ from draftsman.handlers.run_pause import QuestionWait, RunPause
 from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
 from draftsman.jobs import reserved_names
-from draftsman.jobs.read_models import Step
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.outcome import Parked
 from draftsman.jobs.runs.quota import Quota, QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob, Run
+from draftsman.jobs.runs.saved_data import Step
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.outbound.timeouts import time_limit
 from draftsman.questions.asked_question import AskedQuestion

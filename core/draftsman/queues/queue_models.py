@@ -41,14 +41,6 @@ class QueueChange:
 
 
 @dataclass(frozen=True, slots=True)
-class ServingWorker:
-    """A worker that claims jobs now."""
-
-    queues: list[str]
-    types: list[str]
-
-
-@dataclass(frozen=True, slots=True)
 class UnhandledType:
     """A type of a queue that no live worker of the queue handles, although jobs of it wait.
 
@@ -74,14 +66,6 @@ def metrics_text(unhandled: Sequence[UnhandledType]) -> str:
         "Queued jobs whose type no live worker of their queue handles.",
         [({"queue": item.queue, "type": item.type}, item.jobs) for item in unhandled],
     )
-
-
-def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
-    """Return `no_worker` or `unknown_type` as `why` does; None if a worker may run the job."""
-    types = [worker.types for worker in serving if queue in worker.queues]
-    if not types:
-        return "no_worker"
-    return None if any(type in known for known in types) else "unknown_type"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from draftsman.agent_runs.evidence.signing import PublicKey
     from draftsman.jobs.details.service.read_model import ReadModel
     from draftsman.jobs.job import Job
-    from draftsman.jobs.read_models import Artifact
+    from draftsman.jobs.runs.saved_data import Artifact
     from draftsman.jobs.runs.service.checkpoints import Checkpoints
 
 

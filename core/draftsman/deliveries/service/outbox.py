@@ -16,10 +16,9 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.deliveries.store import deliveries as store
 from draftsman.deliveries.store import delivery_claims
-from draftsman.deliveries.target import Target, parse
+from draftsman.deliveries.target import Target, TargetRow, parse
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, unknown_job
-from draftsman.jobs.read_models import TargetRow
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.jobs.runs.store import checkpoints
 from draftsman.people.actor import Actor

@@ -26,9 +26,8 @@ from draftsman.deliveries.delivery import (
     RateLimit,
 )
 from draftsman.deliveries.message_facts import MessageFacts
-from draftsman.deliveries.target import Target
+from draftsman.deliveries.target import Target, TargetRow
 from draftsman.jobs.job import TERMINAL, Status
-from draftsman.jobs.read_models import TargetRow
 from draftsman.jobs.runs.run import Lease
 
 MAX_FILES: Final = 5

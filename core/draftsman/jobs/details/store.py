@@ -16,16 +16,12 @@ from draftsman.database.database import (
     scalar,
 )
 from draftsman.database.named_queries import load
+from draftsman.database.server_health import ServerHealth
 from draftsman.events.event import Event
+from draftsman.jobs.details.stats import ActivityBucket
 from draftsman.jobs.details.wait_reason import JobFacts
 from draftsman.jobs.job import TERMINAL, Job
-from draftsman.jobs.read_models import (
-    ActivityBucket,
-    JobSummary,
-    JobVersion,
-    RetryLink,
-    ServerHealth,
-)
+from draftsman.jobs.job_summary import JobSummary, JobVersion, RetryLink
 from draftsman.jobs.runs.run import Run
 
 _Q = load("read_model")

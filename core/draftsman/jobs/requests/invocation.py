@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from uuid import UUID
@@ -444,3 +445,12 @@ class SubmitResult(NamedTuple):
     outcome: str
     replaced: int | None = None
     """The job that was canceled for it, before its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentDuplicate:
+    """A job with the same text, submitted `age` seconds before."""
+
+    number: int
+    status: Status
+    age: float

@@ -24,16 +24,15 @@ from draftsman.queues.queue_models import (
     QueuedJob,
     QueuePause,
     QueueSummary,
-    ServingWorker,
     UnhandledType,
     metrics_text,
-    missing_worker,
 )
 from draftsman.queues.store import queues as store
 from draftsman.queues.store import reservations
 from draftsman.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.text import clean, humanize
 from draftsman.worker.registry import store as workers
+from draftsman.worker.registry.registered_worker import ServingWorker, missing_worker
 
 if TYPE_CHECKING:
     from draftsman.queues.usage_limits import LimitChange, LimitUse

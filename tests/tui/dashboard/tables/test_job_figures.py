@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.jobs.job import Status
-from draftsman.jobs.read_models import JobFigures, JobSummary
+from draftsman.jobs.job_summary import JobFigures, JobSummary
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.jobs.view import changes_text, cost_text, live_text

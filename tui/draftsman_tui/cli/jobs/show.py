@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from draftsman.events.event import Event
     from draftsman.ids import JobRef
     from draftsman.jobs.details.wait_reason import WaitReason
-    from draftsman.jobs.read_models import Replacement, RetryLink
+    from draftsman.jobs.job_summary import Replacement, RetryLink
     from draftsman.jobs.runs.run import Run
     from draftsman.questions.answer import Answer
     from draftsman.questions.question import Question

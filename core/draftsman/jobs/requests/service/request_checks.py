@@ -16,7 +16,6 @@ from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import NONE, IssueTarget, parse
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
 from draftsman.jobs.details.service.read_model import ReadModel
-from draftsman.jobs.read_models import RegisteredWorker
 from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.jobs.requests.invocation import Invocation, RepoResolution
 from draftsman.jobs.requests.service.submissions import invocation
@@ -25,7 +24,7 @@ from draftsman.repos.repo_catalog import AmbiguousRepo, RepoLocation
 from draftsman.repos.repo_url import MAX_URL_LENGTH, is_repo_url, repository_top
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
-from draftsman.worker.registry.liveness import is_lost
+from draftsman.worker.registry.registered_worker import RegisteredWorker, is_lost
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor

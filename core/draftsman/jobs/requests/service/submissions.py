@@ -32,9 +32,8 @@ from draftsman.errors import (
 )
 from draftsman.ids import job_name
 from draftsman.jobs.job import Source, Status
-from draftsman.jobs.read_models import RecentDuplicate
 from draftsman.jobs.requests import payloads as job_payloads
-from draftsman.jobs.requests.invocation import Invocation, SubmitResult, same_keys
+from draftsman.jobs.requests.invocation import Invocation, RecentDuplicate, SubmitResult, same_keys
 from draftsman.jobs.requests.service import unique_work
 from draftsman.jobs.requests.service.request_rows import NewRequest, insert, rows, set_default_keys
 from draftsman.jobs.requests.store import submissions as store

@@ -14,17 +14,10 @@ from draftsman.database.database import Connection, Database
 from draftsman.deliveries.target import Target
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import job_name, new_id
-from draftsman.jobs.read_models import Artifact, Step
 from draftsman.jobs.reserved_names import BUNDLE, Owner, check_key
 from draftsman.jobs.runs.quota import UNLIMITED, Quota, QuotaLimit
-from draftsman.jobs.runs.run import (
-    CheckpointSummary,
-    Lease,
-    LogChunk,
-    Run,
-    StepSummary,
-    lease_lost,
-)
+from draftsman.jobs.runs.run import Lease, Run, lease_lost
+from draftsman.jobs.runs.saved_data import Artifact, CheckpointSummary, LogChunk, Step, StepSummary
 from draftsman.jobs.runs.store import checkpoints as store
 from draftsman.text import (
     CHECKPOINT_LIMIT,

@@ -26,7 +26,7 @@ from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman.events.event import Event
-    from draftsman.jobs.read_models import JobVersion
+    from draftsman.jobs.job_summary import JobVersion
     from draftsman.runtime import Runtime
 
 EVENTS: Final = 500
