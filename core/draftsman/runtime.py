@@ -10,18 +10,22 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from draftsman import configured, version
 from draftsman.basic_settings import BasicSettings
 from draftsman.database import migrate
 from draftsman.database.database import Database
+from draftsman.deliveries import delivery
 from draftsman.ids import new_id
+from draftsman.jobs import job, retries
 from draftsman.jobs.job import Source
+from draftsman.jobs.runs import run
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 from draftsman.processes.host import login
+from draftsman.questions import question
 
 if TYPE_CHECKING:
     from draftsman.costs.service.budgets import Budgets, ModelCalls
@@ -61,6 +65,14 @@ if TYPE_CHECKING:
     from draftsman.worker.service import Sweeps
     from draftsman.worker.worker_process import WorkerProcess
     from draftsman.workflows.service.workflows import Workflows
+
+ENUMS: Final = {
+    **job.ENUMS,
+    **retries.ENUMS,
+    **run.ENUMS,
+    **question.ENUMS,
+    **delivery.ENUMS,
+}
 
 
 @dataclass(frozen=True)
@@ -386,6 +398,7 @@ async def open_runtime(
     db = Database(
         url,
         settings.database,
+        enums=ENUMS,
         session_url=configured.session_url(settings, url),
         read_only=read_only,
         pooled=pooled,

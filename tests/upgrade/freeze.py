@@ -45,7 +45,7 @@ from draftsman.questions.service.questions import MAX_REFUSALS_PER_VOTER
 from draftsman.queues.service.limit_sweep import LimitSweep
 from draftsman.repos.repo_catalog import Repo, RepoLocation
 from draftsman.repos.repo_profile import RepoProfile
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman.settings import Settings
@@ -254,7 +254,7 @@ async def freeze(folder: Path, url: str, *, code: bool) -> None:
             "ladders": LADDERS,
         }
     )
-    db = Database(url, settings.database)
+    db = Database(url, settings.database, enums=ENUMS)
     await db.open()
     rt = wire(settings, db, False)
     await rt.people.save(directory(settings))

@@ -22,6 +22,7 @@ from draftsman.errors import (
     SchemaOutdated,
     SchemaUnsupported,
 )
+from draftsman.runtime import ENUMS
 from draftsman.settings import DatabaseSettings
 from tests.support import unreleased
 from tests.support.cases import cases
@@ -132,7 +133,7 @@ async def test_a_database_from_before_the_first_release_is_refused(empty_url: st
             migrate.check_compatible,
             migrate.grant,
         ),
-        *(migrate.start_epoch, lambda url: Database(url, DatabaseSettings()).open()),
+        *(migrate.start_epoch, lambda url: Database(url, DatabaseSettings(), enums=ENUMS).open()),
     )
     for action in refusing:
         with pytest.raises(

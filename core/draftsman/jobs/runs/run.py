@@ -29,6 +29,10 @@ class RunStatus(StrEnum):
     CANCELED = "canceled"
 
 
+ENUMS: Final = {"run_status": RunStatus}
+"""Enums that are types of the database."""
+
+
 class Lease(NamedTuple):
     """The lease of a run, which fences each of its writes: job, ordinal of the run, token."""
 
