@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from draftsman.attention.service.reminders import Reminders
     from draftsman.database.database import Database
     from draftsman.database.embedded import EmbeddedServer
+    from draftsman.deliveries.channel import Channel
     from draftsman.deliveries.target import Target, Targets
     from draftsman.jobs.requests.service.request_checks import RequestChecks
     from draftsman.jobs.requests.service.submissions import Submissions
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from draftsman.jobs.runs.service.settlement import Settlement
     from draftsman.people.hours import Holidays, InterruptibleHours, QuietHours
     from draftsman.people.service.people import People
-    from draftsman.ports import Channel
     from draftsman.questions.permission_rules.service import PermissionRules
     from draftsman.questions.service.questions import Questions
     from draftsman.queues.service.type_sweep import TypeSweep

@@ -30,6 +30,7 @@ from draftsman.questions import question
 if TYPE_CHECKING:
     from draftsman.costs.service.budgets import Budgets, ModelCalls
     from draftsman.database.notification_listener import NotificationListener
+    from draftsman.deliveries.channel import Channel
     from draftsman.deliveries.dispatcher import DeliveryDispatcher
     from draftsman.deliveries.process import DeliveryProcess
     from draftsman.deliveries.service.delivery_sender import DeliverySender
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from draftsman.jobs.runs.service.settlement import Settlement
     from draftsman.json_schemas.checker import SchemaChecker
     from draftsman.people.service.people import People
-    from draftsman.ports import Channel
     from draftsman.questions.service.questions import Questions
     from draftsman.queues.service.queues import Queues
     from draftsman.queues.service.reservations import Reservations

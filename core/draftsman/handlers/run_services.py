@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from draftsman.costs.service.budgets import ModelCalls
+from draftsman.deliveries.service.outbox import Outbox
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.json_schemas.checker import SchemaChecker
-from draftsman.ports import Notifier
 from draftsman.questions.service.questions import Questions
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
@@ -39,7 +39,7 @@ class RunServices(Protocol):
         """Settlement of runs."""
 
     @property
-    def outbox(self) -> Notifier:
+    def outbox(self) -> Outbox:
         """Notifications."""
 
     @property

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from draftsman.costs.service.budgets import ModelCalls
+from draftsman.deliveries.service.outbox import Outbox
 from draftsman.errors import DraftsmanError, Failure, LeaseLost, UsageError
 from draftsman.handlers import programming_errors
 from draftsman.handlers.context import (
@@ -40,7 +41,6 @@ from draftsman.jobs.runs.service.claim import Claim
 from draftsman.jobs.runs.service.settlement import ERROR_LIMIT, Settlement, stored_error
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.log import redact
-from draftsman.ports import Notifier
 from draftsman.questions.service.questions import Questions
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
@@ -121,7 +121,7 @@ class WorkerServices:
     model_calls: ModelCalls
     questions: Questions
     settlement: Settlement
-    outbox: Notifier
+    outbox: Outbox
     repos: Repos
     workflows: Workflows
     revive: Callable[[], Awaitable[None]] | None = None

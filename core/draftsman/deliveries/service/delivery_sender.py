@@ -20,6 +20,7 @@ from draftsman.deliveries.attachment import (
     overflow_files,
     refused_file,
 )
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     COPY_GONE,
     NOT_SERVED,
@@ -56,7 +57,6 @@ from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, classi
 from draftsman.jobs.runs.store import checkpoints
 from draftsman.log import redact
 from draftsman.people.policy import Policy
-from draftsman.ports import Channel
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
 from draftsman.questions.store import identical, questions
 from draftsman.settings import NotificationSettings

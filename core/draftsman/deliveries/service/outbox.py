@@ -140,9 +140,11 @@ class Outbox:
         return await self._enqueue(job, DeliveryKind.NOTICE, f"notice:{key}", payload, at=at)
 
     async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
-        """Send a notice of a run to these targets, or to those of its job.
+        """Send a notice of a run, once for each key; return the numbers of the deliveries.
 
-        See `ports.Notifier`.
+        A target is `log`, `slack:CHANNEL`, …; without targets the job's own are used. The messages
+        are written with the run's lease, in one transaction. Raises LeaseLost, and UsageError for
+        an invalid target or when there is none.
         """
         destinations = [parse(target) for target in targets]
         for target in destinations:

@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from draftsman.errors import Failure
+from draftsman.forges.forge import Forge
 from draftsman.forges.pull_request import (
     CommitStatus,
     PullRequest,
@@ -17,7 +18,6 @@ from draftsman.forges.pull_request import (
     draft_change,
     next_step,
 )
-from draftsman.ports import Forge
 from draftsman.settings import ForgeSettings
 
 EXISTS: Final = (409, 422)

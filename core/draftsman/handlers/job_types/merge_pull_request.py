@@ -8,6 +8,7 @@ from typing import Any, Final
 from draftsman.errors import Failure
 from draftsman.forges.api.connection import forge_of, forge_settings
 from draftsman.forges.checks import CheckState, foreign, overall
+from draftsman.forges.forge import Forge
 from draftsman.forges.pull_request import UNSETTLED, PullRequest, PullState, recorded
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.worker_run import WorkerRun
@@ -15,7 +16,6 @@ from draftsman.ids import job_name
 from draftsman.jobs.requests.payloads import MergePullRequest, parse
 from draftsman.jobs.reserved_names import SLEEP, Owner
 from draftsman.jobs.runs.outcome import Done, Outcome
-from draftsman.ports import Forge
 
 WAITS: Final = "checks:"
 """Prefix of the keys of the waits for checks."""

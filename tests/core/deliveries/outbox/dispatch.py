@@ -9,7 +9,7 @@ import asyncio
 import sys
 
 from draftsman.database.database import Database
-from draftsman.ports import Channel
+from draftsman.deliveries.channel import Channel
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import ENUMS, wire
 from draftsman.settings import NotificationSettings, Settings
