@@ -28,6 +28,8 @@ from draftsman.processes.host import login
 from draftsman.questions import question
 
 if TYPE_CHECKING:
+    from draftsman.agent_runs.activity.service.activity import ActivityStream
+    from draftsman.agent_runs.changes.service import Changes
     from draftsman.costs.service.budgets import Budgets, ModelCalls
     from draftsman.database.notification_listener import NotificationListener
     from draftsman.deliveries.channel import Channel
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
     from draftsman.handlers.registry import Handler
     from draftsman.jobs.control.service.bulk_retry import BulkRetry
     from draftsman.jobs.control.service.control import JobControl
-    from draftsman.jobs.control.service.messages import JobMessages
+    from draftsman.jobs.control.service.messages import JobMessages, RunMessages
+    from draftsman.jobs.details.service.log_feed import LogFeed
     from draftsman.jobs.details.service.read_model import ReadModel
     from draftsman.jobs.pending_decisions.service import PendingDecisions
     from draftsman.jobs.requests.service.attachments import Attachments
@@ -155,6 +158,13 @@ class Runtime(configured.AttentionServices):
         return ReadModel(self.db, self.settings.worker.lease)
 
     @cached_property
+    def log_feed(self) -> LogFeed:
+        """Logs of jobs for people."""
+        from draftsman.jobs.details.service.log_feed import LogFeed
+
+        return LogFeed(self.read_model, self.checkpoints, self.activity)
+
+    @cached_property
     def workflows(self) -> Workflows:
         """Jobs that wait for other jobs."""
         from draftsman.workflows.service.workflows import Workflows
@@ -167,6 +177,27 @@ class Runtime(configured.AttentionServices):
         from draftsman.jobs.runs.service.checkpoints import Checkpoints
 
         return Checkpoints(self.db)
+
+    @cached_property
+    def changes(self) -> Changes:
+        """Patches of runs, and the changes that people review."""
+        from draftsman.agent_runs.changes.service import Changes
+
+        return Changes(self.db)
+
+    @cached_property
+    def activity(self) -> ActivityStream:
+        """Activity of agents."""
+        from draftsman.agent_runs.activity.service.activity import ActivityStream
+
+        return ActivityStream(self.db)
+
+    @cached_property
+    def run_messages(self) -> RunMessages:
+        """Messages of people, as runs give them to their agents."""
+        from draftsman.jobs.control.service.messages import RunMessages
+
+        return RunMessages(self.db)
 
     @cached_property
     def model_calls(self) -> ModelCalls:
@@ -337,7 +368,8 @@ class Runtime(configured.AttentionServices):
         served_queues = queues or self.settings.worker.queues
         claim = self.claim(worker, served_queues)
         revive = self.revive if self.embedded else None
-        runs = self.checkpoints, self.model_calls, self.questions, self.settlement
+        saved = self.checkpoints, self.changes, self.activity, self.run_messages, self.attachments
+        runs = *saved, self.model_calls, self.questions, self.settlement
         used = *runs, self.outbox, self.repos, self.workflows, revive
         channels = configured.worker_channels(self.settings)
         services = WorkerServices(self.settings, self.limits, claim, *used, self.schemas)

@@ -243,7 +243,6 @@ class _Memory:
         lease: Lease,
         data: dict[str, Any],
         bundle: bytes | None = None,
-        messages: Sequence[int] = (),
     ) -> None:
         self.data = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint")
         self.bundle = bundle
@@ -435,8 +434,14 @@ class _Services:
     def __init__(self, settings: Settings, memory: _Memory, schemas: SchemaChecker) -> None:
         self.settings = settings
         self.schemas = schemas
-        self.checkpoints = self.model_calls = self.questions = memory
-        self.settlement = self.outbox = self.workflows = memory
+        self.checkpoints = memory
+        self.changes = memory
+        self.attachments = memory.attachments
+        self.model_calls = memory
+        self.questions = memory
+        self.settlement = memory
+        self.outbox = memory
+        self.workflows = memory
 
     @property
     def repos(self) -> Any:

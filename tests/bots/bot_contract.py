@@ -257,7 +257,7 @@ class BotContract:
     ) -> None:
         side.reject_file()
         work = await make.running(await make.queued(notify=side.notify))
-        await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
+        await rt.changes.store(work.lease, b"--- a\n+++ b\n")
         await rt.settlement.outcome(work, Done({"summary": "all is well"}))
         sent = await wait_until_delivered(rt, work.number, side.channel)
         (file,) = [item for item in sent if item.kind is DeliveryKind.FILE]

@@ -157,7 +157,7 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     stored, _ = await rt.attachments.claim(Source.SLACK)
     await rt.attachments.store(stored, b"a file")
     activity = [Activity(ActivityKind.MESSAGE, "I read the code.")]
-    await rt.checkpoints.activity.append(work.lease, 1, activity, UNLIMITED_QUOTA)
+    await rt.activity.append(work.lease, 1, activity, UNLIMITED_QUOTA)
     await rt.model_calls.record(work.lease, {"cost_usd": 1.5}, "model-1")
     state = await rt.model_calls.reserve(work.lease, None, NO_CALL)
     question = question_of(state, work.name, work.run)

@@ -232,7 +232,7 @@ async def _ask_there(
     number = int(opened["number"])
     target = IssueTarget(forge.name, path, number, is_pull).target
     asked = (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
-    add = run.services.checkpoints.add_target
+    add = run.services.outbox.add_target
     await run.wait(add, run.job.lease, Target(ChannelName.FORGE, target, kinds=asked))
 
 

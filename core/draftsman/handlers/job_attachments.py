@@ -30,7 +30,7 @@ async def attached_files(
 
     `messages`: only those that came with these messages.
     """
-    service = run.services.checkpoints.attachments
+    service = run.services.attachments
     job = run.job.number
 
     def wanted(item: JobAttachment) -> bool:
@@ -47,7 +47,7 @@ async def attached_files(
 async def _with_content(run: WorkerRun, item: JobAttachment, name: str) -> AttachedFile:
     data = None
     if item.status == "stored":
-        data = await run.wait(run.services.checkpoints.attachments.content, item)
+        data = await run.wait(run.services.attachments.content, item)
     reason = None if data is not None else item.reason or LATE
     return AttachedFile(name, item.media_type, data, reason, item.message)
 

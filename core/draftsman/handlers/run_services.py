@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.changes.service import Changes
 from draftsman.costs.service.budgets import ModelCalls
 from draftsman.deliveries.service.outbox import Outbox
+from draftsman.jobs.control.service.messages import RunMessages
+from draftsman.jobs.requests.service.attachments import Attachments
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.json_schemas.checker import SchemaChecker
@@ -25,6 +29,22 @@ class RunServices(Protocol):
     @property
     def checkpoints(self) -> Checkpoints:
         """Saved progress of runs."""
+
+    @property
+    def changes(self) -> Changes:
+        """Patches of runs."""
+
+    @property
+    def activity(self) -> ActivityStream:
+        """Activity of agents."""
+
+    @property
+    def run_messages(self) -> RunMessages:
+        """Messages of people to the job of a run."""
+
+    @property
+    def attachments(self) -> Attachments:
+        """Files of people."""
 
     @property
     def model_calls(self) -> ModelCalls:

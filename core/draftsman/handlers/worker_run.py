@@ -198,7 +198,12 @@ class WorkerRun:
         self, data: dict[str, Any], bundle: bytes | None = None, messages: Sequence[int] = ()
     ) -> None:
         """Save state for a later run, with the messages that it has; UsageError over 1 MiB."""
-        await self.wait(self.services.checkpoints.save, self.job.lease, data, bundle, messages)
+        lease = self.job.lease
+        if messages:
+            save = self.services.run_messages.deliver_with_checkpoint
+            await self.wait(save, lease, messages, data, bundle)
+        else:
+            await self.wait(self.services.checkpoints.save, lease, data, bundle)
 
     async def saved_work(self) -> tuple[dict[str, Any] | None, bytes | None]:
         """Return the newest checkpoint's data and its work bundle."""
@@ -284,8 +289,7 @@ class WorkerRun:
 
     async def patch(self, data: bytes) -> None:
         """Store the changes of the run so far; shown with a question or the result."""
-        store = self.services.checkpoints.artifact
-        await self.wait(store, self.job.lease, reserved_names.PATCH, "patch", data)
+        await self.wait(self.services.changes.store, self.job.lease, data)
 
     async def evidence(self, data: bytes) -> None:
         """Store the signed statement about the work."""
@@ -294,7 +298,7 @@ class WorkerRun:
 
     async def has_patch(self) -> bool:
         """Return whether a run of the job stored a patch."""
-        return await self.wait(self.services.checkpoints.patch, self.job.number) is not None
+        return await self.wait(self.services.changes.patch, self.job.number) is not None
 
     async def usage(
         self,
@@ -471,7 +475,7 @@ class WorkerRun:
         """The run's activity, opened when it is first used."""
         if self._activity is None:
             self._activity = ActivityRecorder(
-                self.services.checkpoints.activity, self.job.lease, self.settings.quotas
+                self.services.activity, self.job.lease, self.settings.quotas
             )
         return self._activity
 

@@ -12,6 +12,8 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.changes.service import Changes
 from draftsman.costs.service.budgets import ModelCalls
 from draftsman.deliveries.service.outbox import Outbox
 from draftsman.errors import DraftsmanError, Failure, LeaseLost, UsageError
@@ -27,6 +29,8 @@ from draftsman.handlers.context import (
 )
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.worker_run import WorkerRun, wait_for_database
+from draftsman.jobs.control.service.messages import RunMessages
+from draftsman.jobs.requests.service.attachments import Attachments
 from draftsman.jobs.retries import as_failure
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.outcome import (
@@ -118,6 +122,10 @@ class WorkerServices:
     limits: JobLimits
     claim: Claim
     checkpoints: Checkpoints
+    changes: Changes
+    activity: ActivityStream
+    run_messages: RunMessages
+    attachments: Attachments
     model_calls: ModelCalls
     questions: Questions
     settlement: Settlement

@@ -120,7 +120,7 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
     assert ids.answer_action(1) in actionable(asked)
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
-    await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
+    await rt.changes.store(again.lease, PATCH)
     await rt.checkpoints.artifact(again.lease, "evidence.json", "evidence", b"{}")
     await rt.checkpoints.artifact(again.lease, "report.md", "report", b"# All is well\n")
     await rt.settlement.outcome(again, Done({"summary": "done <well>"}))

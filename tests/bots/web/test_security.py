@@ -82,7 +82,7 @@ async def test_hostile_changes_are_escaped(
     inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode() + b"\xff")
+    await rt.changes.store(work.lease, PATCH.encode() + b"\xff")
     await rt.questions.ask(work.lease, GATE.model_copy(update={"context": PATCH}))
     carol = await inbox.visit(people.carol)
     path = f"/questions/{work.name}/1"

@@ -174,7 +174,7 @@ TALKING: Final = {
     "deliveries.redeliver",
     "dependencies.cancel_tree",
     "dependencies.link",
-    "dependencies.lock_run",
+    "run_state.lock_run",
     "groups.add",
     "groups.cancel",
     "groups.inherit",

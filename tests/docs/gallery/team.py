@@ -229,7 +229,7 @@ class Team:
         text = PATCH.format(
             name=str(work.name).lower().replace("-", "_"), total=8 + lines, added=added
         )
-        await self.make.rt.checkpoints.artifact(work.lease, "changes.patch", "patch", text.encode())
+        await self.make.rt.changes.store(work.lease, text.encode())
 
     async def progress(self, work: ClaimedJob, nth: int) -> None:
         """Give a run a plan, a line of its agent, changes and costs."""
@@ -240,7 +240,7 @@ class Team:
             Activity(ActivityKind.MESSAGE, "I add the tax to the cart, and check the imports."),
         ]
         rt = self.make.rt
-        await rt.checkpoints.activity.append(work.lease, 1, activity, QuotaLimit(100, 1 << 20))
+        await rt.activity.append(work.lease, 1, activity, QuotaLimit(100, 1 << 20))
         await self.changed(work, 4 + nth)
         await rt.model_calls.record(work.lease, {"cost_usd": 0.27 * (nth + 1)}, "model-1")
 

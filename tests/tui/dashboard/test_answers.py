@@ -273,11 +273,11 @@ async def test_questions_show_their_changes_and_those_since_the_last_approval(
     patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n one\n+two\n"
     more = patch.replace("+1,2", "+1,3") + "+three\n"
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", patch.encode())
+    await rt.changes.store(work.lease, patch.encode())
     await rt.questions.ask(work.lease, GATE)
     await make.decide(work.number, True, people.carol)
     again = await make.running(work.number)
-    await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", more.encode())
+    await rt.changes.store(again.lease, more.encode())
     await rt.questions.ask(again.lease, GATE.model_copy(update={"key": "second"}))
     async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"{work.name}/2")
@@ -292,7 +292,7 @@ async def test_questions_show_their_changes_and_those_since_the_last_approval(
         await seen.press("y")
         await seen.wait_for_toast("approved")
         third = await make.running(work.number)
-        await rt.checkpoints.artifact(third.lease, "changes.patch", "patch", more.encode())
+        await rt.changes.store(third.lease, more.encode())
         await rt.questions.ask(third.lease, QUESTION)
         await seen.rows(f"{work.name}/3")
         await seen.press("a")

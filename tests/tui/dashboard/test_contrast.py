@@ -23,7 +23,7 @@ async def test_text_has_enough_contrast(make: Factory, rt: Runtime, owner: Actor
     more = QUESTION.model_copy(update={"freeform": True, "context": "The second is cheaper."})
     await make.asked(more, title="Paint the door")
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
+    await rt.changes.store(work.lease, PATCH.encode())
     await rt.questions.ask(work.lease, GATE)
     await make.failed()
     async with open_dashboard(rt, owner, size=(140, 40)) as seen:

@@ -79,7 +79,7 @@ class PersonMessages:
     async def deliver(self, ids: Sequence[str] | None) -> None:
         """Record that the messages are delivered by the end of the work."""
         if ordinals := self.seen(ids):
-            deliver = self._run.services.checkpoints.messages.deliver
+            deliver = self._run.services.run_messages.deliver
             await self._run.wait(deliver, self._run.job.lease, ordinals)
 
     async def _take(self) -> list[JobMessage]:
@@ -90,7 +90,7 @@ class PersonMessages:
         given = self._given.values()
         found = [item for item in await self._undelivered() if item.ordinal not in given]
         if found:
-            hand = self._run.services.checkpoints.messages.hand
+            hand = self._run.services.run_messages.hand
             await self._run.wait(hand, self._run.job.lease, [item.ordinal for item in found])
         return found
 
@@ -107,7 +107,7 @@ class PersonMessages:
         ]
 
     async def _undelivered(self) -> list[JobMessage]:
-        read = self._run.services.checkpoints.messages.undelivered
+        read = self._run.services.run_messages.undelivered
         return await self._run.wait(read, self._run.job.number)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Any, Final
 
-from draftsman.agent_runs.changes.service import Reviews
+from draftsman.agent_runs.changes.service import Changes
 from draftsman.attention.store import digests
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.attachment import (
@@ -153,7 +153,7 @@ class DeliverySender:
             max_delay=settings.max_delay,
         )
         self._buckets: set[str] = set()
-        self._reviews = Reviews(db)
+        self._changes = Changes(db)
 
     async def claim(
         self,
@@ -341,7 +341,7 @@ class DeliverySender:
         question = message.question
         if message.kind not in QUESTION_KINDS or question is None or question.patch_sha256 is None:
             return message
-        review = await self._reviews.of_question(question, most=REVIEW_MEBIBYTES)
+        review = await self._changes.of_question(question, most=REVIEW_MEBIBYTES)
         return replace(message, changes=review.summary)
 
     async def _find_copy(

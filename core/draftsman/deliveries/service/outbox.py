@@ -20,7 +20,7 @@ from draftsman.deliveries.target import Target, TargetRow, parse
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.runs.run import Lease, lease_lost
-from draftsman.jobs.runs.store import checkpoints
+from draftsman.jobs.runs.store import checkpoints, run_state
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.people.spans import Spans, encode_spans, spans_text
@@ -166,6 +166,17 @@ class Outbox:
             subject=job_name(lease.job),
             hint=OptionHint("notify", lead="name targets, or submit the job with"),
         )
+
+    async def add_target(self, lease: Lease, target: Target) -> None:
+        """Add a target to the job of a run; an existing one stays as it is. Raises LeaseLost."""
+
+        async def work(conn: Connection) -> bool:
+            if owned := await run_state.lock_run(conn, lease):
+                await store.add_targets(conn, [(lease.job, [target])])
+            return owned
+
+        if not await self._db.run_transaction(work):
+            raise lease_lost(lease)
 
     async def file(self, job: int, name: str) -> int:
         """Send the newest artifact of that name to the targets of a job, once; return their number.

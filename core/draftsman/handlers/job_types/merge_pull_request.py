@@ -62,9 +62,11 @@ async def merge_pull_request(ctx: RunContext) -> Outcome:
 
 async def _show_changes(run: WorkerRun, job: int) -> None:
     """Store the patch of the job as that of this one, which its approval shows."""
-    checkpoints = run.services.checkpoints
-    if not await run.has_patch() and (patch := await run.wait(checkpoints.patch, job)) is not None:
-        await run.patch(await run.wait(checkpoints.content, patch))
+    if await run.has_patch():
+        return
+    patch = await run.wait(run.services.changes.patch, job)
+    if patch is not None:
+        await run.patch(await run.wait(run.services.checkpoints.content, patch))
 
 
 async def _opened(run: WorkerRun, job: int) -> Mapping[str, Any]:

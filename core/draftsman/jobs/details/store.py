@@ -57,11 +57,6 @@ async def first_since(conn: Connection, since: datetime) -> int:
     return int(await scalar(conn, _Q["first_since"], {"since": since}))
 
 
-async def runs(conn: Connection, job: int) -> list[Run]:
-    """Return the runs of a job in order."""
-    return await fetch_all(conn, _Q["runs"], {"job": job}, Run)
-
-
 async def latest_runs(conn: Connection, before: tuple[int, int], limit: int) -> list[Run]:
     """Return runs of all jobs before (job, ordinal), newest job first."""
     params = {"job": before[0], "ordinal": before[1], "limit": limit}

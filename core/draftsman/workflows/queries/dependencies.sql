@@ -80,12 +80,6 @@ SELECT coalesce(bool_or(key IS NOT NULL), false),
 -- name: lock_waits
 SELECT pg_advisory_xact_lock(hashtextextended('draftsman.waits', 0))
 
--- Locks the job of a run, so that the transaction has its lease.
--- name: lock_run
-SELECT number FROM draftsman.job_states
- WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
-   FOR NO KEY UPDATE
-
 -- The job that a job spawned under a key, with the digest of its request; and the job with a concurrency key, of those
 -- that spawned a job, directly or not, and of itself.
 -- name: spawn_conflicts

@@ -56,12 +56,6 @@ async def spawned(conn: Connection, job: int, jobs: Sequence[int]) -> list[Paren
     return await fetch_all(conn, _Q["spawned"], {"job": job, "jobs": [*jobs]}, Parent)
 
 
-async def lock_run(conn: Connection, lease: Lease) -> bool:
-    """Lock the job of a run; return whether it has the lease."""
-    params = {"job": lease.job, "token": lease.token}
-    return await scalar(conn, _Q["lock_run"], params) is not None
-
-
 async def spawn_conflicts(
     conn: Connection, job: int, key: str, concurrency_key: str | None
 ) -> SpawnConflicts:

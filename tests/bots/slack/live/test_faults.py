@@ -80,7 +80,7 @@ async def test_the_stream_of_a_process_that_was_killed_in_its_start_is_ended(
     assert await value(conn, STATE) == "closed"
     await live.round(START_AFTER)
     assert live.count(START) == 1, "a run has a single stream"
-    await live.rt.checkpoints.activity.show(work.lease, "0 of 2 steps", "")
+    await live.rt.activity.show(work.lease, "0 of 2 steps", "")
     await live.deliver(work.number)
     assert "0 of 2 steps" in shown(live.card())
 

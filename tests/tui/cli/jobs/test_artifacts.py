@@ -24,7 +24,7 @@ BINARY = bytes(range(256)) * 9
 async def work(make: Factory, rt: Runtime) -> ClaimedJob:
     """Provide a job with a patch, a binary file, and a file with a malicious name."""
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH)
+    await rt.changes.store(work.lease, PATCH)
     await rt.checkpoints.artifact(work.lease, "data.bin", "file", BINARY)
     await rt.checkpoints.artifact(work.lease, "../../evil", "file", b"evil")
     return work
@@ -102,7 +102,7 @@ async def test_the_diff_of_an_approval_is_that_of_the_run_that_asked(
     assert _bytes(cli, "diff", f"D-{number}/1") == patch
     await make.decide(number, True, people.carol)
     second = await make.running(number)
-    await rt.checkpoints.artifact(second.lease, "changes.patch", "patch", b"")
+    await rt.changes.store(second.lease, b"")
     shown = (await cli("show", second.name)).out
     files = shown[shown.index("\nArtifacts\n") :].splitlines()[2:4]
     assert [file.split("  ")[1:] for file in files] == [

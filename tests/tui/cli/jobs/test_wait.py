@@ -58,7 +58,7 @@ async def test_wait_asks_on_a_terminal_and_ends_with_the_changes(
     screen.expect("answered: blue")
     work = await make.running(work.number)
     patch = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", patch)
+    await rt.changes.store(work.lease, patch)
     await rt.settlement.outcome(work, Done({"summary": "All is tidy", "branch": "draftsman/D-1"}))
     assert screen.end() == 0
     end = screen.plain.split("completed")[-1]

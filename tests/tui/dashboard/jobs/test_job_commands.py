@@ -104,9 +104,7 @@ async def test_dead_letter_delivery_is_resent_in_the_deliveries_tab(
 
 async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor) -> None:
     work = await make.running(url="https://board.example/c/1", title="Tidy")
-    await rt.checkpoints.artifact(
-        work.lease, "changes.patch", "patch", b"--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+new\n"
-    )
+    await rt.changes.store(work.lease, b"--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+new\n")
     await rt.settlement.outcome(work, Done({"pr_url": "https://git.example/pr/7"}))
     opened: list[str] = []
     async with open_dashboard(rt, owner) as seen:

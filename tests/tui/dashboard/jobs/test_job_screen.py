@@ -42,7 +42,7 @@ async def worked(make: Factory, rt: Runtime, people: People) -> int:
     for seq, text in enumerate(("begin\n", HOSTILE, "\nhalf")):
         await rt.checkpoints.log(work.lease, seq, text)
     await rt.model_calls.record(work.lease, {"input_tokens": 1234, "cost_usd": 0.25})
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH)
+    await rt.changes.store(work.lease, PATCH)
     await rt.checkpoints.artifact(work.lease, "notes.md", "report", b"# Notes \x1b[2J")
     await rt.questions.ask(
         work.lease, QuestionSpec(key="a", text="Which one?", choices=("red", "blue"))

@@ -31,7 +31,7 @@ def test_figures_are_short_and_unknown_figures_are_empty() -> None:
 
 async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -> None:
     work = await make.running(type="run_agent", agent="tidy")
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
+    await rt.changes.store(work.lease, PATCH.encode())
     await rt.model_calls.record(work.lease, {"cost_usd": 1.5}, "model-1")
     plan = {"entries": [{"text": "read", "state": "completed"}, {"text": "write"}]}
     activity = [
@@ -39,7 +39,7 @@ async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -
         Activity(ActivityKind.MESSAGE, "I read the code."),
         Activity(ActivityKind.THOUGHT, "hm"),
     ]
-    await rt.checkpoints.activity.append(work.lease, 1, activity, QuotaLimit(100, 1 << 20))
+    await rt.activity.append(work.lease, 1, activity, QuotaLimit(100, 1 << 20))
     queued = await make.queued()
     page = await rt.read_model.page()
     figures = {job.number: job.figures for job in await rt.read_model.with_figures(page.jobs)}

@@ -66,13 +66,9 @@ async def logs(
         raise UsageError("--activity and --output cannot be combined")
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
-        from draftsman.agent_runs.activity.service.log_feed import log_items
-
         printer = LogPrinter(app.out, number, timestamps=timestamps)
         with app.out.paged(unless=follow):
-            async for item in log_items(
-                rt.read_model,
-                rt.checkpoints,
+            async for item in rt.log_feed.items(
                 number,
                 follow=follow,
                 output=not activity,
@@ -119,7 +115,7 @@ class LogPrinter:
         self.run = 0
 
     def print(self, item: Any) -> None:
-        """Print an item of `log_items`."""
+        """Print an item of `LogFeed.items`."""
         self._at = item.created_at
         if item.run != self.run:
             self.end()

@@ -130,13 +130,10 @@ async def _print_log(
     progress: LogProgress,
 ) -> None:
     """Print log and activity of the job on stdout, or with --json on stderr."""
-    from draftsman.agent_runs.activity.service.log_feed import log_items
-
     try:
         async with asyncio.timeout(timeout):
-            async for item in log_items(
-                rt.read_model, rt.checkpoints, number, follow=True, on_complete=progress.caught_up
-            ):
+            items = rt.log_feed.items(number, follow=True, on_complete=progress.caught_up)
+            async for item in items:
                 async with progress.lock:
                     if not app.json:
                         printer.print(item)

@@ -32,6 +32,7 @@ from draftsman.jobs.job_summary import (
 )
 from draftsman.jobs.reserved_names import COMMON_KINDS
 from draftsman.jobs.runs.run import Run
+from draftsman.jobs.runs.store import run_state
 from draftsman.questions.question import Question
 from draftsman.questions.store import questions
 from draftsman.worker.registry import store as workers
@@ -155,7 +156,7 @@ class ReadModel:
     async def runs(self, number: int) -> list[Run]:
         """Return the runs of a job."""
         async with self._db.connection() as conn:
-            return await store.runs(conn, number)
+            return await run_state.runs(conn, number)
 
     async def latest_runs(
         self, before: tuple[int, int] | None = None, limit: int = PAGE_SIZE

@@ -189,9 +189,7 @@ class JobLoader:
         if snapshot.job.status not in LEASED:
             self._progress = AgentProgress()
             return snapshot
-        rows = await rt.checkpoints.activity.newest(
-            self.number, self._activity_cursor, ACTIVITY_ROWS
-        )
+        rows = await rt.activity.newest(self.number, self._activity_cursor, ACTIVITY_ROWS)
         for row in rows:
             self._activity_cursor = row.run, row.seq
             if row.run == snapshot.job.run_count:
@@ -247,7 +245,7 @@ class JobLoader:
             limit = max(
                 LOG_CHUNKS, min(1000, int((LOG_CHARACTERS - size) * len(chunks) / max(1, size)))
             )
-        rows = await rt.checkpoints.activity.newest(self.number, buffer.activity_cursor, LINES)
+        rows = await rt.activity.newest(self.number, buffer.activity_cursor, LINES)
         items = [*chunks, *(row for row in rows if buffer.run in (None, row.run))]
         items.sort(key=lambda item: (item.run, item.created_at))
         first = items.index(chunks[0]) if gap else 0
