@@ -37,13 +37,13 @@ from draftsman.agent_runs.session.run_socket import serve_run_socket, socket_fol
 from draftsman.agent_runs.session.saved_work import SavedWork
 from draftsman.agent_runs.session.usage_meter import UsageMeter
 from draftsman.agent_runs.validation.fresh_clone import run_setup, setup_has_more_access
+from draftsman.agent_runs.written_attachments import write_attachments
 from draftsman.costs import budgets
 from draftsman.costs.budgets import own_budget
 from draftsman.errors import Failure
 from draftsman.forges.api.connection import git_login_of
 from draftsman.forges.follow_up import FollowedPull
 from draftsman.handlers.context import RunContext, worker_run
-from draftsman.handlers.job_attachments import write_attachments
 from draftsman.handlers.worker_run import WorkerRun, to_answer
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.outcome import Done, Outcome, Parked

@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.deliveries.delivery import ChannelName, DeliveryKind
 from draftsman.errors import UsageError
-
-if TYPE_CHECKING:
-    from draftsman.jobs.requests.invocation import Invocation
 
 FORMS: Final = "log, webhook:NAME, slack:CHANNEL, trello:CARD or forge:NAME/OWNER/REPO#NUMBER"
 """The notations of a target, for error messages."""
@@ -145,12 +142,15 @@ class Targets:
     hooks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Outcomes that each configured webhook is notified of."""
 
-    def of(self, invocation: Invocation) -> list[Target]:
-        """Return the targets of a request; raises UsageError for an invalid target."""
-        if not (invocation.notify or self.default or self.hooks):
+    def of(self, notify: Sequence[str]) -> list[Target]:
+        """Return the targets of a request with these texts; raises UsageError for an invalid one.
+
+        Without a text, they are the default targets.
+        """
+        if not (notify or self.default or self.hooks):
             return []
-        named = [parse(text) for text in invocation.notify if text != NONE]
-        targets = named if invocation.notify else list(self.default)
+        named = [parse(text) for text in notify if text != NONE]
+        targets = named if notify else list(self.default)
         for target in targets:
             self.check(target)
         names = {target.name for target in targets}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from draftsman.ids import pause_name
+from draftsman.ids import actor_name, job_name, pause_name
 from draftsman.jobs.job import Status
 from draftsman.metrics import gauge
 
@@ -137,3 +137,9 @@ class QueueReservation:
     seconds: float
     reserved_at: datetime
     expires_at: datetime
+
+
+def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
+    """Return who reserved a queue, for which job, until when."""
+    until = f" until {expires_at:%Y-%m-%d %H:%M %Z}" if expires_at else ""
+    return f"the queue {queue!r} is reserved by {actor_name(actor)} for {job_name(job)}{until}"

@@ -16,6 +16,7 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.deliveries.store import deliveries, delivery_claims
 from draftsman.deliveries.target import parse
+from draftsman.jobs.runs.store import jobs
 from draftsman.workflows.store import groups
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
 
@@ -89,7 +90,7 @@ async def _release(conn: Connection) -> None:
 
 ADD = Call(lambda conn: deliveries.add_targets(conn, [(WAITS, [parse("log"), parse("slack:C1")])]))
 CALLS: Final[dict[str, Call]] = {
-    "deliveries.lock_jobs": ADD,
+    "jobs.lock_jobs": ADD,
     "deliveries.add_targets": ADD,
     "deliveries.inherit_targets": Call(
         lambda conn: deliveries.inherit_targets(conn, TOLD, NEWEST - 1)
@@ -130,7 +131,7 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "deliveries.message_facts": _with(lambda conn, item: deliveries.message_facts(conn, item.seq)),
     "groups.stop_of": _with(lambda conn, item: groups.stop_of(conn, item.seq)),
-    "deliveries.lock": Call(lambda conn: deliveries.lock(conn, WAITS)),
+    "jobs.lock": Call(lambda conn: jobs.lock(conn, WAITS)),
     "deliveries.finish: sent": _finish(DeliveryTransition(DeliveryStatus.SENT, ref="ref")),
     "deliveries.finish: again": _finish(
         DeliveryTransition(DeliveryStatus.PENDING, 1.0, error="no")

@@ -10,7 +10,7 @@ from draftsman.jobs.job import Condition, Source
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
-from draftsman.jobs.runs.store import run_state
+from draftsman.jobs.runs.store import jobs
 from draftsman.people.actor import Actor
 from draftsman.workflows.store import dependencies
 from draftsman.workflows.store.dependencies import Link
@@ -54,7 +54,7 @@ async def _cancel_parent(conn: Connection) -> None:
 
 async def _spawn(conn: Connection) -> None:
     run = RUNNING[0]
-    assert await run_state.lock_run(conn, run)
+    assert await jobs.lock_run(conn, run)
     columns = row(invocation(type="noop"), ME, NO_LIMITS)
     columns |= {"idempotency_key": f"spawn:{run.job}:a"}
     (job,) = await submissions.submit(conn, [columns], "soak")
@@ -73,7 +73,7 @@ _SPAWN: Final = Call(_spawn)
 _READ: Final = Call(_read)
 CALLS: Final[dict[str, Call]] = {
     "dependencies.link": Call(_linked),
-    "run_state.lock_run": _SPAWN,
+    "jobs.lock_run": _SPAWN,
     "dependencies.record_spawn": _SPAWN,
     "dependencies.spawned": _SPAWN,
     "dependencies.spawner": _SPAWN,
@@ -83,7 +83,7 @@ CALLS: Final[dict[str, Call]] = {
     "dependencies.lock_waits": _SPAWN,
     "dependencies.wait_cycle": _SPAWN,
     "dependencies.skipped": _READ,
-    "dependencies.missing": Call(lambda conn: dependencies.missing(conn, [MIDDLE, MISSING])),
+    "jobs.missing": Call(lambda conn: jobs.missing(conn, [MIDDLE, MISSING])),
     "dependencies.parents": _READ,
     "dependencies.tree": _READ,
     "dependencies.tree_size": _READ,

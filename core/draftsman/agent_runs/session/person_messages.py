@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.protocol import MessageBody, PersonMessage
+from draftsman.agent_runs.written_attachments import write_attachments
 from draftsman.errors import LeaseLost
-from draftsman.handlers.job_attachments import write_attachments
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.control.job_message import JobMessage
 

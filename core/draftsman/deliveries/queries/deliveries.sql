@@ -1,10 +1,6 @@
 -- The outbox: targets and deliveries. Triggers of functions/deliveries.sql insert those of job changes.
 
 -- Adding a target locks its job first, so that each change of the job is delivered once.
--- name: lock_jobs
-SELECT number FROM draftsman.job_states WHERE number = ANY (%(jobs)s::bigint[]) ORDER BY number
-   FOR NO KEY UPDATE
-
 -- name: add_targets
 INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread, thread_key, kinds,
        outcomes)
@@ -139,10 +135,6 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
         ORDER BY g.seq DESC
         LIMIT 1) m ON true
  WHERE d.seq = %(seq)s
-
--- Locks the job before its delivery; the next statement then reads committed data.
--- name: lock
-SELECT number FROM draftsman.job_states WHERE number = %(job)s FOR NO KEY UPDATE
 
 -- The result of an attempt. A retry is dropped where a newer message is waiting or the question is
 -- closed, unless the message may have arrived: then the retry finds out. A dead letter is replaced

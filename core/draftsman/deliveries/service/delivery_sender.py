@@ -54,7 +54,7 @@ from draftsman.deliveries.target import Target
 from draftsman.errors import DraftsmanError, Failure
 from draftsman.ids import job_name
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, classify
-from draftsman.jobs.runs.store import checkpoints
+from draftsman.jobs.runs.store import checkpoints, jobs
 from draftsman.log import redact
 from draftsman.people.policy import Policy
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
@@ -277,7 +277,7 @@ class DeliverySender:
             transition = replace(transition, due=item.due_at)
 
         async def work(conn: Connection) -> tuple[DeliveryStatus, int | None] | None:
-            await store.lock(conn, item.job)
+            await jobs.lock(conn, item.job)
             fallback = await self._fallback_target(conn, item, outcome)
             result = await store.finish(conn, item, transition, fallback)
             if result is not None and (text := refused_file(item, outcome, transition)):

@@ -20,7 +20,7 @@ from draftsman.deliveries.target import Target, TargetRow, parse
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.runs.run import Lease, lease_lost
-from draftsman.jobs.runs.store import checkpoints, run_state
+from draftsman.jobs.runs.store import checkpoints, jobs
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.people.spans import Spans, encode_spans, spans_text
@@ -112,7 +112,7 @@ class Outbox:
             if not dead:
                 problem = f"delivery {seqs[0]} is {statuses[seqs[0]]}, not a dead letter"
                 raise Refused(f"{problem}; nothing to redeliver")
-            await store.lock_jobs(conn, sorted({job for _, job in dead}))
+            await jobs.lock_jobs(conn, sorted({job for _, job in dead}))
             return await store.redeliver(conn, [seq for seq, _ in dead], actor.name)
 
         return await self._db.run_transaction(work) if seqs else []
@@ -171,7 +171,7 @@ class Outbox:
         """Add a target to the job of a run; an existing one stays as it is. Raises LeaseLost."""
 
         async def work(conn: Connection) -> bool:
-            if owned := await run_state.lock_run(conn, lease):
+            if owned := await jobs.lock_run(conn, lease):
                 await store.add_targets(conn, [(lease.job, [target])])
             return owned
 
@@ -205,7 +205,7 @@ class Outbox:
         payload = clean_within_limit(payload, PAYLOAD_LIMIT, f"a {kind}")
 
         async def work(conn: Connection) -> int:
-            if not await store.lock(conn, job):
+            if not await jobs.lock(conn, job):
                 raise unknown_job(job)
             return await store.enqueue(conn, job, kind, key, payload, at)
 

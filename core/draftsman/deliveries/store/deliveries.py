@@ -29,6 +29,7 @@ from draftsman.deliveries.message_facts import MessageFacts
 from draftsman.deliveries.target import Target, TargetRow
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.runs.run import Lease
+from draftsman.jobs.runs.store import jobs
 
 MAX_FILES: Final = 5
 """Maximum number of artifacts sent with a result; others are requested by name."""
@@ -49,18 +50,13 @@ async def add_targets(
     The jobs are locked for it, except those that this transaction `created`: no other sees them.
     """
     if existing := [job for job, _ in targets if job not in created]:
-        await lock_jobs(conn, existing)
+        await jobs.lock_jobs(conn, existing)
     records = [
         {"job": job, "place": ordinal, **target.as_json()}
         for job, job_targets in targets
         for ordinal, target in enumerate(job_targets)
     ]
     await execute(conn, _Q["add_targets"], {"rows": Jsonb(records)})
-
-
-async def lock_jobs(conn: Connection, jobs: Sequence[int]) -> list[int]:
-    """Lock jobs in order; return those that exist."""
-    return [row[0] for row in await rows(conn, _Q["lock_jobs"], {"jobs": list(jobs)})]
 
 
 async def inherit_targets(conn: Connection, old: int, new: int) -> None:
@@ -114,11 +110,6 @@ async def message_facts(conn: Connection, seq: int) -> MessageFacts:
     facts = await fetch_one(conn, _Q["message_facts"], {"seq": seq}, MessageFacts)
     assert facts is not None, "deliveries are never deleted"  # noqa: S101
     return facts
-
-
-async def lock(conn: Connection, job: int) -> bool:
-    """Lock a job; False when it does not exist."""
-    return await scalar(conn, _Q["lock"], {"job": job}) is not None
 
 
 async def finish(

@@ -397,21 +397,6 @@ def same_keys(invocations: Sequence[Invocation]) -> dict[int, int]:
     return repeated
 
 
-def repo_name(source: str) -> tuple[str | None, str]:
-    """Return (owner, name) of a URL; the owner of a local path is None."""
-    path = source
-    if "://" in source:
-        path = source.split("://", 1)[1].partition("/")[2].partition("?")[0]
-    elif ":" in source and not source.startswith(("/", ".")):
-        path = source.split(":", 1)[1]
-    else:
-        return None, source.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git") or "repo"
-    parts = [part for part in path.removesuffix(".git").split("/") if part]
-    if not parts:
-        return None, "repo"
-    return (parts[-2] if len(parts) > 1 else None), parts[-1]
-
-
 def _parse_parent(value: Any) -> int | str:
     """Return the number of a job, or the name of a request of the batch; raises ValueError."""
     if isinstance(value, str):

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from draftsman.database.database import Connection
-from draftsman.deliveries.store import deliveries
 from draftsman.jobs.job import Status
+from draftsman.jobs.runs.store import jobs
 from draftsman.questions.permission_rules import store as rule_store
 from draftsman.questions.permission_rules.command_pattern import pattern_text
 from draftsman.questions.question import (
@@ -68,7 +68,7 @@ async def answer_by_rule(conn: Connection, job: int, ordinal: int, words: Sequen
 async def lock_identical(conn: Connection, job: int, ordinal: int) -> list[IdenticalQuestion]:
     """Lock a job together with those that ask the same; return their questions."""
     if others := await identical.others(conn, job, ordinal):
-        await deliveries.lock_jobs(conn, [job, *(other.job for other in others)])
+        await jobs.lock_jobs(conn, [job, *(other.job for other in others)])
         others = await identical.others(conn, job, ordinal)
     return others
 

@@ -5,12 +5,6 @@
 SELECT draftsman.link_jobs(%(jobs)s::bigint[], %(parents)s::bigint[],
                            %(conditions)s::draftsman.dependency_condition[])
 
--- The first of these numbers that no job has.
--- name: missing
-SELECT min(n)
-  FROM unnest(%(jobs)s::bigint[]) AS w (n)
- WHERE (SELECT number FROM draftsman.job_requests WHERE number = n) IS NULL
-
 -- The parents of a job, in the order of its request.
 -- name: parents
 SELECT d.parent AS number, d.condition::text, d.met, s.status, s.type,

@@ -11,6 +11,7 @@ from draftsman.ids import unknown_job
 from draftsman.jobs.job import Condition, Status
 from draftsman.jobs.requests.invocation import GroupRef, Invocation, SubmitResult
 from draftsman.jobs.requests.service.request_rows import NewRequest, insert
+from draftsman.jobs.runs.store import jobs
 from draftsman.workflows.batch_order import Parents, batch_order, parents_of
 from draftsman.workflows.groups import OnFailure
 from draftsman.workflows.store import dependencies, groups
@@ -40,7 +41,7 @@ async def insert_linked(
     exist, and LostRace if a request is being committed by another transaction.
     """
     numbers = {item for found in plan.parents for item in found if isinstance(item, int)}
-    if numbers and (number := await dependencies.missing(conn, numbers)) is not None:
+    if numbers and (number := await jobs.missing(conn, numbers)) is not None:
         raise unknown_job(number)
     order = [index for index in plan.order if index not in twins]
     results: list[SubmitResult | None] = [None] * len(batch)

@@ -10,7 +10,7 @@ from draftsman.errors import Failure, UsageError
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.job import TERMINAL, Source, Status
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
-from draftsman.jobs.runs.store import run_state
+from draftsman.jobs.runs.store import jobs
 from draftsman.workflows.dependencies import JobTree, Parent, cycle_text
 from draftsman.workflows.service.groups import Groups
 from draftsman.workflows.store import dependencies as store
@@ -110,7 +110,7 @@ class Workflows:
         set_default_keys([values], self._limits())
 
         async def insert(conn: Connection) -> int:
-            if not await run_state.lock_run(conn, work.lease):
+            if not await jobs.lock_run(conn, work.lease):
                 raise lease_lost(work.lease)
             concurrency_key = values["concurrency_key"]
             found = await store.spawn_conflicts(conn, work.number, key, concurrency_key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
@@ -38,12 +38,6 @@ async def link(conn: Connection, links: Sequence[Link]) -> set[int]:
     jobs, parents, conditions = zip(*links, strict=True)
     params = {"jobs": [*jobs], "parents": [*parents], "conditions": [*map(str, conditions)]}
     return {number for (number,) in await rows(conn, _Q["link"], params)}
-
-
-async def missing(conn: Connection, jobs: Collection[int]) -> int | None:
-    """Return the first of these numbers that no job has."""
-    number: int | None = await scalar(conn, _Q["missing"], {"jobs": [*jobs]})
-    return number
 
 
 async def parents(conn: Connection, job: int) -> list[Parent]:

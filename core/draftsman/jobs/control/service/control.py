@@ -19,6 +19,7 @@ from draftsman.jobs.requests.service.submissions import SUBMIT_ATTEMPTS, Submitt
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.requests.store import submissions as requests
 from draftsman.jobs.retries import CHAIN_LIMIT
+from draftsman.jobs.runs.store import jobs as all_jobs
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.text import clean, humanize
@@ -134,7 +135,7 @@ class JobControl:
         """
 
         async def find(conn: Connection) -> tuple[int, Sequence[str]]:
-            if await dependencies.missing(conn, [job]) is not None:
+            if await all_jobs.missing(conn, [job]) is not None:
                 raise unknown_job(job)
             return job, await dependencies.tree_invokers(conn, job)
 

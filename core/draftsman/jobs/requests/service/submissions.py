@@ -306,7 +306,7 @@ class Submissions:
 
         Raises UsageError for an unknown target, and for a notification without any.
         """
-        targets = self._targets.of(item)
+        targets = self._targets.of(item.notify)
         if item.type == _NOTIFICATION_TYPE and item.type not in self._limits.replaced:
             payload_targets = [
                 parse(text) for text in job_payloads.notification_targets(item.payload)

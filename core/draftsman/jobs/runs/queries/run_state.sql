@@ -99,12 +99,6 @@ SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
  UNION ALL
 SELECT 0, true, true, false, false, EXISTS (SELECT FROM alive)
 
--- Locks the job of a run, so that the transaction has its lease.
--- name: lock_run
-SELECT number FROM draftsman.job_states
- WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
-   FOR NO KEY UPDATE
-
 -- name: runs
 SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
        finished_at, exit_code, error, error_class::text, usage, result

@@ -89,12 +89,6 @@ async def heartbeat(
     return registered, [LeaseState(*state) for *state, _ in records if state[0]]
 
 
-async def lock_run(conn: Connection, lease: Lease) -> bool:
-    """Lock the job of a run; return whether it has the lease."""
-    params = {"job": lease.job, "token": lease.token}
-    return await scalar(conn, _Q["lock_run"], params) is not None
-
-
 async def runs(conn: Connection, job: int) -> list[Run]:
     """Return the runs of a job in order."""
     return await fetch_all(conn, _Q["runs"], {"job": job}, Run)
