@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from draftsman.database.database import Database
     from draftsman.database.embedded import EmbeddedServer
     from draftsman.deliveries.channel import Channel
+    from draftsman.deliveries.service.outbox import Outbox
     from draftsman.deliveries.target import Target, Targets
     from draftsman.jobs.requests.service.request_checks import RequestChecks
     from draftsman.jobs.requests.service.submissions import Submissions
@@ -310,6 +311,10 @@ class AttentionServices:
         def questions(self) -> Questions:
             """Questions and answers."""
 
+        @property
+        def outbox(self) -> Outbox:
+            """Queries and redelivery of messages."""
+
     @cached_property
     def acknowledgments(self) -> Acknowledgments:
         """Acknowledgments and snoozes of questions."""
@@ -337,6 +342,9 @@ class AttentionServices:
         """Permission rules."""
         from draftsman.questions.permission_rules.service import PermissionRules
 
-        used = self.settings.rules
+        settings = self.settings.rules
         target = rules_target(self.settings)
-        return PermissionRules(self.db, self.policy, used.propose_after, used.expires_in, target)
+        announce = None if target is None else partial(self.outbox.announce_rule, target)
+        return PermissionRules(
+            self.db, self.policy, settings.propose_after, settings.expires_in, announce
+        )

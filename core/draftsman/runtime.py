@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from draftsman.jobs.runs.service.settlement import Settlement
     from draftsman.json_schemas.checker import SchemaChecker
     from draftsman.people.service.people import People
+    from draftsman.questions.service.asking import Asking
     from draftsman.questions.service.questions import Questions
     from draftsman.queues.service.queues import Queues
     from draftsman.queues.service.reservations import Reservations
@@ -118,9 +119,24 @@ class Runtime(configured.AttentionServices):
         """Questions and answers."""
         from draftsman.questions.service.questions import Questions
 
-        asked = self.settings.questions
-        ladders = configured.ladder_choices(self.settings)
-        return Questions(self.db, self.policy, asked.expires_in, asked.escalate_to, ladders)
+        return Questions(self.db, self.policy)
+
+    @cached_property
+    def asking(self) -> Asking:
+        """Questions that runs ask."""
+        from draftsman.questions.permission_rules.service import answer_by_rule
+        from draftsman.questions.service.asking import Asking
+
+        settings = self.settings.questions
+        return Asking(
+            self.db,
+            self.policy,
+            self.questions,
+            expires_in=settings.expires_in,
+            escalate_to=settings.escalate_to,
+            ladders=configured.ladder_choices(self.settings),
+            answer_by_rule=answer_by_rule,
+        )
 
     @cached_property
     def job_control(self) -> JobControl:
@@ -369,7 +385,7 @@ class Runtime(configured.AttentionServices):
         claim = self.claim(worker, served_queues)
         revive = self.revive if self.embedded else None
         saved = self.checkpoints, self.changes, self.activity, self.run_messages, self.attachments
-        runs = *saved, self.model_calls, self.questions, self.settlement
+        runs = *saved, self.model_calls, self.asking, self.questions, self.settlement
         used = *runs, self.outbox, self.repos, self.workflows, revive
         channels = configured.worker_channels(self.settings)
         services = WorkerServices(self.settings, self.limits, claim, *used, self.schemas)

@@ -438,6 +438,7 @@ class _Services:
         self.changes = memory
         self.attachments = memory.attachments
         self.model_calls = memory
+        self.asking = memory
         self.questions = memory
         self.settlement = memory
         self.outbox = memory

@@ -189,7 +189,7 @@ async def filled(make: Factory, people: People, rt: Runtime) -> dict[str, str]:
             "context": "All checks passed: ruff, mypy, 214 tests.",
         }
     )
-    await rt.questions.ask(work.lease, gate)
+    await rt.asking.ask(work.lease, gate)
     await make.asked(actor=people.anna, title="Which color does the button have?")
     await make.failed(title="Delete unused feature flags")
     await make.dead(title="Upload the nightly report")

@@ -13,6 +13,7 @@ from draftsman.jobs.requests.service.attachments import Attachments
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.json_schemas.checker import SchemaChecker
+from draftsman.questions.service.asking import Asking
 from draftsman.questions.service.questions import Questions
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
@@ -49,6 +50,10 @@ class RunServices(Protocol):
     @property
     def model_calls(self) -> ModelCalls:
         """Money and tokens of model calls."""
+
+    @property
+    def asking(self) -> Asking:
+        """Asking of questions."""
 
     @property
     def questions(self) -> Questions:

@@ -362,7 +362,7 @@ class WorkerRun:
 
     def check_question(self, item: QuestionSpec) -> None:
         """Raise UsageError for a question that would be rejected."""
-        self.services.questions.check(item, self.job.invoker_id)
+        self.services.asking.check(item, self.job.invoker_id)
 
     async def find_answer(
         self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
@@ -397,7 +397,7 @@ class WorkerRun:
     async def ask_all(self, questions: Sequence[AskedQuestion], grace: float = 0) -> None:
         """Ask the questions, and park the run."""
         await self.park(
-            self.services.questions.ask_all,
+            self.services.asking.ask_all,
             self.job.lease,
             [replace(asked, given=self._given_answer(asked.item)) for asked in questions],
             invoker=self.job.invoker_id,

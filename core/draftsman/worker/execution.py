@@ -45,6 +45,7 @@ from draftsman.jobs.runs.service.claim import Claim
 from draftsman.jobs.runs.service.settlement import ERROR_LIMIT, Settlement, stored_error
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.log import redact
+from draftsman.questions.service.asking import Asking
 from draftsman.questions.service.questions import Questions
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
@@ -127,6 +128,7 @@ class WorkerServices:
     run_messages: RunMessages
     attachments: Attachments
     model_calls: ModelCalls
+    asking: Asking
     questions: Questions
     settlement: Settlement
     outbox: Outbox

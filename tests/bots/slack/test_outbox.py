@@ -388,7 +388,7 @@ async def test_rejected_question_is_asked_in_plain_text(flow: Flow, make: Factor
     await flow.quiet(job)
     flow.slack.faults.next("chat.postMessage", error("invalid_blocks"))
     work = await make.running(job)
-    await flow.rt.questions.ask(work.lease, QUESTION)
+    await flow.rt.asking.ask(work.lease, QUESTION)
     await flow.quiet(job)
     (asked,) = flow.thread(flow.card())
     assert "blocks" not in asked

@@ -83,7 +83,7 @@ async def test_hostile_changes_are_escaped(
 ) -> None:
     work = await make.running()
     await rt.changes.store(work.lease, PATCH.encode() + b"\xff")
-    await rt.questions.ask(work.lease, GATE.model_copy(update={"context": PATCH}))
+    await rt.asking.ask(work.lease, GATE.model_copy(update={"context": PATCH}))
     carol = await inbox.visit(people.carol)
     path = f"/questions/{work.name}/1"
     for page in (path, f"/jobs/{work.name}/changes"):

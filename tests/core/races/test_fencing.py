@@ -46,7 +46,7 @@ FENCED: dict[str, Write] = {
     "target": lambda rt, work: rt.outbox.add_target(work.lease, parse_target("log")),
     "usage": lambda rt, work: rt.model_calls.record(work.lease, {"stale": 1}),
     "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, QuotaLimit(9)),
-    "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
+    "ask": lambda rt, work: rt.asking.ask(work.lease, QUESTION),
     "done": lambda rt, work: rt.settlement.outcome(work, Done({"stale": True})),
     "snooze": lambda rt, work: rt.settlement.outcome(work, Snooze(1)),
     "cancel": lambda rt, work: rt.settlement.outcome(work, Cancel("stale")),

@@ -42,7 +42,7 @@ async def test_a_message_waits_for_the_question_and_is_for_the_next_run(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(**AGENT)
-    async with first.doing(first.rt.questions.ask(work.lease, QUESTION)):
+    async with first.doing(first.rt.asking.ask(work.lease, QUESTION)):
         sent = await first.then(rt.messages.send(work.number, make.owner, "x"), conn)
     assert sent.status is Status.WAITING_FOR_INPUT
 

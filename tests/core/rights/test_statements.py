@@ -162,7 +162,7 @@ SENDING: Final = {
         "consume_tokens", "pause", "resume",
     )
 } | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"} | {
-    "activity.show", "digests.send",
+    "activity.show", "deliveries.post",
 }  # fmt: skip
 TALKING: Final = {
     "rules.propose",

@@ -344,6 +344,7 @@ async def test_a_run_stopped_before_its_first_step_is_settled(
         rt.run_messages,
         rt.attachments,
         rt.model_calls,
+        rt.asking,
         rt.questions,
         rt.settlement,
         rt.outbox,

@@ -17,7 +17,6 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.store import deliveries, delivery_claims
 from draftsman.deliveries.target import parse
 from draftsman.jobs.runs.store import jobs
-from draftsman.workflows.store import groups
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
 
 WAITS = last_of("waiting_for_input", 5000) // 10 * 10
@@ -90,6 +89,10 @@ async def _release(conn: Connection) -> None:
 
 ADD = Call(lambda conn: deliveries.add_targets(conn, [(WAITS, [parse("log"), parse("slack:C1")])]))
 CALLS: Final[dict[str, Call]] = {
+    "deliveries.digest_readers": Call(lambda conn: deliveries.digest_readers(conn, WAITS, 1)),
+    "deliveries.post": Call(
+        lambda conn: deliveries.post(conn, NEWEST, parse("log"), "digest", "text")
+    ),
     "jobs.lock_jobs": ADD,
     "deliveries.add_targets": ADD,
     "deliveries.inherit_targets": Call(
@@ -130,7 +133,7 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn, item: delivery_claims.begin_call(conn, item, 10)
     ),
     "deliveries.message_facts": _with(lambda conn, item: deliveries.message_facts(conn, item.seq)),
-    "groups.stop_of": _with(lambda conn, item: groups.stop_of(conn, item.seq)),
+    "deliveries.group_stop": _with(lambda conn, item: deliveries.group_stop(conn, item.seq)),
     "jobs.lock": Call(lambda conn: jobs.lock(conn, WAITS)),
     "deliveries.finish: sent": _finish(DeliveryTransition(DeliveryStatus.SENT, ref="ref")),
     "deliveries.finish: again": _finish(

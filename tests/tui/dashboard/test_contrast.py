@@ -24,7 +24,7 @@ async def test_text_has_enough_contrast(make: Factory, rt: Runtime, owner: Actor
     await make.asked(more, title="Paint the door")
     work = await make.running()
     await rt.changes.store(work.lease, PATCH.encode())
-    await rt.questions.ask(work.lease, GATE)
+    await rt.asking.ask(work.lease, GATE)
     await make.failed()
     async with open_dashboard(rt, owner, size=(140, 40)) as seen:
         await seen.see("needs a person", "Newest events")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from draftsman.attention.ladder import DueStep, plan_step
+from draftsman.attention.ladder import DueStep, LadderStep, WhenAway, plan_step
 from draftsman.attention.store import ladders as store
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.deliveries.delivery import ChannelName
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.policy import Policy
+from draftsman.questions.asked_question import QuestionLadder
 
 if TYPE_CHECKING:
-    from draftsman.attention.ladder import Ladder, LadderStep
     from draftsman.attention.service.oncall import OnCall
     from draftsman.questions.question_spec import QuestionSpec
     from draftsman.settings.attention import LadderSettings
@@ -77,20 +77,19 @@ class LadderChoices:
         self._ladders = ladders
         self._choices = choices
 
-    async def of(self, conn: Connection, job: int, item: QuestionSpec) -> Ladder | None:
+    async def of(self, conn: Connection, job: int, item: QuestionSpec) -> QuestionLadder | None:
         """Return the ladder of a question; the profile of the repository comes first."""
         ladders = self._ladders()
         if not ladders:
             return None
-        from draftsman.attention.ladder import Ladder
-        from draftsman.attention.store import ladders as store
-
         choices = {str(kind): name for kind, name in self._choices().items()}
         choices |= await store.profile_ladders(conn, job)
         name = choices.get(CRITICAL) if item.critical else None
         name = name or choices.get(str(item.kind))
         settings = ladders.get(name or "")
-        return None if name is None or settings is None else Ladder(name, _steps(settings))
+        if name is None or settings is None:
+            return None
+        return QuestionLadder(name, [step.as_json() for step in _steps(settings)])
 
     @property
     def uses_owners(self) -> bool:
@@ -100,8 +99,6 @@ class LadderChoices:
 
 
 def _steps(settings: LadderSettings) -> tuple[LadderStep, ...]:
-    from draftsman.attention.ladder import LadderStep, WhenAway
-
     return tuple(
         LadderStep(step.notify, step.after, WhenAway(step.when_away), step.escalate)
         for step in settings.steps

@@ -12,7 +12,6 @@ from datetime import UTC
 from typing import Any, Final
 
 from draftsman.agent_runs.changes.service import Changes
-from draftsman.attention.store import digests
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.attachment import (
     CHAT_CHANNELS,
@@ -60,7 +59,6 @@ from draftsman.people.policy import Policy
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
 from draftsman.questions.store import identical, questions
 from draftsman.settings import NotificationSettings
-from draftsman.workflows.store import groups
 
 # The message about a proposed permission rule.
 
@@ -243,11 +241,11 @@ class DeliverySender:
             if item.question is not None:
                 question = await questions.get(conn, item.job, item.question)
                 others = await identical.others(conn, item.job, item.question)
-                digested = await digests.readers(conn, item.job, item.question)
+                digested = await store.digest_readers(conn, item.job, item.question)
             if question is not None:
                 policy = await with_identity_links(conn, policy, item.channel)
             if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
-                stop = await groups.stop_of(conn, item.seq)
+                stop = await store.group_stop(conn, item.seq)
         message = build_message(item, facts, question, policy, stop, others, digested)
         is_closed = question is not None and question.status is not QuestionStatus.OPEN
         if item.kind is DeliveryKind.QUESTION_CLOSED and (

@@ -24,6 +24,7 @@ from draftsman.jobs.runs.store import checkpoints, jobs
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.people.spans import Spans, encode_spans, spans_text
+from draftsman.questions.permission_rules.permission_rule import ProposedRule, proposal_text
 from draftsman.text import clean_within_limit
 
 PAYLOAD_LIMIT: Final = 100_000
@@ -177,6 +178,10 @@ class Outbox:
 
         if not await self._db.run_transaction(work):
             raise lease_lost(lease)
+
+    async def announce_rule(self, target: Target, conn: Connection, rule: ProposedRule) -> None:
+        """Write the message about a proposed permission rule, once, in the caller's transaction."""
+        await store.post(conn, rule.job, target, rule.key, proposal_text(rule), rule=rule.id)
 
     async def file(self, job: int, name: str) -> int:
         """Send the newest artifact of that name to the targets of a job, once; return their number.

@@ -25,7 +25,7 @@ from draftsman.deliveries.delivery import (
     DeliveryTransition,
     RateLimit,
 )
-from draftsman.deliveries.message_facts import MessageFacts
+from draftsman.deliveries.message_facts import GroupStop, MessageFacts
 from draftsman.deliveries.target import Target, TargetRow
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.runs.run import Lease
@@ -100,6 +100,28 @@ async def notify(
     return await scalar(conn, _Q["notify"], params | {"places": Jsonb(places)}) is not None
 
 
+async def post(
+    conn: Connection,
+    job: int,
+    target: Target,
+    key: str,
+    text: str,
+    *,
+    to: str | None = None,
+    rule: int | None = None,
+) -> None:
+    """Insert a notice in a thread of its own, once for each key; it names its jobs itself.
+
+    `to` is the account to mention where others read the target as well; `rule` is the proposed
+    permission rule that its buttons decide on.
+    """
+    params = {"job": job, "channel": target.channel, "target": target.target, "key": key}
+    payload: dict[str, Any] = {"text": text, "names_job": True}
+    payload |= {} if to is None else {"to": to}
+    payload |= {} if rule is None else {"rule": rule}
+    await execute(conn, _Q["post"], params | {"payload": Jsonb(payload)})
+
+
 async def of_key(conn: Connection, job: int, key: str) -> list[int]:
     """Return the deliveries of a job for a key."""
     return [row[0] for row in await rows(conn, _Q["of_key"], {"job": job, "key": key})]
@@ -110,6 +132,17 @@ async def message_facts(conn: Connection, seq: int) -> MessageFacts:
     facts = await fetch_one(conn, _Q["message_facts"], {"seq": seq}, MessageFacts)
     assert facts is not None, "deliveries are never deleted"  # noqa: S101
     return facts
+
+
+async def digest_readers(conn: Connection, job: int, question: int) -> frozenset[str]:
+    """Return the people who have a question in a digest."""
+    params = {"job": job, "question": question}
+    return frozenset(row[0] for row in await rows(conn, _Q["digest_readers"], params))
+
+
+async def group_stop(conn: Connection, seq: int) -> GroupStop | None:
+    """Return how the group of a delivery's job stopped; None for another job or end."""
+    return await fetch_one(conn, _Q["group_stop"], {"seq": seq}, GroupStop)
 
 
 async def finish(

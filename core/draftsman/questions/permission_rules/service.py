@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
-from draftsman.attention.store import digests
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation, run_all
-from draftsman.deliveries.target import Target
 from draftsman.errors import CommandHint, NotFound, Refused, UsageError
+from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
@@ -31,8 +30,9 @@ from draftsman.questions.permission_rules.permission_rule import (
     RuleUse,
     backtest,
     candidates,
-    proposal_text,
 )
+from draftsman.questions.question import ALLOW_ONCE, QuestionStatus, Resolution
+from draftsman.questions.store import questions
 
 MAX_RULES: Final = 1000
 """Rules that are listed, the newest."""
@@ -43,6 +43,8 @@ MAX_SECONDS: Final = 366 * 86_400.0
 NO_REASON: Final = "revoked"
 """Stored reason of a rule that was revoked without a reason."""
 CURRENT: Final = frozenset({RuleStatus.PROPOSED, RuleStatus.ACTIVE})
+Announce = Callable[[Connection, ProposedRule], Awaitable[None]]
+"""Writes the message about a proposed rule, once."""
 
 
 class PermissionRules:
@@ -54,13 +56,10 @@ class PermissionRules:
         policy: Policy,
         propose_after: int,
         seconds: float,
-        notify: Target | None = None,
+        announce: Announce | None = None,
     ) -> None:
-        """Propose a rule after so many equal decisions (0: never), for so many seconds.
-
-        `notify` gets a message about each proposed rule.
-        """
-        self._notify = notify
+        """Propose a rule after so many equal decisions (0: never), for so many seconds."""
+        self._announce_rule = announce
         self._db = db
         self._policy = policy
         self._propose_after = propose_after
@@ -177,16 +176,14 @@ class PermissionRules:
 
     async def _announce(self, term: LeaderTerm) -> None:
         """Write the message of each proposed rule that has none."""
-        if (target := self._notify) is None:
+        announce_rule = self._announce_rule
+        if announce_rule is None:
             return
         async with self._db.connection() as conn:
             rules = await store.unannounced(conn, term, MAX_RULES)
 
         async def announce(rule: ProposedRule) -> int:
-            text = proposal_text(rule)
-            await self._db.run_transaction(
-                lambda conn: digests.send(conn, rule.job, target, rule.key, text, rule=rule.id)
-            )
+            await self._db.run_transaction(lambda conn: announce_rule(conn, rule))
             return 1
 
         await self.isolation.each([(rule.id, rule) for rule in rules], announce)
@@ -217,6 +214,23 @@ class PermissionRules:
         if seconds is not None and not (math.isfinite(seconds) and 0 < seconds <= MAX_SECONDS):
             raise UsageError("the time of a rule must be more than 0 and at most 366 days")
         return seconds
+
+
+async def answer_by_rule(conn: Connection, job: int, ordinal: int, words: Sequence[str]) -> None:
+    """Record the command of a question of this transaction, and allow it if a rule matches."""
+    rule = await store.decide(conn, job, ordinal, words)
+    if rule is None or (locked := await questions.lock(conn, job, ordinal)) is None:
+        return
+    text = pattern_text(rule.pattern)
+    await questions.resolve(
+        conn,
+        locked.question,
+        Resolution("answered", "rule", value=ALLOW_ONCE, rule=rule.id, reason=text),
+        actor="system",
+        status=QuestionStatus.ANSWERED,
+        job_status=Status.RESUMED,
+        kind="rule_applied",
+    )
 
 
 async def _full_name(conn: Connection, repo: str) -> str:

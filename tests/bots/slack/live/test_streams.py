@@ -96,7 +96,7 @@ async def test_a_stream_ends_at_a_question_at_the_result_and_on_cancel(
     work = await live.running()
     await live.streaming(work)
     if ending == "question":
-        await live.rt.questions.ask(work.lease, QUESTION)
+        await live.rt.asking.ask(work.lease, QUESTION)
     elif ending == "result":
         await live.rt.settlement.outcome(work, Done({}))
     elif ending == "failure":
@@ -120,7 +120,7 @@ async def test_the_next_run_has_its_own_stream_after_the_answer(
 ) -> None:
     work = await live.running()
     await live.streaming(work)
-    await live.rt.questions.ask(work.lease, QUESTION)
+    await live.rt.asking.ask(work.lease, QUESTION)
     await live.deliver(work.number)
     await live.make.answer(work.number, "red", people.ben)
     again = await live.running(work.number)

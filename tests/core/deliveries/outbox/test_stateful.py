@@ -86,7 +86,7 @@ class World:
                 await self.rt.settlement.outcome(self.work, Done({}))
             case "ask" if status is Status.RUNNING and self.work:
                 item = QUESTION.model_copy(update={"text": f"Question {self.questions}?"})
-                await self.rt.questions.ask(self.work.lease, item)
+                await self.rt.asking.ask(self.work.lease, item)
                 self.questions += 1
             case "answer" if status is Status.WAITING_FOR_INPUT:
                 await self.make.answer(self.number, "red", n=self.questions)

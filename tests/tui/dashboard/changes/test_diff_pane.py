@@ -28,7 +28,7 @@ async def test_comments_on_the_diff_of_an_approval_are_recorded_with_the_reason(
 ) -> None:
     work = await make.running()
     await rt.changes.store(work.lease, TEXT.encode())
-    await rt.questions.ask(work.lease, GATE)
+    await rt.asking.ask(work.lease, GATE)
     async with open_dashboard(
         rt, people.on(Source.TUI, "carol"), view="inbox", size=(140, 40)
     ) as seen:
@@ -68,7 +68,7 @@ async def test_a_low_screen_gives_its_rows_to_the_diff(
 ) -> None:
     work = await make.running()
     await rt.changes.store(work.lease, BIG[:9000].encode())
-    await rt.questions.ask(work.lease, GATE.model_copy(update={"context": "Every line counts."}))
+    await rt.asking.ask(work.lease, GATE.model_copy(update={"context": "Every line counts."}))
     async with open_dashboard(
         rt, people.on(Source.TUI, "carol"), view="inbox", size=(80, 24)
     ) as seen:

@@ -25,7 +25,7 @@ async def test_open_question_is_extended_and_answered_and_a_closed_question_is_s
 ) -> None:
     number = (await make.asked()).number
     await make.answer(number, "red")
-    await rt.questions.ask((await make.running(number)).lease, AGAIN)
+    await rt.asking.ask((await make.running(number)).lease, AGAIN)
     async with open_dashboard(rt, owner) as seen:
         await seen.job(f"D-{number}/2")
         await seen.see("▸ D-1/2  question for", "1  more")

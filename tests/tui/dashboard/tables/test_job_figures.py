@@ -49,7 +49,7 @@ async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -
     assert (found.cost_usd, found.added, found.removed) == (1.5, 1, 2)
     assert found.progress.endswith("I read the code.")
     assert "1 of 2" in found.progress
-    await rt.questions.ask(work.lease, QUESTION)
+    await rt.asking.ask(work.lease, QUESTION)
     (question,) = await rt.questions.open_of([work.number])
     assert (question.added, question.removed) == (1, 2)
     statuses = [job.status for job in (await rt.read_model.page()).jobs]
