@@ -19,7 +19,7 @@ from draftsman.database.selection import ALL, Selection
 from draftsman.deliveries.target import Target
 from draftsman.errors import Refused, UsageError
 from draftsman.events.service.archives import Archives
-from draftsman.forges.service.follow_up_sweep import FollowUpSweep
+from draftsman.forges.follow_up_jobs.service import FollowUpSweep
 from draftsman.ids import job_name
 from draftsman.jobs.control.service.control import insert_retry
 from draftsman.jobs.job import OnLost, Status
