@@ -33,7 +33,9 @@ from draftsman.sandbox.network_proxy.access import PROXY_PORT, ProxyAccess
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.sandbox.sandbox_port import SandboxPort
-from draftsman.settings import AgentSettings, SandboxSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.sandbox import SandboxSettings
 
 PROGRAM: Final = ("/bin/sh", "-c", "echo started")
 MODES: Final = ("bwrap", "landlock", "off")

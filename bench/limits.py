@@ -10,7 +10,7 @@ from bench import measure
 from bench.measure import Run
 from bench.report import Figures
 from bench.server import BenchError, session
-from draftsman.settings.limits_and_budgets import UsageSettings
+from draftsman.settings.limits import UsageSettings
 
 LIMITS: Final[dict[str, dict[str, Any]]] = {
     "wide": {"all": {"running": 1_000_000}},

@@ -21,6 +21,20 @@ CREATE TABLE draftsman.people (
     updated_by     text NOT NULL DEFAULT session_user
 );
 
+COMMENT ON TABLE draftsman.people IS
+    'People and their roles. Only the owner of the schema writes here: `draftsman people`.';
+COMMENT ON COLUMN draftsman.people.name IS 'the name in questions, groups and approvals';
+COMMENT ON COLUMN draftsman.people.roles IS '`invoker`, `responder`, `approver`, `operator`';
+COMMENT ON COLUMN draftsman.people.quiet_hours IS
+    'quiet hours without interruptions, such as `22:00-07:00`; NULL: the default of questions';
+COMMENT ON COLUMN draftsman.people.timezone IS 'time zone; NULL: the default of questions';
+COMMENT ON COLUMN draftsman.people.working_hours IS
+    'working hours, such as `Mon-Fri 09:00-17:00`; NULL: the default of questions';
+COMMENT ON COLUMN draftsman.people.holidays IS
+    'table of `[holidays]` in the configuration; NULL: the default of questions';
+COMMENT ON COLUMN draftsman.people.updated_at IS 'when this row last changed';
+COMMENT ON COLUMN draftsman.people.updated_by IS 'the database role that changed it';
+
 -- Identities that the directory assigns. For `cli` the id is the login name, on a server the
 -- database role; the dashboard and the API use the same identity. For `forge` it is the name of the
 -- forge in the configuration and a login in lower case: `github:anna`. For `pager` it is the name
@@ -33,6 +47,14 @@ CREATE TABLE draftsman.person_identities (
     person       text NOT NULL REFERENCES draftsman.people ON DELETE CASCADE,
     PRIMARY KEY (channel, external_id)
 );
+
+COMMENT ON TABLE draftsman.person_identities IS
+    'Identities of people: a login or database role, a Slack user, a Trello member.';
+COMMENT ON COLUMN draftsman.person_identities.channel IS
+    '`cli`, `slack` or `trello`; the dashboard uses the `cli` id';
+COMMENT ON COLUMN draftsman.person_identities.external_id IS 'the id in that channel';
+COMMENT ON COLUMN draftsman.person_identities.person IS 'its person';
+
 CREATE UNIQUE INDEX person_identities_unique ON draftsman.person_identities (person, channel)
     WHERE channel <> 'pager';
 
@@ -43,6 +65,14 @@ CREATE TABLE draftsman.forge_accounts (
     account_id  text NOT NULL CHECK (account_id <> ''),
     bound_at    timestamptz NOT NULL DEFAULT draftsman.now()
 );
+
+COMMENT ON TABLE draftsman.forge_accounts IS
+    'The account at a forge that first acted under a login of a person.';
+COMMENT ON COLUMN draftsman.forge_accounts.login IS
+    'the name of the forge and the login, as in person_identities';
+COMMENT ON COLUMN draftsman.forge_accounts.account_id IS
+    'the forge''s id of the account; another account under the login is refused';
+COMMENT ON COLUMN draftsman.forge_accounts.bound_at IS 'when it first acted';
 
 -- Chat identities that people linked themselves, with a code that works once.
 CREATE TABLE draftsman.identity_links (
@@ -62,17 +92,41 @@ CREATE TABLE draftsman.identity_links (
         AND (person IS NULL) = (linked_by IS NULL))
 );
 
+COMMENT ON TABLE draftsman.identity_links IS
+    'Identities in a channel, linked to a person with a single-use code.';
+COMMENT ON COLUMN draftsman.identity_links.channel IS 'the channel';
+COMMENT ON COLUMN draftsman.identity_links.external_id IS 'the channel''s own id';
+COMMENT ON COLUMN draftsman.identity_links.display_name IS
+    'the name in that channel, when the code was requested';
+COMMENT ON COLUMN draftsman.identity_links.code_hash IS
+    'SHA-256 of a code that was not used so far';
+COMMENT ON COLUMN draftsman.identity_links.code_expires_at IS 'when the code expires';
+COMMENT ON COLUMN draftsman.identity_links.person IS 'the linked person; NULL: none so far';
+COMMENT ON COLUMN draftsman.identity_links.linked_by IS 'the person who entered the code';
+COMMENT ON COLUMN draftsman.identity_links.linked_at IS 'when it was linked';
+COMMENT ON COLUMN draftsman.identity_links.created_at IS 'when the first code was requested';
+
 CREATE TABLE draftsman.people_groups (
     name    text NOT NULL CHECK (name <> ''),
     member  text NOT NULL REFERENCES draftsman.people ON DELETE CASCADE,
     PRIMARY KEY (name, member)
 );
 
+COMMENT ON TABLE draftsman.people_groups IS 'Groups of people, for approvals and escalation.';
+COMMENT ON COLUMN draftsman.people_groups.name IS 'name of the group';
+COMMENT ON COLUMN draftsman.people_groups.member IS 'a person in it';
+
 -- At most a single row; without it every switch is off.
 CREATE TABLE draftsman.approval_policy (
     single         boolean PRIMARY KEY DEFAULT true CHECK (single),
     self_approval  boolean NOT NULL DEFAULT false
 );
+
+COMMENT ON TABLE draftsman.approval_policy IS
+    'Switches of the policy, in at most a single row; without it they are off.';
+COMMENT ON COLUMN draftsman.approval_policy.single IS 'limits the table to a single row';
+COMMENT ON COLUMN draftsman.approval_policy.self_approval IS
+    'whether requesters may approve their own jobs';
 
 -- Web inbox ---------------------------------------------------------------------------------------
 
@@ -86,6 +140,14 @@ CREATE TABLE draftsman.web_links (
     CONSTRAINT web_links_expires CHECK (expires_at > created_at)
 );
 
+COMMENT ON TABLE draftsman.web_links IS
+    'Links that sign a person in to the web inbox, once (`draftsman link --web`). Only processes '
+    'that serve it can use them.';
+COMMENT ON COLUMN draftsman.web_links.person IS 'the person; each has a single link';
+COMMENT ON COLUMN draftsman.web_links.digest IS 'SHA-256 of the token in the URL';
+COMMENT ON COLUMN draftsman.web_links.created_at IS 'when it was created';
+COMMENT ON COLUMN draftsman.web_links.expires_at IS 'until when it can be used';
+
 CREATE TABLE draftsman.web_sessions (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     person      text NOT NULL CHECK (person <> ''),
@@ -97,4 +159,17 @@ CREATE TABLE draftsman.web_sessions (
     CONSTRAINT web_sessions_digest UNIQUE (digest),
     CONSTRAINT web_sessions_expires CHECK (expires_at > created_at)
 );
+
+COMMENT ON TABLE draftsman.web_sessions IS
+    'Browsers in which people are signed in to the web inbox; `draftsman people sign-out` ends '
+    'them.';
+COMMENT ON COLUMN draftsman.web_sessions.id IS 'the number in lists';
+COMMENT ON COLUMN draftsman.web_sessions.person IS 'the person';
+COMMENT ON COLUMN draftsman.web_sessions.method IS
+    '`link`, `proxy` or `oidc`: how the person signed in';
+COMMENT ON COLUMN draftsman.web_sessions.digest IS 'SHA-256 of the token in the cookie';
+COMMENT ON COLUMN draftsman.web_sessions.user_agent IS 'the name that the browser gave';
+COMMENT ON COLUMN draftsman.web_sessions.created_at IS 'when the person signed in';
+COMMENT ON COLUMN draftsman.web_sessions.expires_at IS 'when the person has to sign in again';
+
 CREATE INDEX web_sessions_person ON draftsman.web_sessions (person, id);

@@ -11,6 +11,11 @@ CREATE TABLE draftsman.event_epoch (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     epoch  int NOT NULL
 );
+
+COMMENT ON TABLE draftsman.event_epoch IS 'A single row: the epoch of new events.';
+COMMENT ON COLUMN draftsman.event_epoch.single IS 'limits the table to a single row';
+COMMENT ON COLUMN draftsman.event_epoch.epoch IS 'raised by `draftsman migrate --restored`';
+
 INSERT INTO draftsman.event_epoch (epoch) VALUES (1);
 
 -- The epoch of new events is a constant of the table rather than a query for each event.
@@ -34,6 +39,30 @@ CREATE TABLE draftsman.job_events (
     actor        text NOT NULL,
     payload      jsonb NOT NULL DEFAULT '{}' CHECK (pg_column_size(payload) <= 65536)
 ) PARTITION BY RANGE (created_at);
+
+COMMENT ON TABLE draftsman.job_events IS
+    'Events: a row for every transition and every other change. A claim that starts its job '
+    'writes a single row for both transitions, from `queued` or `resumed` to `running`; the view '
+    '`events` shows both. Append-only, partitioned by month.';
+COMMENT ON COLUMN draftsman.job_events.job IS 'its job';
+COMMENT ON COLUMN draftsman.job_events.id IS
+    'the order within a job; an even number, the odd one before it is free for the first event of '
+    'a row of two';
+COMMENT ON COLUMN draftsman.job_events.created_at IS 'the wall-clock time';
+COMMENT ON COLUMN draftsman.job_events.txid IS
+    'transaction id; epoch, txid and id order the stream of all events, so that a reader misses '
+    'none';
+COMMENT ON COLUMN draftsman.job_events.epoch IS
+    'grows when a dump is restored, because transaction ids start again';
+COMMENT ON COLUMN draftsman.job_events.run IS 'its run, if any';
+COMMENT ON COLUMN draftsman.job_events.from_status IS 'for a transition: the old state';
+COMMENT ON COLUMN draftsman.job_events.to_status IS
+    'for a transition, and for the creation: the new state';
+COMMENT ON COLUMN draftsman.job_events.kind IS 'the kind of the event';
+COMMENT ON COLUMN draftsman.job_events.actor IS
+    'the actor: `channel:id`, `worker:…`, `system`, or the database role of a psql session';
+COMMENT ON COLUMN draftsman.job_events.payload IS 'details, at most 10 KB';
+
 CREATE INDEX job_events_job ON draftsman.job_events (job, id);
 CREATE INDEX job_events_cursor ON draftsman.job_events (epoch, txid, id);
 -- Searches by kind. A job that only runs and completes has no entry here.
@@ -62,6 +91,20 @@ CREATE TABLE draftsman.event_archives (
     archived_at  timestamptz NOT NULL DEFAULT draftsman.now()
 );
 
+COMMENT ON TABLE draftsman.event_archives IS
+    'Months of events that were archived (docs/operations.md).';
+COMMENT ON COLUMN draftsman.event_archives.month IS 'the first day of the month';
+COMMENT ON COLUMN draftsman.event_archives.events IS 'the number of events';
+COMMENT ON COLUMN draftsman.event_archives.sha256 IS
+    'SHA-256 of their lines in the archive; only that archive can be restored';
+COMMENT ON COLUMN draftsman.event_archives.host IS 'the host that wrote the archive';
+COMMENT ON COLUMN draftsman.event_archives.path IS 'path of the file on that host';
+COMMENT ON COLUMN draftsman.event_archives.last_epoch IS
+    'with `last_txid` and `last_id` the cursor of its last event in the stream, if any';
+COMMENT ON COLUMN draftsman.event_archives.last_txid IS 'see `last_epoch`';
+COMMENT ON COLUMN draftsman.event_archives.last_id IS 'see `last_epoch`';
+COMMENT ON COLUMN draftsman.event_archives.archived_at IS 'when it was archived';
+
 CREATE TABLE draftsman.archived_jobs (
     job          bigint NOT NULL,
     month        date NOT NULL REFERENCES draftsman.event_archives ON DELETE CASCADE,
@@ -69,3 +112,10 @@ CREATE TABLE draftsman.archived_jobs (
     transitions  int NOT NULL CHECK (transitions BETWEEN 0 AND events),
     PRIMARY KEY (job, month)
 );
+
+COMMENT ON TABLE draftsman.archived_jobs IS 'Number of archived events of each job.';
+COMMENT ON COLUMN draftsman.archived_jobs.job IS 'its job';
+COMMENT ON COLUMN draftsman.archived_jobs.month IS 'the month';
+COMMENT ON COLUMN draftsman.archived_jobs.events IS 'the number of events of the job';
+COMMENT ON COLUMN draftsman.archived_jobs.transitions IS
+    'the number of status transitions among them';

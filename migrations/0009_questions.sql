@@ -49,6 +49,45 @@ CREATE TABLE draftsman.job_questions (
     CONSTRAINT job_questions_resolved CHECK ((resolution IS NOT NULL) = (status <> 'open')),
     CONSTRAINT job_questions_answered CHECK (status <> 'answered' OR answered_at IS NOT NULL)
 );
+
+COMMENT ON TABLE draftsman.job_questions IS
+    'Questions of runs. A job has open questions, all of its newest run, exactly while it waits; '
+    'each has another key. A resolved question never changes.';
+COMMENT ON COLUMN draftsman.job_questions.job IS 'its job';
+COMMENT ON COLUMN draftsman.job_questions.ordinal IS 'counted from 1 within the job: `D-142/2`';
+COMMENT ON COLUMN draftsman.job_questions.run IS 'the run that asked it';
+COMMENT ON COLUMN draftsman.job_questions.key IS
+    'the handler''s name for it; a changed question with the same key supersedes the older '
+    'question';
+COMMENT ON COLUMN draftsman.job_questions.kind IS '`input` takes an answer, `approval` a decision';
+COMMENT ON COLUMN draftsman.job_questions.status IS 'open, or its outcome';
+COMMENT ON COLUMN draftsman.job_questions.text IS 'the question';
+COMMENT ON COLUMN draftsman.job_questions.choices IS
+    'the choices: a list of value, label, description';
+COMMENT ON COLUMN draftsman.job_questions.freeform_allowed IS 'whether free text is accepted';
+COMMENT ON COLUMN draftsman.job_questions.context_snippet IS 'information for the answer';
+COMMENT ON COLUMN draftsman.job_questions.approvers IS
+    'people and groups who may decide an approval, empty: no person; for a question, the group or '
+    'person of its escalation';
+COMMENT ON COLUMN draftsman.job_questions.quorum IS 'the number of approvals that it needs';
+COMMENT ON COLUMN draftsman.job_questions.on_expire IS 'the action when it expires';
+COMMENT ON COLUMN draftsman.job_questions.default_value IS 'the answer on expiry, with `default`';
+COMMENT ON COLUMN draftsman.job_questions.on_deny IS
+    'whether a denial fails the job or is returned to the handler';
+COMMENT ON COLUMN draftsman.job_questions.digest IS
+    'SHA-256 of the question, including the action; an answer is bound to it';
+COMMENT ON COLUMN draftsman.job_questions.action IS 'the action that an approval permits';
+COMMENT ON COLUMN draftsman.job_questions.resolution IS
+    'how it closed: outcome, channel, value or text, people, reason';
+COMMENT ON COLUMN draftsman.job_questions.asked_at IS 'when it was asked';
+COMMENT ON COLUMN draftsman.job_questions.expires_at IS 'when it expires; NULL: never';
+COMMENT ON COLUMN draftsman.job_questions.answered_at IS 'when it was answered';
+COMMENT ON COLUMN draftsman.job_questions.is_permission IS
+    'whether it asks for permission to run a command: it is answered alone';
+COMMENT ON COLUMN draftsman.job_questions.alternative_of IS
+    'the first of several alternatives, of which the first that closes resumes the job and '
+    'cancels the others; NULL: the job waits for this question';
+
 --   job_questions_open    the open questions of a job, one for each key
 --   job_questions_expiry  the sweep of expired questions; the inbox, page by page
 --   job_questions_asked   the questions of the last days, for figures
@@ -75,6 +114,23 @@ CREATE TABLE draftsman.question_times (
         AND (reminders < 3 OR remind_at IS NULL)),
     CONSTRAINT question_times_escalated CHECK (escalated_at IS NULL OR escalate_to IS NOT NULL)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+COMMENT ON TABLE draftsman.question_times IS 'Timers of a question (docs/questions.md).';
+COMMENT ON COLUMN draftsman.question_times.job IS 'job of the question';
+COMMENT ON COLUMN draftsman.question_times.question IS 'its ordinal';
+COMMENT ON COLUMN draftsman.question_times.since IS
+    'when its time began: when it was asked, extended or escalated';
+COMMENT ON COLUMN draftsman.question_times.remind_at IS
+    'when the next reminder is due, outside of quiet hours; NULL: never';
+COMMENT ON COLUMN draftsman.question_times.reminders IS 'reminders so far, at most three';
+COMMENT ON COLUMN draftsman.question_times.escalate_to IS
+    'group or person that is asked after `escalate`';
+COMMENT ON COLUMN draftsman.question_times.escalated_at IS 'when it escalated';
+COMMENT ON COLUMN draftsman.question_times.patch_sha256 IS
+    'SHA-256 of its patch: the tree of the latest checkpoint; NULL: no patch';
+COMMENT ON COLUMN draftsman.question_times.critical IS
+    'whether it may interrupt people in their quiet hours';
+
 --   question_times_due   the sweep of reminders and the leader's timer: holds open questions only
 CREATE INDEX question_times_due ON draftsman.question_times (remind_at)
     WHERE remind_at IS NOT NULL;
@@ -101,6 +157,27 @@ CREATE TABLE draftsman.job_answers (
     CONSTRAINT job_answers_event UNIQUE (job, question, source_event_id),
     CONSTRAINT job_answers_refused CHECK (accepted OR reason IS NOT NULL)
 );
+
+COMMENT ON TABLE draftsman.job_answers IS
+    'Every response, including refused and late responses. Never changed.';
+COMMENT ON COLUMN draftsman.job_answers.id IS 'in the order of arrival';
+COMMENT ON COLUMN draftsman.job_answers.job IS 'job of the question';
+COMMENT ON COLUMN draftsman.job_answers.question IS 'its ordinal';
+COMMENT ON COLUMN draftsman.job_answers.kind IS 'kind of the question';
+COMMENT ON COLUMN draftsman.job_answers.source IS 'the channel';
+COMMENT ON COLUMN draftsman.job_answers.source_event_id IS
+    'the channel''s own id of the click or message, for deduplication';
+COMMENT ON COLUMN draftsman.job_answers.responder_id IS 'the responder''s id in that channel';
+COMMENT ON COLUMN draftsman.job_answers.responder_display_name IS
+    'the responder''s name in that channel';
+COMMENT ON COLUMN draftsman.job_answers.voter IS 'the person, or `channel:id` if unknown';
+COMMENT ON COLUMN draftsman.job_answers.payload IS 'the value, text or decision, and the reason';
+COMMENT ON COLUMN draftsman.job_answers.accepted IS 'whether it was accepted';
+COMMENT ON COLUMN draftsman.job_answers.reason IS 'the reason of a refusal';
+COMMENT ON COLUMN draftsman.job_answers.session_role IS
+    'the kind and the name of the database role that gave it; set by the database';
+COMMENT ON COLUMN draftsman.job_answers.created_at IS 'when it arrived';
+
 --   job_answers_input  a single accepted answer of an input
 --   job_answers_vote   an accepted vote of each kind a person, who may deny after an approval
 CREATE UNIQUE INDEX job_answers_input ON draftsman.job_answers (job, question)
@@ -121,6 +198,15 @@ CREATE TABLE draftsman.refused_answers (
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 ) WITH (fillfactor = 50);
 
+COMMENT ON TABLE draftsman.refused_answers IS
+    'Number of refused answers that `job_answers` does not store.';
+COMMENT ON COLUMN draftsman.refused_answers.job IS 'job of the question';
+COMMENT ON COLUMN draftsman.refused_answers.question IS 'its ordinal';
+COMMENT ON COLUMN draftsman.refused_answers.answers IS 'the number';
+COMMENT ON COLUMN draftsman.refused_answers.last_voter IS 'the voter of the last answer';
+COMMENT ON COLUMN draftsman.refused_answers.last_reason IS 'the reason of its refusal';
+COMMENT ON COLUMN draftsman.refused_answers.last_at IS 'its time';
+
 -- Only the approver, or a delivery that is addressed to the approver, mints a token.
 CREATE TABLE draftsman.approval_tokens (
     token_hash  text PRIMARY KEY,
@@ -133,6 +219,18 @@ CREATE TABLE draftsman.approval_tokens (
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
     UNIQUE (job, question, approver)
 );
+
+COMMENT ON TABLE draftsman.approval_tokens IS
+    'Single-use tokens that decide an approval in the name of an approver.';
+COMMENT ON COLUMN draftsman.approval_tokens.token_hash IS 'SHA-256; the token itself is not stored';
+COMMENT ON COLUMN draftsman.approval_tokens.job IS 'job of the approval';
+COMMENT ON COLUMN draftsman.approval_tokens.question IS 'its ordinal';
+COMMENT ON COLUMN draftsman.approval_tokens.approver IS
+    'the approver; a newer token replaces the older token';
+COMMENT ON COLUMN draftsman.approval_tokens.minted_by IS
+    'the approver, or `system` for a delivery; other tokens are invalid';
+COMMENT ON COLUMN draftsman.approval_tokens.created_at IS 'when it was minted';
+COMMENT ON COLUMN draftsman.approval_tokens.used_at IS 'when it was used';
 
 -- An answer or a decision of a question, or with no question the cancel of a job, which takes
 -- effect at `applies_at` and can be undone until then. A row is deleted in the transaction that
@@ -160,6 +258,34 @@ CREATE TABLE draftsman.pending_decisions (
     CONSTRAINT pending_decisions_window CHECK (
         applies_at > created_at AND applies_at <= created_at + interval '60 seconds')
 );
+
+COMMENT ON TABLE draftsman.pending_decisions IS
+    'An answer or a decision of a question, or the cancel of a job, in its undo window. Applying '
+    'or undoing it deletes the row.';
+COMMENT ON COLUMN draftsman.pending_decisions.id IS 'its number';
+COMMENT ON COLUMN draftsman.pending_decisions.job IS 'its job';
+COMMENT ON COLUMN draftsman.pending_decisions.question IS
+    'the question; NULL: the cancel of the job';
+COMMENT ON COLUMN draftsman.pending_decisions.source IS 'the channel that it came from';
+COMMENT ON COLUMN draftsman.pending_decisions.source_event_id IS
+    'the id of the key or click in that channel, which the answer has as well';
+COMMENT ON COLUMN draftsman.pending_decisions.actor_id IS 'the id of the person in the channel';
+COMMENT ON COLUMN draftsman.pending_decisions.actor_display_name IS
+    'the name of the person in the channel';
+COMMENT ON COLUMN draftsman.pending_decisions.voter IS 'the person, or `channel:id` if unknown';
+COMMENT ON COLUMN draftsman.pending_decisions.is_owner IS
+    'whether it is the owner of an embedded database';
+COMMENT ON COLUMN draftsman.pending_decisions.decision IS
+    'the fields of the response, or `force` and `reason` of a cancel';
+COMMENT ON COLUMN draftsman.pending_decisions.payload IS
+    'the payload of the answer; NULL: a cancel';
+COMMENT ON COLUMN draftsman.pending_decisions.created_at IS 'when it was made';
+COMMENT ON COLUMN draftsman.pending_decisions.applies_at IS
+    'the end of the undo window, at which it takes effect';
+COMMENT ON COLUMN draftsman.pending_decisions.session_role IS
+    'the kind and the name of the role of the session that decided';
+COMMENT ON COLUMN draftsman.pending_decisions.taken_by IS 'the transaction that applies it';
+
 --   pending_decisions_voter  one a person for each question, and one for the cancel of a job
 --   pending_decisions_due    the sweep, and the leader's timer
 CREATE UNIQUE INDEX pending_decisions_voter
@@ -180,6 +306,19 @@ CREATE TABLE draftsman.identical_questions (
     PRIMARY KEY (job, question),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
+
+COMMENT ON TABLE draftsman.identical_questions IS
+    'Open questions that are answered together with the identical questions of other jobs '
+    '(docs/questions.md).';
+COMMENT ON COLUMN draftsman.identical_questions.id IS 'the order in which they were asked';
+COMMENT ON COLUMN draftsman.identical_questions.digest IS
+    'SHA-256 of the repository and of all that people see of the question';
+COMMENT ON COLUMN draftsman.identical_questions.job IS 'the job';
+COMMENT ON COLUMN draftsman.identical_questions.question IS 'its question';
+COMMENT ON COLUMN draftsman.identical_questions.shown IS
+    'whether it has messages; a target that shows an identical question of the same requester '
+    'gets none';
+
 --   identical_questions_digest  the questions that are identical to another
 --   identical_questions_shown   those of them that have messages
 CREATE UNIQUE INDEX identical_questions_digest ON draftsman.identical_questions (digest, id);

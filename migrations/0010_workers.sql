@@ -22,6 +22,27 @@ CREATE TABLE draftsman.workers (
     unlocked_at    timestamptz
 );
 
+COMMENT ON TABLE draftsman.workers IS 'Processes that claim and run jobs, while they live.';
+COMMENT ON COLUMN draftsman.workers.id IS 'new with each start';
+COMMENT ON COLUMN draftsman.workers.lock_id IS
+    'the session lock that it holds while it is connected';
+COMMENT ON COLUMN draftsman.workers.host IS 'the machine''s name, for people';
+COMMENT ON COLUMN draftsman.workers.host_id IS 'identifies the machine and its process table';
+COMMENT ON COLUMN draftsman.workers.pid IS 'its process id';
+COMMENT ON COLUMN draftsman.workers.pid_started IS
+    'when the process started, because process ids are reused: in clock ticks since the boot on '
+    'Linux, else in seconds since 1970; 0: unknown';
+COMMENT ON COLUMN draftsman.workers.version IS 'version of draftsman';
+COMMENT ON COLUMN draftsman.workers.types IS 'the job types that it knows';
+COMMENT ON COLUMN draftsman.workers.queues IS 'the queues that it claims from';
+COMMENT ON COLUMN draftsman.workers.targets IS
+    'the targets that it sends deliveries to, when it started: `webhook:team`';
+COMMENT ON COLUMN draftsman.workers.slots IS 'its concurrent runs';
+COMMENT ON COLUMN draftsman.workers.draining IS 'whether it has stopped claiming';
+COMMENT ON COLUMN draftsman.workers.started_at IS 'when it started';
+COMMENT ON COLUMN draftsman.workers.heartbeat_at IS 'its last heartbeat';
+COMMENT ON COLUMN draftsman.workers.unlocked_at IS 'since when its session lock is free';
+
 -- In the order in which a suspect passes them; a lost trial makes it convicted, or waiting again.
 CREATE TYPE draftsman.suspect_status AS ENUM (
     'noted', 'waiting', 'trial', 'acquitted', 'convicted');
@@ -40,6 +61,18 @@ CREATE TABLE draftsman.suspects (
     status     draftsman.suspect_status NOT NULL
 );
 
+COMMENT ON TABLE draftsman.suspects IS
+    'Jobs that were lost together with other jobs of their worker: they are tried one at a time.';
+COMMENT ON COLUMN draftsman.suspects.job IS 'the job';
+COMMENT ON COLUMN draftsman.suspects.crash IS 'the worker with which the jobs of a group were lost';
+COMMENT ON COLUMN draftsman.suspects.worker_id IS 'the worker with which it was lost last';
+COMMENT ON COLUMN draftsman.suspects.run IS 'its lost run';
+COMMENT ON COLUMN draftsman.suspects.seconds IS 'how long its next run has to live to be acquitted';
+COMMENT ON COLUMN draftsman.suspects.losses IS 'how often it was lost together with others';
+COMMENT ON COLUMN draftsman.suspects.status IS
+    'where it is: noted after a first loss, waiting for its trial, on trial, acquitted, or '
+    'convicted';
+
 -- suspects_crash   the job of a crash that is on trial, for the explanation of one that waits
 -- suspects_worker  the jobs that a lost worker had run, for the verdict on the others
 CREATE INDEX suspects_crash ON draftsman.suspects (crash);
@@ -53,6 +86,16 @@ CREATE TABLE draftsman.leases (
     expires_at  timestamptz NOT NULL
 );
 
+COMMENT ON TABLE draftsman.leases IS
+    'Exclusive rights: of the leader to sweep, and of a bot to poll Trello''s boards.';
+COMMENT ON COLUMN draftsman.leases.name IS 'name of the right';
+COMMENT ON COLUMN draftsman.leases.owner IS 'the process that has it';
+COMMENT ON COLUMN draftsman.leases.lock_id IS
+    'the session lock of its owner: it is free with that lock; NULL: it is only free when it '
+    'expires';
+COMMENT ON COLUMN draftsman.leases.term IS 'grows with each owner; a sweep proves it';
+COMMENT ON COLUMN draftsman.leases.expires_at IS 'when it expires';
+
 -- Workers that keep the agent of a question running, to continue it at once if the answer comes
 -- before `ends_at`. `lease_token` is that of the parked run, whose calls of a model may still run.
 CREATE TABLE draftsman.grace_periods (
@@ -63,3 +106,14 @@ CREATE TABLE draftsman.grace_periods (
     ends_at      timestamptz NOT NULL,
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
+
+COMMENT ON TABLE draftsman.grace_periods IS
+    'Workers that keep the agent of a question running for a quick answer (docs/questions.md).';
+COMMENT ON COLUMN draftsman.grace_periods.job IS 'job of the question';
+COMMENT ON COLUMN draftsman.grace_periods.question IS 'its ordinal';
+COMMENT ON COLUMN draftsman.grace_periods.worker_id IS
+    'the worker for which an answer claims the job';
+COMMENT ON COLUMN draftsman.grace_periods.lease_token IS
+    'the lease of the parked run, whose calls reserve until its agent has ended';
+COMMENT ON COLUMN draftsman.grace_periods.ends_at IS
+    'when the period ends; an answer after it leaves the job to any worker';

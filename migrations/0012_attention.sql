@@ -15,6 +15,16 @@ CREATE TABLE draftsman.question_views (
     PRIMARY KEY (job, question, person),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
+
+COMMENT ON TABLE draftsman.question_views IS
+    'The first view of a question by a person who may answer it: in the dashboard, with '
+    '`questions` or with `show`. People read their own, operators all.';
+COMMENT ON COLUMN draftsman.question_views.job IS 'its job';
+COMMENT ON COLUMN draftsman.question_views.question IS 'the question';
+COMMENT ON COLUMN draftsman.question_views.person IS 'the person';
+COMMENT ON COLUMN draftsman.question_views.channel IS 'the channel in which it was opened';
+COMMENT ON COLUMN draftsman.question_views.seen_at IS 'when it was opened';
+
 ALTER TABLE draftsman.question_views ENABLE ROW LEVEL SECURITY;
 
 -- A person works on the answer: all reminders of the question wait until then. `pager` is the pager
@@ -30,6 +40,17 @@ CREATE TABLE draftsman.question_acknowledgments (
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
 
+COMMENT ON TABLE draftsman.question_acknowledgments IS
+    'A person works on the answer of a question (`draftsman ack`): all reminders wait until then.';
+COMMENT ON COLUMN draftsman.question_acknowledgments.job IS 'its job';
+COMMENT ON COLUMN draftsman.question_acknowledgments.question IS 'the question';
+COMMENT ON COLUMN draftsman.question_acknowledgments.person IS 'the person';
+COMMENT ON COLUMN draftsman.question_acknowledgments.expires_at IS 'until when it holds';
+COMMENT ON COLUMN draftsman.question_acknowledgments.pager IS
+    'the pager in which it was acknowledged; an alert that is opened again there ends it';
+COMMENT ON COLUMN draftsman.question_acknowledgments.next_step_at IS
+    'when the next step of the ladder was due before';
+
 -- A person gets no reminder of the question until then.
 CREATE TABLE draftsman.question_snoozes (
     job         bigint NOT NULL,
@@ -39,6 +60,13 @@ CREATE TABLE draftsman.question_snoozes (
     PRIMARY KEY (job, question, person),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
+
+COMMENT ON TABLE draftsman.question_snoozes IS
+    'A person gets no reminders of a question until then (`draftsman snooze`).';
+COMMENT ON COLUMN draftsman.question_snoozes.job IS 'its job';
+COMMENT ON COLUMN draftsman.question_snoozes.question IS 'the question';
+COMMENT ON COLUMN draftsman.question_snoozes.person IS 'the person';
+COMMENT ON COLUMN draftsman.question_snoozes.expires_at IS 'until when it holds';
 
 -- A person was asked by another to answer: the ladder and the reminders wait until then.
 CREATE TABLE draftsman.question_delegations (
@@ -51,6 +79,17 @@ CREATE TABLE draftsman.question_delegations (
     PRIMARY KEY (job, question),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
+
+COMMENT ON TABLE draftsman.question_delegations IS
+    'A person was asked by another to answer (`draftsman delegate`): the ladder and the reminders '
+    'wait until then.';
+COMMENT ON COLUMN draftsman.question_delegations.job IS 'its job';
+COMMENT ON COLUMN draftsman.question_delegations.question IS 'the question';
+COMMENT ON COLUMN draftsman.question_delegations.person IS
+    'the person to whom the answer was delegated';
+COMMENT ON COLUMN draftsman.question_delegations.delegated_by IS 'the person who asked';
+COMMENT ON COLUMN draftsman.question_delegations.expires_at IS 'until when the others wait';
+COMMENT ON COLUMN draftsman.question_delegations.created_at IS 'when it was delegated first';
 
 -- Ladders -----------------------------------------------------------------------------------------
 
@@ -72,6 +111,22 @@ CREATE TABLE draftsman.question_ladders (
         <= jsonb_array_length(CASE WHEN jsonb_typeof(steps) = 'array' THEN steps ELSE '[]' END)
            + (due_at IS NULL)::int))
 ) WITH (fillfactor = 70);
+
+COMMENT ON TABLE draftsman.question_ladders IS
+    'The ladder of a question: its steps as they were configured when it was asked '
+    '(docs/attention-ladder.md).';
+COMMENT ON COLUMN draftsman.question_ladders.job IS 'its job';
+COMMENT ON COLUMN draftsman.question_ladders.question IS 'the question';
+COMMENT ON COLUMN draftsman.question_ladders.name IS 'the table in `[ladders]`';
+COMMENT ON COLUMN draftsman.question_ladders.steps IS
+    'the people notified by each step, its delay in seconds, its action if they are away, and '
+    'whether it escalates';
+COMMENT ON COLUMN draftsman.question_ladders.owners IS
+    'the people and groups who own the changed code, for `@owners`';
+COMMENT ON COLUMN draftsman.question_ladders.step IS 'the next step, from 1';
+COMMENT ON COLUMN draftsman.question_ladders.due_at IS
+    'when it is due; NULL: no other follows, or the question closed';
+
 --   question_ladders_due   the sweep of ladders and the leader's timer: holds open questions only
 CREATE INDEX question_ladders_due ON draftsman.question_ladders (due_at) WHERE due_at IS NOT NULL;
 
@@ -95,6 +150,20 @@ CREATE TABLE draftsman.question_notifications (
                                                   OR outcome IN ('away', 'snoozed'))
 );
 
+COMMENT ON TABLE draftsman.question_notifications IS
+    'Each person or target of a step that was taken, once; step 0 is a delegation.';
+COMMENT ON COLUMN draftsman.question_notifications.job IS 'its job';
+COMMENT ON COLUMN draftsman.question_notifications.question IS 'the question';
+COMMENT ON COLUMN draftsman.question_notifications.step IS 'the step';
+COMMENT ON COLUMN draftsman.question_notifications.recipient IS 'the person, or the target';
+COMMENT ON COLUMN draftsman.question_notifications.outcome IS
+    '`sent`: a message of its own; `thread`: the message in the thread; `inbox`: no account in a '
+    'chat; `away`, `snoozed`, `not_allowed` and `empty`: not notified';
+COMMENT ON COLUMN draftsman.question_notifications.away_until IS
+    'until when the person is away, or snoozed it';
+COMMENT ON COLUMN draftsman.question_notifications.delivery IS 'the message';
+COMMENT ON COLUMN draftsman.question_notifications.notified_at IS 'when the step was taken';
+
 -- Digests and pagers ------------------------------------------------------------------------------
 
 -- The local times of a person's digests.
@@ -104,6 +173,11 @@ CREATE TABLE draftsman.digest_hours (
                                      AND array_position(hours, NULL) IS NULL),
     timezone  text NOT NULL CHECK (timezone <> '')
 );
+
+COMMENT ON TABLE draftsman.digest_hours IS 'The hours of people''s digests (docs/questions.md).';
+COMMENT ON COLUMN draftsman.digest_hours.person IS 'the person';
+COMMENT ON COLUMN draftsman.digest_hours.hours IS 'local times';
+COMMENT ON COLUMN draftsman.digest_hours.timezone IS 'the time zone of the hours';
 
 -- A question for the digest of a person at `digest_at`. It is sent, or dropped because it closed
 -- before, once.
@@ -116,6 +190,16 @@ CREATE TABLE draftsman.digest_questions (
     PRIMARY KEY (job, question, person),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
+
+COMMENT ON TABLE draftsman.digest_questions IS
+    'Questions in the digests of people; a person is not notified of them before.';
+COMMENT ON COLUMN draftsman.digest_questions.job IS 'the job';
+COMMENT ON COLUMN draftsman.digest_questions.question IS 'its question';
+COMMENT ON COLUMN draftsman.digest_questions.person IS 'the person';
+COMMENT ON COLUMN draftsman.digest_questions.digest_at IS 'the time of the digest';
+COMMENT ON COLUMN draftsman.digest_questions.sent_at IS
+    'when the digest was sent, or the question was left out because it had closed';
+
 --   digest_questions_due  the sweep of digests
 CREATE INDEX digest_questions_due ON draftsman.digest_questions (digest_at)
     WHERE sent_at IS NULL;
@@ -133,5 +217,19 @@ CREATE TABLE draftsman.pager_events (
     PRIMARY KEY (pager, id),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
+
+COMMENT ON TABLE draftsman.pager_events IS
+    'Events of the alerts of questions in pagers, each once; of two events of an alert the newer '
+    'counts.';
+COMMENT ON COLUMN draftsman.pager_events.pager IS 'the table in `[pagers]`';
+COMMENT ON COLUMN draftsman.pager_events.id IS 'the id of the event there';
+COMMENT ON COLUMN draftsman.pager_events.job IS 'the job of the question';
+COMMENT ON COLUMN draftsman.pager_events.question IS 'the question';
+COMMENT ON COLUMN draftsman.pager_events.kind IS
+    '`acknowledged`, `resolved`, or `reopened`: the alert is open again';
+COMMENT ON COLUMN draftsman.pager_events.occurred_at IS
+    'when it happened, by the clock of the pager';
+COMMENT ON COLUMN draftsman.pager_events.received_at IS 'when its webhook arrived first';
+
 --   pager_events_question   the newest event of a question
 CREATE INDEX pager_events_question ON draftsman.pager_events (job, question, pager);

@@ -1,5 +1,5 @@
 -- Limits of the size of texts and documents, and of times, in tables that people, bots and programs
--- of chats write. The programs refuse larger values with a message (draftsman.domain.sizes); a
+-- of chats write. The programs refuse larger values with a message (draftsman.sizes); a
 -- session with psql meets these constraints. Requests are checked by forged_column(), and tables
 -- that a run writes have limits of their own: a constraint is prepared again for each statement.
 

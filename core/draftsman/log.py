@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TextIO, TypedDict, Unpack
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from draftsman.settings import LogSettings
+    from draftsman.settings.log import LogSettings
 
 OWN = ("draftsman", "draftsman_tui", "draftsman_bots", "draftsman_soak")
 """Loggers that follow the configured level; libraries log warnings and errors only."""

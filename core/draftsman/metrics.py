@@ -1,19 +1,40 @@
-"""Figures in the text format of Prometheus."""
+"""Metrics in the text format of Prometheus; the module that measures one declares it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
-def gauge(name: str, about: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> str:
-    """Return the lines of a gauge, none without a sample; a sample has labels and a value."""
-    full = f"draftsman_{name}"
-    lines = [f"{full}{_labels(labels)} {value:.10g}\n" for labels, value in samples]
-    return "".join([f"# HELP {full} {about}\n# TYPE {full} gauge\n", *lines]) if lines else ""
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A metric that is measured when it is read; a constant of its module is in docs/metrics.md."""
+
+    name: str
+    """Its name without the prefix `draftsman_`."""
+    help: str
+    labels: tuple[str, ...] = ()
+    """Names of the labels that its samples may have."""
+
+    @property
+    def full_name(self) -> str:
+        """Its name in Prometheus."""
+        return f"draftsman_{self.name}"
+
+    def render(self, samples: Iterable[tuple[Mapping[str, str], float]]) -> str:
+        """Return its lines, none without a sample; a sample has labels and a value."""
+        name = self.full_name
+        lines = [f"{name}{_labels(labels)} {value:.10g}\n" for labels, value in samples]
+        head = f"# HELP {name} {self.help}\n# TYPE {name} gauge\n"
+        return "".join([head, *lines]) if lines else ""
+
+    def render_value(self, value: float | None) -> str:
+        """Return its lines for a value without labels, none without a value."""
+        return self.render([] if value is None else [(NO_LABELS, value)])
 
 
 def _labels(labels: Mapping[str, str]) -> str:

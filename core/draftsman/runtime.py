@@ -102,17 +102,25 @@ class Runtime(configured.AttentionServices):
     def submissions(self) -> Submissions:
         """Submission of jobs."""
         from draftsman.jobs.requests.service.submissions import Submissions
+        from draftsman.workflows.service.linked_requests import RequestLinks
 
-        used = self.db, self.policy, self.limits, self.targets[0]
-        return Submissions(*used, lambda types: self.request_checks.type_warnings(types))
+        return Submissions(
+            db=self.db,
+            policy=self.policy,
+            limits=self.limits,
+            targets=self.targets[0],
+            links=RequestLinks(),
+            type_warnings=lambda types: self.request_checks.type_warnings(types),
+        )
 
     @cached_property
     def request_checks(self) -> RequestChecks:
         """Checks of requests before their submission."""
         from draftsman.jobs.requests.service.request_checks import RequestChecks
 
-        used = self.settings, self.repos, self.read_model, lambda: self.queues
-        return RequestChecks(*used, embedded=self.embedded)
+        return RequestChecks(
+            settings=self.settings, repos=self.repos, db=self.db, embedded=self.embedded
+        )
 
     @cached_property
     def questions(self) -> Questions:

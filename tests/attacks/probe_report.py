@@ -16,7 +16,8 @@ import psutil
 
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox
-from draftsman.settings import AgentSettings, SandboxSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.sandbox import SandboxSettings
 from tests.attacks import hostile_agent
 
 DEADLINE = 60.0

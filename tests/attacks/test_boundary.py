@@ -17,7 +17,10 @@ from draftsman.errors import Failure
 from draftsman.sandbox import mode_detection
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox
-from draftsman.settings import AgentSettings, CommandSettings, QuotaSettings, SandboxSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.profiles import CommandSettings
+from draftsman.settings.quotas import QuotaSettings
+from draftsman.settings.sandbox import SandboxSettings
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import make_repository
 

@@ -18,7 +18,7 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import SandboxSettings
+from draftsman.settings.sandbox import SandboxSettings
 from tests.attacks.catalog import attack
 from tests.attacks.hostile_repository import PLANT_SOURCE
 from tests.core.worker.agent_jobs import agent, git, make_repository, submit_agent_job

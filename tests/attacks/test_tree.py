@@ -14,7 +14,8 @@ from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
 from draftsman.sandbox.processes import process_tree
 from draftsman.sandbox.processes.process import AgentProcess
-from draftsman.settings import AgentSettings, SandboxSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.sandbox import SandboxSettings
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import git, make_repository
 from tests.support.slow import slow_except

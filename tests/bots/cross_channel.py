@@ -15,7 +15,8 @@ from draftsman.events.event import Event
 from draftsman.questions.question import QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.settings import SecretSettings, TrelloSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.trello import TrelloSettings
 from draftsman.trello.board import BoardConfig
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.home import modal_views

@@ -17,7 +17,7 @@ from typing import Literal
 import pytest
 
 from draftsman.log import HIDDEN, keys, redact, setup
-from draftsman.settings import LogSettings
+from draftsman.settings.log import LogSettings
 from tests.support.cases import cases
 
 LOG = logging.getLogger("draftsman.test")

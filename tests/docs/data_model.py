@@ -1,4 +1,4 @@
-"""Writes the tables of docs/data-model.md from a migrated database and data_model.toml.
+"""Writes docs/data-model.md from the comments on tables and columns of a migrated database.
 
 python -m tests.docs.data_model
 """
@@ -6,90 +6,113 @@ python -m tests.docs.data_model
 from __future__ import annotations
 
 import os
-import tomllib
+import re
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Final
 
 import psycopg
+from psycopg.rows import class_row
 
+from draftsman import resources
 from tests.docs.pages import DOCS, filled
 from tests.support.server import Server, make_home
 
 PAGE: Final = DOCS / "data-model.md"
-PURPOSES: Final = [
-    Path(__file__).with_name(name)
-    for name in (
-        "data_model.toml",
-        "data_model_budgets.toml",
-        "data_model_forges.toml",
-        "data_model_people.toml",
-        "data_model_queues.toml",
-        "data_model_trello.toml",
-    )
-]
+TABLES: Final = """
+SELECT relname AS name, obj_description(oid, 'pg_class') AS description
+  FROM pg_class
+ WHERE relnamespace = 'draftsman'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"""
 COLUMNS: Final = """
-SELECT c.relname, a.attname, replace(format_type(a.atttypid, a.atttypmod), 'draftsman.', ''),
-       NOT a.attnotnull
-  FROM pg_class c
-  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
- WHERE c.relnamespace = 'draftsman'::regnamespace AND c.relkind IN ('r', 'p')
-   AND NOT c.relispartition
- ORDER BY c.relname, a.attnum"""
+SELECT attname AS name,
+       replace(format_type(atttypid, atttypmod), 'draftsman.', '') AS type,
+       NOT attnotnull AS nullable,
+       col_description(attrelid, attnum) AS description
+  FROM pg_attribute
+ WHERE attrelid = format('draftsman.%%I', %(table)s::text)::regclass
+   AND attnum > 0 AND NOT attisdropped
+ ORDER BY attnum"""
 ENUMS: Final = """
 SELECT t.typname, array_agg(e.enumlabel::text ORDER BY e.enumsortorder)
   FROM pg_type t JOIN pg_enum e ON e.enumtypid = t.oid
  WHERE t.typnamespace = 'draftsman'::regnamespace
  GROUP BY t.typname
  ORDER BY t.typname"""
-Column = tuple[str, str, str, bool]
-Catalog = tuple[list[Column], list[tuple[str, list[str]]]]
+CREATED: Final = re.compile(r"^CREATE TABLE (?:IF NOT EXISTS )?draftsman\.(\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, with its comment."""
+
+    name: str
+    type: str
+    nullable: bool
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table, with its comment."""
+
+    name: str
+    description: str | None
+    columns: list[Column]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The tables of a database in the order of their migrations, and the values of its enums."""
+
+    tables: list[Table]
+    enums: list[tuple[str, list[str]]]
 
 
 def catalog(url: str) -> Catalog:
-    """Return the columns (table, name, type, null) and the enums (name, values) of a database."""
+    """Return the tables and enums of a database."""
     with psycopg.connect(url) as conn:
-        columns: list[Any] = conn.execute(COLUMNS).fetchall()
-        enums: list[Any] = conn.execute(ENUMS).fetchall()
-    return columns, enums
+        tables = [
+            Table(name, description, _columns(conn, name))
+            for name, description in conn.execute(TABLES).fetchall()
+        ]
+        enums = conn.execute(ENUMS).fetchall()
+    order = [name for _, text in resources.migrations() for name in CREATED.findall(text)]
+    return Catalog(sorted(tables, key=lambda table: order.index(table.name)), enums)
 
 
-def purposes() -> dict[str, dict[str, str]]:
-    """Return the purpose of each table, under "", and of its columns."""
-    texts: dict[str, dict[str, str]] = {}
-    for path in PURPOSES:
-        texts |= tomllib.loads(path.read_text(encoding="utf-8"))
-    return texts
+def _columns(conn: psycopg.Connection[Any], table: str) -> list[Column]:
+    with conn.cursor(row_factory=class_row(Column)) as cursor:
+        return cursor.execute(COLUMNS, {"table": table}).fetchall()
 
 
-def page(text: str, tables: Catalog) -> str:
+def page(text: str, current: Catalog) -> str:
     """Return the page with current tables."""
-    return filled(text, _lines(tables))
+    return filled(text, _lines(current))
 
 
-def _lines(tables: Catalog) -> Iterator[str]:
-    columns, enums = tables
-    for table, names in purposes().items():
-        yield f"## {table}\n\n{names['']}\n"
+def _lines(current: Catalog) -> Iterator[str]:
+    for table in current.tables:
+        yield f"## {table.name}\n\n{table.description}\n"
         yield "| column | type | null | description |"
         yield "|---|---|---|---|"
-        for _, name, kind, null in (column for column in columns if column[0] == table):
-            yield f"| `{name}` | {kind} | {'yes' if null else ''} | {names.get(name, '')} |"
+        for column in table.columns:
+            null = "yes" if column.nullable else ""
+            yield f"| `{column.name}` | {column.type} | {null} | {column.description} |"
         yield ""
     yield "## Enums\n"
     yield "| type | values |"
     yield "|---|---|"
-    for name, values in enums:
+    for name, values in current.enums:
         yield f"| {name} | {', '.join(values)} |"
 
 
 def _write() -> None:
     server = Server(make_home(), os.environ.get("DRAFTSMAN_TEST_URL"))
     try:
-        tables = catalog(server.url(server.create()))
+        current = catalog(server.url(server.create()))
     finally:
         server.end()
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), current), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from draftsman.agent_runs.protocol.protocol import (
     ToAgent,
 )
 from draftsman.sandbox.processes.process import MAX_LINE
-from draftsman.settings import CommandSettings, FixSettings
+from draftsman.settings.profiles import CommandSettings, FixSettings
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 PAGE: Final = DOCS / "agent-protocol.md"

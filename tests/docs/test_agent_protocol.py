@@ -11,7 +11,8 @@ from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.agent_messages import AskMessage, ResultMessage
 from draftsman.sandbox.processes.process import MalformedLine
-from draftsman.settings import AgentSettings, ProfileSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.profiles import ProfileSettings
 from tests.core.agents.driver import AgentTranscript, reply_with, run_agent, start_in
 from tests.docs.protocol_tables import DOCS, PAGE, page
 

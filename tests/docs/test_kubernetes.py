@@ -7,7 +7,8 @@ import re
 
 import click
 
-from draftsman.settings import Settings, WorkerSettings
+from draftsman.settings import Settings
+from draftsman.settings.workers import WorkerSettings
 from draftsman_tui.cli import main
 from tests.docs.pages import DOCS
 

@@ -10,7 +10,8 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.settings import ForgeSettings, HttpSettings
+from draftsman.settings.forges import ForgeSettings
+from draftsman.settings.http import HttpSettings
 from draftsman_bots.forges.receiver import ForgeReceiver
 from tests.kill.campaign import Campaign, all_ended, people_answer
 from tests.kill.notifications import OWNER

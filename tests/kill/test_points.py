@@ -19,7 +19,7 @@ def test_every_query_has_points_and_only_a_read_has_a_single_point() -> None:
     points = kill_points.sql_points()
     assert {point.split()[0] for point in points} == {f"{family}.{two}" for family, two in QUERIES}
     assert {"claim.exchange before", "claim.exchange after", "claim.exchange committed"} <= points
-    assert {"read_model.page before", "job_control.lock committed"} <= points
+    assert {"read_model.page before", "locked_jobs.lock committed"} <= points
     assert {"archives.drop committed", "archives.copy_in after", "schema.new_epoch after"} <= points
     assert not {"read_model.page committed", "archives.copy_out after"} & points
 

@@ -16,8 +16,8 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import GatewaySettings
 from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.llm import GatewaySettings
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
 from tests.core.worker.workers import running_worker, runtime_with
 from tests.factories import Factory

@@ -17,8 +17,9 @@ from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.handlers import registry
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import GatewaySettings, SandboxSettings
 from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.llm import GatewaySettings
+from draftsman.settings.sandbox import SandboxSettings
 from draftsman.worker.worker_process import WorkerProcess
 from tests.acceptance.processes import Installation
 from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job, wait_for_agent

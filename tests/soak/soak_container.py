@@ -22,7 +22,8 @@ from draftsman.runtime import Runtime, wire
 from draftsman.sandbox import container, mode_detection
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox
-from draftsman.settings import AgentSettings, SandboxSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.sandbox import SandboxSettings
 from tests.attacks import hostile_agent
 from tests.attacks.catalog import OPEN
 from tests.attacks.probe_report import attack_report

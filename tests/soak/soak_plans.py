@@ -9,7 +9,7 @@ import pytest
 from draftsman.database.database import Connection, Database
 from draftsman.jobs.details import store as read_model
 from draftsman.runtime import ENUMS
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.soak.calls import CALLS, query_of
 from tests.soak.calls.call import Call
 from tests.soak.calls.claim import exchange
@@ -95,7 +95,7 @@ async def test_cost_of_a_change_does_not_depend_on_earlier_statements(
     conn: Connection, first: int
 ) -> None:
     await watch(conn, exchange(first, 0).work)
-    stats = await watch(conn, CALLS["job_control.request_cancel"].work)
+    stats = await watch(conn, CALLS["locked_jobs.request_cancel"].work)
     assert {table: rows for table, rows in stats.read.items() if rows > 2} == {}
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from draftsman.database.database import Connection
-from draftsman.settings.limits_and_budgets import BudgetsSettings
+from draftsman.settings.budgets import BudgetsSettings
 from tests.support.statements import value
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from draftsman.settings import RetentionSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.retention import RetentionSettings
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import value

@@ -8,7 +8,7 @@ from typing import Any
 from draftsman.database.database import Connection
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.settings.limits_and_budgets import UsageSettings
+from draftsman.settings.limits import UsageSettings
 from tests.support.statements import rows, run
 
 

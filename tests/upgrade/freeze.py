@@ -49,7 +49,8 @@ from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman.settings import Settings
-from draftsman.settings.limits_and_budgets import BudgetsSettings, UsageSettings
+from draftsman.settings.budgets import BudgetsSettings
+from draftsman.settings.limits import UsageSettings
 from draftsman.trello.board import BoardConfig, LabelSighting
 from draftsman.trello.cards import CardChecklist, CardDueDate
 from tests.factories import GATE, QUESTION, Factory

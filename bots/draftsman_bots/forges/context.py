@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from draftsman.forges.forge import Discussion
     from draftsman.forges.forge_event import ForgeEvent
     from draftsman.runtime import Runtime
-    from draftsman.settings import ForgeSettings
+    from draftsman.settings.forges import ForgeSettings
 
 
 class OtherAccount(NotPermitted):

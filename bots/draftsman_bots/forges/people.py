@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from draftsman.forges.forge import EventSource
     from draftsman.forges.forge_event import ForgeEvent, StoredEvent
     from draftsman.runtime import Runtime
-    from draftsman.settings import ForgeSettings
+    from draftsman.settings.forges import ForgeSettings
     from draftsman_bots.process.health import WebhookHealth
 
 RETRY: Final = 30.0

@@ -32,11 +32,20 @@ NO_ACCESS: Final = (403, 404, 410)
 _log = logging.getLogger(__name__)
 
 
+class ForgeHealth(WebhookHealth):
+    """Health and metrics of the receipt of events of forges."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "forge", "source", "New events of forges, by forge and source (webhook or poll)."
+        )
+
+
 class ForgeReceiver:
     """Receives the events of the configured forges; several processes may, without harm."""
 
     def __init__(self, rt: Runtime) -> None:
-        self.health = WebhookHealth("forge", "source", "New events of forges, by forge and source.")
+        self.health = ForgeHealth()
         self._rt = rt
         self._forges = rt.settings.read_forges
         self._sources: dict[tuple[str, str], EventSource] = {}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from draftsman.runtime import Runtime
-    from draftsman.settings import ForgeSettings
+    from draftsman.settings.forges import ForgeSettings
 
 
 # The endpoint of webhooks: `POST /forges/NAME`.

@@ -40,6 +40,17 @@ BODY: Final = 3.0
 _log = logging.getLogger(__name__)
 
 
+class PagerHealth(WebhookHealth):
+    """Health and metrics of the receipt of webhooks of pagers."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "pager",
+            "kind",
+            "Webhooks about alerts of questions, by pager and kind; repetitions count.",
+        )
+
+
 class PagerReceiver:
     """Applies the webhooks of the pagers whose secrets are given."""
 
@@ -106,11 +117,7 @@ class PagerService:
 
     def __init__(self, rt: Runtime) -> None:
         self.stop = StopSignal()
-        self.health = WebhookHealth(
-            "pager",
-            "kind",
-            "Webhooks about alerts of questions, by pager and kind; repetitions count.",
-        )
+        self.health = PagerHealth()
         self.ports: dict[str, int] = {}
         """Port of the webhook server of each pager, once it listens."""
         self.health_port: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from draftsman.errors import ConfigError
 from draftsman.outbound import secret_values
-from draftsman.settings import SecretSettings
+from draftsman.settings.secret import SecretSettings
 
 
 def read_credential(section: str, key: str, source: SecretSettings | None, forbidden: str) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
-    from draftsman.settings.bots import SlackSettings
+    from draftsman.settings.slack import SlackSettings
 
 
 @dataclass(frozen=True)

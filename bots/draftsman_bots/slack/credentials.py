@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from draftsman.errors import ConfigError
-from draftsman.settings import SecretSettings, SlackSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.credentials import read_credential
 
 KINDS: Final = {"bot_token": "xoxb-", "app_token": "xapp-"}

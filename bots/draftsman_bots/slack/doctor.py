@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import ConfigError
-from draftsman.settings import SlackSettings
+from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.checks import Check
 from draftsman_bots.slack import credentials, scopes
 from draftsman_bots.slack.identity import NETWORK, error_code

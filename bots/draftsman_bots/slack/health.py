@@ -22,7 +22,7 @@ class BotHealth(HealthState):
         self._last: float | None = None
         self._requests = Counter(
             "draftsman_slack_requests",
-            "Requests from Slack, by kind and outcome.",
+            "Requests from Slack, by kind and outcome: done, ignored, rejected, retry or error.",
             ("kind", "outcome"),
             registry=self.registry,
         )
@@ -35,7 +35,7 @@ class BotHealth(HealthState):
         )
         self._rejected = Counter(
             "draftsman_slack_http_rejected",
-            "HTTP requests rejected before they were parsed.",
+            "HTTP requests rejected before they were parsed, by reason.",
             ("reason",),
             registry=self.registry,
         )
@@ -43,7 +43,9 @@ class BotHealth(HealthState):
             "draftsman_slack_retries", "Requests that Slack retried.", registry=self.registry
         )
         self._sockets = Gauge(
-            "draftsman_slack_sockets", "Open Socket Mode connections.", registry=self.registry
+            "draftsman_slack_sockets",
+            "Open Socket Mode connections; two when healthy.",
+            registry=self.registry,
         )
         self._last_request_time = Gauge(
             "draftsman_slack_last_request_timestamp_seconds",
@@ -51,7 +53,11 @@ class BotHealth(HealthState):
             registry=self.registry,
         )
         self._counts: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
-        problems = Gauge("draftsman_slack_problems", "Current problems.", registry=self.registry)
+        problems = Gauge(
+            "draftsman_slack_problems",
+            "Current problems, as /readyz shows them.",
+            registry=self.registry,
+        )
         problems.set_function(lambda: len(self.problems))
 
     def count_answer(self, kind: str, outcome: str, seconds: float, *, retry: bool) -> None:

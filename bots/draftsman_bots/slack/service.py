@@ -11,7 +11,7 @@ from typing import Any
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.processes.lifecycle import StopSignal
 from draftsman.runtime import Runtime
-from draftsman.settings import SlackSettings
+from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.http import Server, health_application, serve
 from draftsman_bots.slack import listeners
 from draftsman_bots.slack.context import BotContext

@@ -20,7 +20,7 @@ from draftsman_bots.trello.transport.file_download import download_file
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
-    from draftsman.settings import TrelloSettings
+    from draftsman.settings.trello import TrelloSettings
     from draftsman_bots.trello.transport.client import Trello
 
 
@@ -39,7 +39,7 @@ class BotHealth(HealthState):
         """Whether this process holds the poller lease."""
         self._actions = Counter(
             "draftsman_trello_actions",
-            "Trello actions received, by source, kind and outcome.",
+            "Trello actions received, by source (webhook or poll), kind and outcome.",
             ("source", "kind", "outcome"),
             registry=self.registry,
         )
@@ -51,11 +51,15 @@ class BotHealth(HealthState):
         )
         self._polls = Counter(
             "draftsman_trello_polls",
-            "Polls of boards, by outcome.",
+            "Polls of boards, by outcome: done or failed.",
             ("outcome",),
             registry=self.registry,
         )
-        problems = Gauge("draftsman_trello_problems", "Current problems.", registry=self.registry)
+        problems = Gauge(
+            "draftsman_trello_problems",
+            "Current problems, as /readyz shows them.",
+            registry=self.registry,
+        )
         problems.set_function(lambda: len(self.problems))
 
     def count_action(self, source: str, kind: str, outcome: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from draftsman.errors import ConfigError
-from draftsman.settings import SecretSettings, TrelloSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.process.credentials import read_credential
 
 

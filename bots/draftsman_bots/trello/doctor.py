@@ -21,7 +21,7 @@ from draftsman_bots.trello.transport.client import connect
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.settings import TrelloSettings
+    from draftsman.settings.trello import TrelloSettings
     from draftsman.trello.board import BoardConfig
     from draftsman_bots.trello.boards.board_setup import BoardLayout
 

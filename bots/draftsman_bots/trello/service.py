@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from draftsman.processes.lifecycle import StopSignal
 from draftsman.runtime import Runtime
-from draftsman.settings import TrelloSettings
+from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.process.http import Server, health_application, serve
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext

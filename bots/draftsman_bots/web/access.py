@@ -15,7 +15,7 @@ from starlette.responses import Response
 from draftsman.people.actor import Actor
 from draftsman.people.service.web_sessions import WebSessions
 from draftsman.people.web_session import SignInMethod, WebSession
-from draftsman.settings.dashboard import WebSettings
+from draftsman.settings.web import WebSettings
 from draftsman_bots.web.problems import PageProblem
 
 # Checks of a request's address: its host, its origin, and the address of its client.

@@ -16,7 +16,7 @@ from draftsman_bots.web.problems import PageProblem
 if TYPE_CHECKING:
     from draftsman.people.service.web_sessions import WebSessions
     from draftsman.runtime import Runtime
-    from draftsman.settings.dashboard import WebSettings
+    from draftsman.settings.web import WebSettings
     from draftsman_bots.web.oidc import OidcProvider
 
 

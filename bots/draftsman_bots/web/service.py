@@ -62,7 +62,7 @@ from draftsman_bots.web.sign_in import CALLBACK
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
-    from draftsman.settings.dashboard import WebSettings
+    from draftsman.settings.web import WebSettings
     from draftsman_bots.web.oidc import OidcProvider
 
 

@@ -8,8 +8,8 @@ from draftsman.agent_runs.repository import JobRepository
 from draftsman.errors import Failure, NotOnThisWorker
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.repos.repo_profile import RepoProfile
-from draftsman.settings import AgentSettings, Settings
-from draftsman.settings.agents import repo_config_name
+from draftsman.settings import Settings
+from draftsman.settings.agents import AgentSettings, repo_config_name
 from draftsman.settings.network import intersect
 
 DEFAULT_AGENT: Final = "tidy"

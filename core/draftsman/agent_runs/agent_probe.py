@@ -41,7 +41,8 @@ from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess, MalformedLine
 from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
-from draftsman.settings import AgentSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.agents import AgentSettings
 
 PROMPT: Final = "Reply with the word ready. Use no tools and change no files."
 TIMEOUT: Final = 120.0

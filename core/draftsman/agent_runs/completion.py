@@ -38,7 +38,7 @@ from draftsman.jobs.runs.quota import is_quota
 from draftsman.questions.question import Answered, NoAnswer, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.repos.repo_profile import SavedProfile
-from draftsman.settings import AgentSettings
+from draftsman.settings.agents import AgentSettings
 
 NOT_FOUND_EXIT = 127
 NOT_EXECUTABLE_EXIT = 126

@@ -33,7 +33,7 @@ from draftsman.jobs.job import Source, Status
 from draftsman.jobs.reserved_names import EVIDENCE, PULL_REQUEST, Owner
 from draftsman.jobs.retries import after_failure, classify
 from draftsman.jobs.runs.run import Run
-from draftsman.settings import ForgeSettings
+from draftsman.settings.forges import ForgeSettings
 
 PROBLEM: Final = "pull_request_problem"
 """Field of a result: why there is no pull request, or which part of it is missing."""

@@ -52,7 +52,7 @@ from draftsman.questions.question import BUDGET_KEY, Answered, OnExpire
 from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess
-from draftsman.settings import AgentSettings
+from draftsman.settings.agents import AgentSettings
 from draftsman.version import installed
 
 # Jobs that follow up on a pull request: the branch that they continue, and their bound.

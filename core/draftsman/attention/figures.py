@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
-from draftsman.metrics import NO_LABELS, gauge
+from draftsman.metrics import Gauge
 from draftsman.people.hours import InterruptibleHours, next_allowed
 from draftsman.people.policy import Policy
 from draftsman.questions.question import QuestionKind
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+    return Gauge(f"attention_{name}", f"{text} Of questions of the last day.", labels)
+
+
+QUESTIONS: Final = _gauge("questions", "Questions that were asked.")
+JOBS: Final = _gauge("jobs", "Jobs that asked questions.")
+ANSWERS: Final = _gauge("answers", "Accepted answers and votes.")
+PINGS: Final = _gauge("pings", "Questions and reminders that were sent.")
+QUESTIONS_PER_JOB: Final = _gauge("questions_per_job", "Questions of a job that asked.")
+PINGS_PER_ANSWER: Final = _gauge("pings_per_answer", "Pings for each answer.")
+QUIET_PINGS: Final = _gauge("quiet_pings", "Interruptions in quiet hours.")
+_OF_TIMES: Final = ("channel", "kind", "quantile")
+SEEN: Final = _gauge(
+    "seen_seconds", "Time until a question was first opened or answered.", _OF_TIMES
+)
+ANSWERED: Final = _gauge("answer_seconds", "Time from a question to its answer.", _OF_TIMES)
 
 
 class FigureGroup(StrEnum):
@@ -95,35 +114,30 @@ def with_quiet_pings(
 def metrics_text(figures: Iterable[AttentionFigures]) -> str:
     """Return the figures without people in the text format of Prometheus, as gauges."""
     rows = [row for row in figures if row.by in {FigureGroup.CHANNEL, FigureGroup.KIND}]
-    parts = [
-        _gauge(name, about, [(NO_LABELS, value)])
+    texts = [
+        gauge.render_value(value)
         for row in figures
         if row.by is FigureGroup.ALL
-        for name, about, value in (
-            ("questions", "Questions that were asked.", row.questions),
-            ("jobs", "Jobs that asked questions.", row.jobs),
-            ("answers", "Accepted answers and votes.", row.answers),
-            ("pings", "Questions and reminders that were sent.", row.pings),
-            ("questions_per_job", "Questions of a job that asked.", row.questions_per_job),
-            ("pings_per_answer", "Pings for each answer.", row.pings_per_answer),
-            ("quiet_pings", "Interruptions in quiet hours.", row.quiet_pings),
+        for gauge, value in (
+            (QUESTIONS, row.questions),
+            (JOBS, row.jobs),
+            (ANSWERS, row.answers),
+            (PINGS, row.pings),
+            (QUESTIONS_PER_JOB, row.questions_per_job),
+            (PINGS_PER_ANSWER, row.pings_per_answer),
+            (QUIET_PINGS, row.quiet_pings),
         )
     ]
-    seen = [(row, row.seen_p50, row.seen_p95) for row in rows]
-    answered = [(row, row.answer_p50, row.answer_p95) for row in rows]
-    for name, about, times in (
-        ("seen_seconds", "Time until a question was first opened or answered.", seen),
-        ("answer_seconds", "Time from a question to its answer.", answered),
-    ):
-        samples = [
-            ({str(row.by): str(row.value), "quantile": quantile}, value)
-            for row, p50, p95 in times
-            for quantile, value in (("0.5", p50), ("0.95", p95))
-        ]
-        parts.append(_gauge(name, about, samples))
-    return "".join(parts)
+    texts.append(SEEN.render(_quantiles((row, row.seen_p50, row.seen_p95) for row in rows)))
+    texts.append(ANSWERED.render(_quantiles((row, row.answer_p50, row.answer_p95) for row in rows)))
+    return "".join(texts)
 
 
-def _gauge(name: str, text: str, samples: Sequence[tuple[Mapping[str, str], float | None]]) -> str:
-    known = [(labels, value) for labels, value in samples if value is not None]
-    return gauge(f"attention_{name}", f"{text} Of questions of the last day.", known)
+def _quantiles(
+    rows: Iterable[tuple[AttentionFigures, float | None, float | None]],
+) -> Iterator[tuple[Mapping[str, str], float]]:
+    """Yield the samples of a time: the figures of each group, its median and 95th percentile."""
+    for row, p50, p95 in rows:
+        for quantile, value in (("0.5", p50), ("0.95", p95)):
+            if value is not None:
+                yield {str(row.by): str(row.value), "quantile": quantile}, value

@@ -122,7 +122,7 @@ class QueueClient:
         """
         actor = await self._rt.actor(Source.API)
         if not unchecked:
-            await self._rt.request_checks.require_queue(queue, type, actor)
+            await self._rt.queues.require_known(queue, type, actor, self._rt.request_checks)
         await self._rt.queues.pause(queue, actor, reason, type)
 
     async def resume_queue(self, queue: str, *, type: str | None = None) -> None:
@@ -145,7 +145,7 @@ class QueueClient:
         """
         actor = await self._rt.actor(Source.API)
         if not unchecked:
-            await self._rt.request_checks.require_queue(queue, type, actor)
+            await self._rt.queues.require_known(queue, type, actor, self._rt.request_checks)
         async with (
             asyncio.timeout(timeout),
             aclosing(self._rt.queues.drain(queue, actor, reason, type)) as progress,

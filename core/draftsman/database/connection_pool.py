@@ -14,7 +14,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from draftsman.database.connection_state import cancellations, is_disconnected
 from draftsman.database.database_connection import DatabaseConnection
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 
 if TYPE_CHECKING:
     from psycopg.abc import AdaptContext

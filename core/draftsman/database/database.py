@@ -57,7 +57,7 @@ from draftsman.text import humanize
 
 if TYPE_CHECKING:
     from draftsman.database.connection_pool import ConnectionPool
-    from draftsman.settings import DatabaseSettings
+    from draftsman.settings.database import DatabaseSettings
 
 _Q = load("schema")
 T = TypeVar("T")

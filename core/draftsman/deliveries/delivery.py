@@ -14,7 +14,7 @@ from draftsman.errors import Failure
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, app_delay, classify
-from draftsman.metrics import gauge
+from draftsman.metrics import Gauge
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question
 
@@ -244,13 +244,17 @@ class UnservedTarget:
         return f"no running process sends to {name}: {waiting}"
 
 
+UNSERVED_DELIVERIES: Final = Gauge(
+    "unserved_deliveries",
+    "Due deliveries to targets that no running process sends to.",
+    ("channel", "target"),
+)
+
+
 def metrics_text(unserved: Iterable[UnservedTarget]) -> str:
     """Return the deliveries without a process in the text format of Prometheus."""
-    return gauge(
-        "unserved_deliveries",
-        "Due deliveries to targets that no running process sends to.",
-        [({"channel": item.channel, "target": item.target}, item.count) for item in unserved],
-    )
+    samples = [({"channel": item.channel, "target": item.target}, item.count) for item in unserved]
+    return UNSERVED_DELIVERIES.render(samples)
 
 
 @dataclass(frozen=True, slots=True)

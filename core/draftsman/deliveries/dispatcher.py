@@ -26,7 +26,7 @@ from draftsman.deliveries.store.delivery_claims import HEAD_START
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.ids import job_name
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
-from draftsman.settings import NotificationSettings
+from draftsman.settings.notifications import NotificationSettings
 
 CALLS_PER_ATTEMPT: Final = 3
 """Maximum calls in an attempt: find an earlier copy, find the copy to rewrite, send."""

@@ -10,7 +10,7 @@ from draftsman.database.notification_listener import NotificationListener
 from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
-from draftsman.settings import NotificationSettings
+from draftsman.settings.notifications import NotificationSettings
 from draftsman.worker.registry.service import SessionLock
 
 

@@ -19,7 +19,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import Lease
 from draftsman.log import redact
-from draftsman.settings import QuotaSettings
+from draftsman.settings.quotas import QuotaSettings
 
 DELAY: Final = 0.5
 """Seconds between two batches."""

@@ -17,7 +17,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.log import redact
-from draftsman.settings import QuotaSettings
+from draftsman.settings.quotas import QuotaSettings
 
 CHUNK: Final = 64 * 1024
 """Maximum characters of a stored chunk."""

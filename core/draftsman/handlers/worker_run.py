@@ -42,7 +42,8 @@ from draftsman.questions.question import (
 )
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.repos.service import Repos
-from draftsman.settings import Settings, WorkerSettings
+from draftsman.settings import Settings
+from draftsman.settings.workers import WorkerSettings
 
 # Retries of database calls by a run during an outage, a lock or a conflict of the database.
 

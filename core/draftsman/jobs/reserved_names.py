@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from draftsman.errors import UsageError
-from draftsman.jobs.job import TRANSITIONS
+from draftsman.jobs.event_kinds import AGENT_KIND, EVENTS
 from draftsman.sizes import EVENT_KIND, KEY, check_length
 
 
@@ -22,35 +22,6 @@ AGENT: Final = "agent:"
 SLEEP: Final = "sleep:"
 KEYS: Final = (AGENT, SLEEP)
 """Prefixes of the worker's keys; the constraint `job_steps_owner` has the same."""
-AGENT_KIND: Final = "agent."
-"""Prefix of the kinds of an agent's events."""
-EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
-    *("action_refused", "answer_deleted", "answer_edited", "answer_received", "answer_refused"),
-    *("attachment_failed", "attachment_refused", "attachment_uploaded", "attachments_added"),
-    *("base_updated", "branch_published"),
-    "cancel_requested",
-    "budget_raised",
-    *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),
-    *("follow_up_created", "forge_event_ignored", "pull_request_ended"),
-    "pull_request_reopened",
-    *("iteration_finished", "iteration_started", "message_delivered", "message_sent"),
-    *(
-        "job_moved",
-        "job_paused",
-        "job_prioritized",
-        "job_unpaused",
-        "queue_reserved",
-        "reservation_ended",
-    ),
-    *("question_acknowledged", "question_unacknowledged", "question_delegated"),
-    "question_notified",
-    *("question_escalated", "question_expired", "question_extended", "redelivered"),
-    *("repo_resolved", "request_joined", "retry_not_created", "rule_applied", "sandbox_applied"),
-    *("token_minted", "token_redeemed", "token_refused", "validation_ran", "vote_received"),
-}
-"""Kinds of draftsman's own events."""
-COMMON_KINDS: Final = frozenset({"job_created", "job_claimed", "job_started", "job_completed"})
-"""Kinds that are not in the index `job_events_kind`, because most jobs have an event of each."""
 PATCH: Final = "changes.patch"
 BUNDLE: Final = "checkpoint.bundle"
 TRANSCRIPT: Final = "transcript.jsonl"
@@ -84,7 +55,7 @@ def check_key(key: str, owner: Owner, what: str) -> None:
 def check_event_kind(kind: str, owner: Owner) -> None:
     """Raise UsageError for a kind of a handler that is reserved, agents' or too long."""
     check_length(kind, EVENT_KIND, "event kind")
-    if owner is Owner.HANDLER and (kind in EVENT_KINDS or kind.startswith(AGENT_KIND)):
+    if owner is Owner.HANDLER and (kind in EVENTS or kind.startswith(AGENT_KIND)):
         raise UsageError(
             f"event kind {kind[:80]!r} is reserved; use another, such as"
             f" {'my_' + kind.removeprefix(AGENT_KIND)[:60]!r}"

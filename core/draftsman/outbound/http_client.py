@@ -32,7 +32,7 @@ from draftsman.jobs.retries import errno_name
 from draftsman.outbound.dns import Resolver, resolve
 from draftsman.outbound.egress_policy import EgressPolicy, IpAddress, parse_ip, refusal_text
 from draftsman.outbound.timeouts import Timeouts, time_limit
-from draftsman.settings import HttpSettings
+from draftsman.settings.http import HttpSettings
 
 # Translation of HTTP client errors to failures.
 

@@ -7,7 +7,10 @@ from typing import Final
 
 from draftsman.errors import NotOnThisWorker
 from draftsman.outbound import webhook_signature
-from draftsman.settings import PagerSettings, SecretSettings, Section, WebhookSettings
+from draftsman.settings.attention import PagerSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.section import Section
+from draftsman.settings.webhooks import WebhookSettings
 
 MAX_BYTES: Final = 64 * 1024
 """Maximum size of a secret's file."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from draftsman.ids import actor_name, job_name, pause_name
 from draftsman.jobs.job import Status
-from draftsman.metrics import gauge
+from draftsman.metrics import Gauge
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,17 @@ class UnhandledType:
         return f"no live worker of the queue {self.queue!r} handles {self.type!r}: {waiting}"
 
 
+UNHANDLED_JOBS: Final = Gauge(
+    "unhandled_jobs",
+    "Queued jobs whose type no live worker of their queue handles.",
+    ("queue", "type"),
+)
+
+
 def metrics_text(unhandled: Sequence[UnhandledType]) -> str:
     """Return the jobs of types without a worker in the text format of Prometheus."""
-    return gauge(
-        "unhandled_jobs",
-        "Queued jobs whose type no live worker of their queue handles.",
-        [({"queue": item.queue, "type": item.type}, item.jobs) for item in unhandled],
-    )
+    samples = [({"queue": item.queue, "type": item.type}, item.jobs) for item in unhandled]
+    return UNHANDLED_JOBS.render(samples)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,12 @@ from pydantic import AfterValidator, Field, ValidationError, field_serializer, m
 
 from draftsman import field_errors
 from draftsman.field_errors import matching
-from draftsman.settings import (
-    CommandSettings,
-    FixSettings,
-    ProfileSettings,
-    Section,
-    SetupSettings,
-)
 from draftsman.settings.agents import RepoConfigName
 from draftsman.settings.hours import LadderChoice
 from draftsman.settings.network import Network, as_json
 from draftsman.settings.policies import PathRule, PolicySettings
+from draftsman.settings.profiles import CommandSettings, FixSettings, ProfileSettings, SetupSettings
+from draftsman.settings.section import Section
 from draftsman.text import REQUEST_LIMIT, check_size, clean, clean_fields
 
 MAX_COMMANDS: Final = 50

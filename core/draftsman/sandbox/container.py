@@ -19,7 +19,7 @@ from typing import Any, Final
 from draftsman.resources import PACKAGE_ROOT, run_module_code
 from draftsman.sandbox import container_init
 from draftsman.sandbox.bwrap import Mount
-from draftsman.settings import SandboxSettings
+from draftsman.settings.sandbox import SandboxSettings
 
 PYTHON: Final = "python3"
 """The interpreter of the image, on its PATH."""

@@ -20,7 +20,7 @@ from draftsman.errors import Failure
 from draftsman.resources import module_command
 from draftsman.sandbox import bwrap, confinement, container, landlock
 from draftsman.sandbox.sandbox_plan import RunSandbox, SandboxMode
-from draftsman.settings import SandboxSettings
+from draftsman.settings.sandbox import SandboxSettings
 
 KINDS: Final = ("bwrap", "landlock", "user", "container")
 """Kinds of sandboxes."""

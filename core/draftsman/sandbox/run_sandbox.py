@@ -12,7 +12,7 @@ from typing import Final
 from draftsman.errors import Failure
 from draftsman.sandbox.mode_detection import detect_mode
 from draftsman.sandbox.sandbox_plan import TEMPORARY, RunSandbox
-from draftsman.settings import SandboxSettings
+from draftsman.settings.sandbox import SandboxSettings
 
 LOCKS: Final = Path("/run/draftsman-uids")
 """Lock files for the whole machine, since several data folders may share a range."""

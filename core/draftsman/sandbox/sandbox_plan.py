@@ -15,8 +15,8 @@ from draftsman.errors import Failure
 from draftsman.resources import module_command
 from draftsman.sandbox import bwrap, container, landlock, port_opener, seccomp
 from draftsman.sandbox.sandbox_port import SandboxPort
-from draftsman.settings import SandboxSettings
 from draftsman.settings.network import as_json
+from draftsman.settings.sandbox import SandboxSettings
 
 MEGABYTE: Final = 1 << 20
 TEMPORARY: Final = ".tmp"

@@ -4,8 +4,9 @@ Order of precedence: arguments, then `DRAFTSMAN_*` in the environment (`__` betw
 `DRAFTSMAN_WORKER__SLOTS=4`), then one `draftsman.toml`, then the defaults below. The file is
 `--config`, `$DRAFTSMAN_CONFIG`, the user's, or `/etc/draftsman/draftsman.toml`: never one in the
 current directory, because a cloned repository must not bring `[handlers]`.
-`config/draftsman.toml` documents every key; a test holds the two together. `basic_settings` reads
-the few settings that most commands need without these models.
+`config/draftsman.toml` documents every key; `tests/docs/config_file.py` writes it from the models:
+their docstrings, defaults, bounds and examples. `basic_settings` reads the few settings that most
+commands need without these models.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from draftsman.basic_settings import (
     read_url,
 )
 from draftsman.errors import ConfigError, OptionHint
-from draftsman.settings import config_errors as env_variables
-from draftsman.settings.agents import TIDY, AgentSettings, QuotaSettings, with_known_agents
+from draftsman.settings import env_variables
+from draftsman.settings.agents import TIDY, AgentSettings, check_agents, with_known_agents
 from draftsman.settings.attention import (
     HolidaySettings,
     LadderSettings,
@@ -49,99 +50,35 @@ from draftsman.settings.attention import (
     PagerSettings,
     check_attention,
 )
-from draftsman.settings.bots import SlackSettings, TrelloSettings
+from draftsman.settings.budgets import BudgetsSettings
 from draftsman.settings.config_errors import explain, unparsable
-from draftsman.settings.dashboard import DashboardSettings, WebSettings
+from draftsman.settings.dashboard import DashboardSettings
+from draftsman.settings.database import DatabaseSettings, EmbeddedSettings
 from draftsman.settings.evidence import EvidenceSettings
-from draftsman.settings.forges import ForgeSettings
-from draftsman.settings.limits_and_budgets import BudgetSettings, BudgetsSettings, UsageSettings
-from draftsman.settings.network import GROUP, resolve_groups
-from draftsman.settings.outbound import (
-    CredentialSettings,
-    GatewaySettings,
-    HttpSettings,
-    LlmSettings,
-    NetworkSettings,
-    PriceSettings,
-    SecretSettings,
-    ToolSettings,
-    WebhookSettings,
-)
+from draftsman.settings.forges import ForgeSettings, check_forges
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.job_types import TypeSettings
+from draftsman.settings.limits import UsageSettings
+from draftsman.settings.llm import GatewaySettings, LlmSettings, PriceSettings
+from draftsman.settings.log import LogSettings
+from draftsman.settings.network import NetworkSettings, check_names, check_networks, resolve_groups
+from draftsman.settings.notifications import NotificationSettings
+from draftsman.settings.people import PersonSettings, check_people
 from draftsman.settings.policies import CodeOwner, PolicySettings
-from draftsman.settings.tables import (
-    CommandSettings,
-    DatabaseSettings,
-    EmbeddedSettings,
-    FixSettings,
-    LimitSettings,
-    LogSettings,
-    Months,
-    NotificationSettings,
-    PersonSettings,
-    ProfileSettings,
-    QuestionSettings,
-    RetentionSettings,
-    Role,
-    RuleSettings,
-    SandboxSettings,
-    Section,
-    SetupSettings,
-    SweepSettings,
-    TypeSettings,
-    UserPath,
-    WorkerSettings,
-)
-
-__all__ = [
-    "AgentSettings",
-    "BudgetSettings",
-    "BudgetsSettings",
-    "CommandSettings",
-    "CredentialSettings",
-    "DashboardSettings",
-    "DatabaseSettings",
-    "EmbeddedSettings",
-    "EvidenceSettings",
-    "FixSettings",
-    "ForgeSettings",
-    "GatewaySettings",
-    "HolidaySettings",
-    "HttpSettings",
-    "LadderSettings",
-    "LimitSettings",
-    "LlmSettings",
-    "LogSettings",
-    "Months",
-    "NetworkSettings",
-    "NotificationSettings",
-    "OnCallSettings",
-    "PagerSettings",
-    "PersonSettings",
-    "PolicySettings",
-    "PriceSettings",
-    "ProfileSettings",
-    "QuestionSettings",
-    "QuotaSettings",
-    "RetentionSettings",
-    "Role",
-    "RuleSettings",
-    "SandboxSettings",
-    "SecretSettings",
-    "Section",
-    "Settings",
-    "SetupSettings",
-    "SlackSettings",
-    "SweepSettings",
-    "ToolSettings",
-    "TrelloSettings",
-    "TypeSettings",
-    "UsageSettings",
-    "WebhookSettings",
-    "WorkerSettings",
-    "config_path",
-    "load",
-    "unread_variables",
-]
+from draftsman.settings.profiles import ProfileSettings
+from draftsman.settings.questions import QuestionSettings
+from draftsman.settings.quotas import QuotaSettings
+from draftsman.settings.retention import RetentionSettings
+from draftsman.settings.rules import RuleSettings
+from draftsman.settings.sandbox import SandboxSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.section import UserPath
+from draftsman.settings.slack import SlackSettings
+from draftsman.settings.tools import ToolSettings
+from draftsman.settings.trello import TrelloSettings
+from draftsman.settings.web import WebSettings
+from draftsman.settings.webhooks import WebhookSettings
+from draftsman.settings.workers import SweepSettings, WorkerSettings
 
 
 def _tidy() -> dict[str, AgentSettings]:
@@ -163,12 +100,26 @@ class Settings(BaseSettings):
         frozen=True,
     )
 
-    database_url: SecretStr | None = None
-    """PostgreSQL 15 or later; default: the embedded server."""
-    listen_url: SecretStr | None = None
-    """URL of the server itself if `database_url` is a transaction pooler."""
-    data_dir: UserPath = Field(default_factory=lambda: default_data_dir())
-    """Directory of the embedded database, repository mirrors and runs."""
+    database_url: SecretStr | None = Field(
+        None, examples=["postgresql://draftsman@db.example.org/draftsman"]
+    )
+    """PostgreSQL 15 or later. Unset: the database of the variable DATABASE_URL; without that
+    variable draftsman starts an embedded server, for this user only."""
+    listen_url: SecretStr | None = Field(
+        None, examples=["postgresql://draftsman@db.example.org:5432/draftsman"]
+    )
+    """The server itself if database_url is a transaction pooler, for the sessions of workers and
+    bots that listen, hold a lock or prepare statements, and for migrations. Unset: database_url."""
+    data_dir: UserPath = Field(
+        default_factory=lambda: default_data_dir(), examples=["/var/lib/draftsman"]
+    )
+    """Directory for the embedded database, mirrors of repositories and runs. This is the default
+    for root without XDG_DATA_HOME; else it is the user's data directory (~/.local/share/draftsman).
+    The embedded database does not accept a path with quotes, $, ` or a backslash."""
+    default_agent: str | None = Field(None, min_length=1, examples=["tidy"])
+    """The agent of requests without an agent, if the profile of their repository has none either.
+    Unset: the only agent; if [agents] has several, a request must name its agent, and a Trello card
+    gets tidy."""
     database: DatabaseSettings = Field(default_factory=DatabaseSettings.model_construct)
     embedded: EmbeddedSettings = Field(default_factory=EmbeddedSettings.model_construct)
     worker: WorkerSettings = Field(default_factory=WorkerSettings.model_construct)
@@ -177,44 +128,112 @@ class Settings(BaseSettings):
     budgets: BudgetsSettings = Field(default_factory=BudgetsSettings.model_construct)
     retention: RetentionSettings = Field(default_factory=RetentionSettings.model_construct)
     questions: QuestionSettings = Field(default_factory=QuestionSettings.model_construct)
+    ladders: dict[str, LadderSettings] = Field(
+        {},
+        examples=[
+            {
+                "default": {
+                    "steps": [
+                        {"notify": ["@asker"]},
+                        {"notify": ["@owners", "@oncall"], "after": 900},
+                        {"notify": ["slack:C012ABCDEF"], "after": 1800},
+                        {
+                            "notify": ["maintainers"],
+                            "after": 3600,
+                            "when_away": "wait",
+                            "escalate": True,
+                        },
+                    ]
+                },
+                "urgent": {"steps": [{"notify": ["@oncall", "pager:ops"]}]},
+            }
+        ],
+    )
+    oncall: dict[str, OnCallSettings] = Field(
+        {},
+        examples=[
+            {
+                "default": {},
+                "backend": {"file": "/etc/draftsman/oncall.ics"},
+                "platform": {"url": {"env": "ONCALL_CALENDAR_URL"}},
+            }
+        ],
+    )
+    holidays: dict[str, HolidaySettings] = Field({}, examples=[{"berlin": {}}])
+    pagers: dict[str, PagerSettings] = Field({}, examples=[{"ops": {}}])
     rules: RuleSettings = Field(default_factory=RuleSettings.model_construct)
     quotas: QuotaSettings = Field(default_factory=QuotaSettings.model_construct)
-    notifications: NotificationSettings = Field(
-        default_factory=NotificationSettings.model_construct
-    )
-    webhooks: dict[str, WebhookSettings] = {}
-    slack: SlackSettings | None = None
-    trello: TrelloSettings | None = None
     dashboard: DashboardSettings = Field(default_factory=DashboardSettings.model_construct)
     web: WebSettings = Field(default_factory=WebSettings.model_construct)
     log: LogSettings = Field(default_factory=LogSettings.model_construct)
-    handlers: dict[str, str] = {}
-    types: dict[str, TypeSettings] = {}
-    agents: dict[str, AgentSettings] = Field(default_factory=_tidy)
-    default_agent: str | None = Field(None, min_length=1)
-    """Default agent, if neither the request nor its repository's profile has an agent."""
-    tools: dict[str, ToolSettings] = {}
-    llm: dict[str, LlmSettings] = {}
-    gateways: dict[str, GatewaySettings] = {}
-    prices: dict[str, PriceSettings] = {}
-    """By model, or by a pattern such as `claude-opus-*`."""
-    networks: dict[str, NetworkSettings] = {}
-    forges: dict[str, ForgeSettings] = {}
-    http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
+    handlers: dict[str, str] = Field({}, examples=[{"report:weekly": "my_reports.weekly:handle"}])
+    """Your own job types (docs/handlers.md): the type and the function that runs it, as
+    `package.module:function`."""
+    types: dict[str, TypeSettings] = Field({}, examples=[{"report:weekly": {}}])
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     evidence: EvidenceSettings = Field(default_factory=EvidenceSettings.model_construct)
     policy: PolicySettings = Field(default_factory=PolicySettings.model_construct)
-    """Policy of repositories, of which a profile may override keys."""
-    codeowners: dict[CodeOwner, str] = {}
-    """Person or group of each owner in CODEOWNERS: e-mail address, @login, @organization/team."""
-    sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
+    codeowners: dict[CodeOwner, str] = Field(
+        {}, examples=[{"@acme/database": "maintainers", "anna@example.org": "anna"}]
+    )
+    """Owners in CODEOWNERS, @organization/team, @login or an e-mail address, and the person or
+    group of each."""
+    agents: dict[str, AgentSettings] = Field(
+        default_factory=_tidy,
+        examples=[{"tidy": {"timeout": 3600.0, "call_timeout": 300.0, "on_lost": "new_job"}}],
+    )
+    tools: dict[str, ToolSettings] = Field(
+        {},
+        examples=[
+            {"count_words": {"call_timeout": 30.0, "connect_timeout": 10.0, "on_lost": "fail"}}
+        ],
+    )
+    llm: dict[str, LlmSettings] = Field({}, examples=[{"writer": {}}])
+    forges: dict[str, ForgeSettings] = Field(
+        {},
+        examples=[
+            {
+                "gitlab": {"kind": "gitlab"},
+                "github": {
+                    "kind": "github",
+                    "app_id": "123456",
+                    "private_key": {"file": "/etc/draftsman/github-app.pem"},
+                    "installation": 7654321,
+                },
+            }
+        ],
+    )
+    gateways: dict[str, GatewaySettings] = Field({}, examples=[{"anthropic": {}}])
+    prices: dict[str, PriceSettings] = Field({}, examples=[{"claude-sonnet-*": {}}])
+    webhooks: dict[str, WebhookSettings] = Field({}, examples=[{"ops": {}}])
+    networks: dict[str, NetworkSettings] = Field({}, examples=[{"mirrors": {}}])
+    http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
     profile: ProfileSettings = Field(default_factory=ProfileSettings.model_construct)
-    profiles: dict[str, ProfileSettings] = {}
-    ladders: dict[str, LadderSettings] = {}
-    oncall: dict[str, OnCallSettings] = {}
-    holidays: dict[str, HolidaySettings] = {}
-    pagers: dict[str, PagerSettings] = {}
-    people: dict[str, PersonSettings] = {}
-    groups: dict[str, tuple[str, ...]] = {}
+    """Validation and fix commands. This is the profile of every repository without its own profile,
+    here or in `draftsman repos` (docs/repos.md), which takes precedence if it has validation
+    commands. A list given here replaces the complete default list."""
+    profiles: dict[str, ProfileSettings] = Field(
+        {},
+        examples=[
+            {
+                "octocat/hello": {
+                    "validation_commands": [
+                        {"name": "tests", "command": ["make", "test"], "timeout": 900}
+                    ],
+                    "fix_commands": [{"name": "format", "command": ["make", "format"]}],
+                }
+            }
+        ],
+    )
+    """The profile of a repository, by owner/name or host/owner/name."""
+    notifications: NotificationSettings = Field(
+        default_factory=NotificationSettings.model_construct
+    )
+    slack: SlackSettings | None = None
+    trello: TrelloSettings | None = None
+    people: dict[str, PersonSettings] = Field({}, examples=[{"anna": {}}])
+    groups: dict[str, tuple[str, ...]] = Field({}, examples=[{"maintainers": ["anna"]}])
+    """Groups of people, for approvals and escalation."""
     _uses_fallback_url: bool = PrivateAttr(False)
 
     @property
@@ -264,52 +283,17 @@ class Settings(BaseSettings):
         return None if value is None else SecretStr(read_url(value.get_secret_value()))
 
     @model_validator(mode="after")
-    def _check_names(self) -> Self:
-        for group, members in self.groups.items():
-            if unknown := [name for name in members if name not in self.people]:
-                raise ValueError(f"groups.{group} contains {unknown[0]!r}, which is not in people")
-        escalate_to = self.questions.escalate_to
-        if escalate_to is not None and escalate_to not in {*self.groups, *self.people}:
-            raise ValueError(f"questions.escalate_to: {escalate_to!r} is not a group or person")
-        for channel in ("login", "slack", "trello", "forge"):
-            owners: dict[str, str] = {}
-            for name, person in self.people.items():
-                account = getattr(person, channel)
-                if account and (other := owners.setdefault(account, name)) != name:
-                    raise ValueError(
-                        f"people.{other} and people.{name} have the same {channel}: {account!r}"
-                    )
+    def _check_references(self) -> Self:
+        """Check the names by which tables refer to each other."""
         if "tidy" not in self.agents:
             object.__setattr__(self, "agents", {**_tidy(), **self.agents})
-        if self.default_agent is not None and self.default_agent not in self.agents:
-            known = ", ".join(sorted(self.agents))
-            raise ValueError(f"unknown default_agent {self.default_agent!r}; agents: {known}")
-        return self
-
-    @model_validator(mode="after")
-    def _check_references(self) -> Self:
-        """Check the names that ladders, agents and tools refer to."""
+        check_people(self.people, self.groups)
+        check_agents(self.agents, self.default_agent, self.gateways)
         check_attention(self)
-        for name, agent in self.agents.items():
-            if agent.gateway is not None and agent.gateway not in self.gateways:
-                known = ", ".join(sorted(self.gateways)) or "none"
-                raise ValueError(
-                    f"agents.{name}.gateway: no gateway {agent.gateway!r}; gateways: {known}"
-                )
-        urls: dict[str, str] = {}
-        for name, forge in self.forges.items():
-            if (other := urls.setdefault(forge.url.casefold(), name)) != name:
-                raise ValueError(f"forges.{other} and forges.{name} have the same url: {forge.url}")
-        for table, names in (("networks", self.networks), ("forges", self.forges)):
-            for name in names:
-                if GROUP.fullmatch(name) is None:
-                    raise ValueError(f"{table}.{name}: use lower-case letters, digits, - and _")
-        for table, programs in (("agents", self.agents), ("tools", self.tools)):
-            for name, program in programs.items():
-                try:
-                    self.resolve_network(program.network)
-                except ValueError as error:
-                    raise ValueError(f"{table}.{name}.network: {error}") from None
+        check_forges(self.forges)
+        check_names("networks", self.networks)
+        check_networks("agents", self.agents, self.networks)
+        check_networks("tools", self.tools, self.networks)
         return self
 
     @classmethod

@@ -1,19 +1,16 @@
-"""Settings of agents."""
+"""Agents, with the settings of well-known agents."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator
 
+from draftsman.settings.job_types import LimitSettings
 from draftsman.settings.network import Network
-from draftsman.settings.tables import LimitSettings, Section
-
-# Settings of well-known agents: an empty table `[agents.opencode]` is enough to use one.
-
 
 NO_REPO_CONFIG: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
 """Variable by which OpenCode does not load the configuration of a repository."""
@@ -100,7 +97,8 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
         },
     },
 }
-"""Keys of `[agents.NAME]` by name; keys of the configuration override them."""
+"""Keys of `[agents.NAME]` of well-known agents, for which an empty table is enough; keys of the
+configuration override them."""
 
 
 TIDY: Final[Mapping[str, Any]] = {"command": ("{python}", "-m", "draftsman.agents.tidy")}
@@ -137,35 +135,49 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 class AgentSettings(LimitSettings):
-    """An agent for `run_agent`, and the limits of its jobs."""
+    """Programs that use the agent protocol. tidy is always available.
 
-    command: tuple[str, ...] = Field(min_length=1)
-    """Program and arguments; `{python}` is this interpreter."""
+    They have the limits of [types], too.
+    """
+
+    command: tuple[str, ...] = Field(
+        min_length=1, examples=[["{python}", "-m", "draftsman.agents.tidy"]]
+    )
+    """Program and arguments; `{python}` is the interpreter that runs draftsman."""
     kind: AgentKind = "json"
-    """Protocol of the program: `json`, the agent protocol; `acp`, the Agent Client Protocol;
-    `claude`, that of Claude Code; `codex`, its app-server; or `plain`, none."""
-    prompt: str | None = Field(None, min_length=1, max_length=20_000)
-    """Prompt of a plain program, with placeholders; None: title, text and history."""
+    """Protocol of the program: json, the agent protocol (docs/agent-protocol.md); acp, the Agent
+    Client Protocol; claude, that of Claude Code; codex; or plain, a program without a protocol
+    (docs/coding-agents.md). For tidy, claude, codex, opencode, qwen, gemini, goose and aider an
+    empty table is enough."""
+    prompt: str | None = Field(
+        None, min_length=1, max_length=20_000, examples=["{title}\n\n{text}\n\n{history}"]
+    )
+    """Prompt of a plain program, instead of {prompt} in its command or on its standard input;
+    {title}, {text}, {job}, {branch} and {history} are those of the job. Unset: title, text and
+    history."""
     scratch: tuple[str, ...] = ()
-    """Untracked files of a plain program in the workspace, as patterns of git; they are removed."""
-    session_mode: str | None = Field(None, min_length=1, max_length=100)
-    """Mode of a session, which is set and verified; None: the agent's own default."""
+    """Untracked files that a plain program leaves in the workspace for itself, as patterns of git;
+    they are removed when it ends."""
+    session_mode: str | None = Field(None, min_length=1, max_length=100, examples=["build"])
+    """Mode of a session; it is set and verified. Unset: the agent's own default."""
     session_files: tuple[str, ...] = ()
-    """Files and folders below HOME with the agent's session; stored with checkpoints."""
+    """Files and folders below HOME with the agent's session; stored with each checkpoint."""
     allowed_tools: tuple[str, ...] = ()
-    """Tools of an agent of kind `claude` that need no permission."""
-    version: str | None = Field(None, max_length=100)
-    """Version of the agent, recorded with each run."""
+    """Tools of an agent of kind claude that need no permission."""
+    version: str | None = Field(None, max_length=100, examples=["1.4.0"])
+    """Version of the agent, recorded with each of its runs. Unset: none."""
     env: dict[str, str] = Field({})
-    """Environment variables."""
+    """Variables set for it."""
     pass_env: tuple[str, ...] = ()
-    """Names of inherited variables, besides the allowlist."""
+    """Names of variables that it inherits in addition to the standard variables."""
     network: Network = False
-    """Its network, within that of its repository's profile."""
-    gateway: str | None = None
-    """Gateway for its model: a name in `[gateways]`; None: it has a key and a network itself."""
+    """Its network: false; true, that of the host; or a list of groups and hosts, such as
+    ["mirrors", "git.example:443"] (docs/sandbox.md)."""
+    gateway: str | None = Field(None, examples=["anthropic"])
+    """Gateway for its model: a name of [gateways]. Unset: it has a key and a network itself."""
     submit_jobs: bool = False
-    """Whether it may submit jobs for its repository, by the MCP server of its gateway."""
+    """Whether it may submit jobs for its repository, by the MCP server of its gateway
+    (docs/mcp.md)."""
 
     _repo_config: bool = PrivateAttr(False)
 
@@ -191,51 +203,16 @@ class AgentSettings(LimitSettings):
         return value
 
 
-# Quotas of an agent, in the database and on the worker's disk.
-
-
-_Count = Annotated[int, Field(ge=1, le=10**9)]
-_Bytes = Annotated[int, Field(ge=1024, le=2**50)]
-MEBIBYTE = 1024 * 1024
-
-
-class QuotaSettings(Section):
-    """Quotas of an agent. A run that exceeds a quota fails with the code `quota:…`.
-
-    Logs are truncated instead, with a note in the last line.
-    """
-
-    messages: _Count = 100_000
-    """Messages of an agent per run."""
-    log_bytes: _Bytes = 16 * MEBIBYTE
-    """Bytes of a run's log, of any job type; the rest is discarded."""
-    job_log_bytes: _Bytes = 128 * MEBIBYTE
-    """Bytes of the logs of all runs of a job, of any type; the rest is discarded."""
-    activity_rows: Annotated[int, Field(ge=10, le=100_000)] = 1000
-    """Rows of the activity of an agent per job; the oldest are deleted."""
-    activity_bytes: _Bytes = 2 * MEBIBYTE
-    """Bytes of these rows."""
-    transcript_bytes: Annotated[int, Field(ge=1024, le=24 * MEBIBYTE)] = 8 * MEBIBYTE
-    """Bytes of the transcript of a run; the rest is discarded."""
-    job_transcript_bytes: _Bytes = 64 * MEBIBYTE
-    """Bytes of the transcripts of all runs of a job; the rest is discarded."""
-    events: _Count = 2000
-    """Events of an agent per job."""
-    steps: _Count = 4000
-    """Step messages per job."""
-    step_bytes: _Bytes = 32 * MEBIBYTE
-    """Bytes of the results of steps."""
-    artifacts: _Count = 100
-    """Artifacts per job, including replaced artifacts."""
-    artifact_bytes: _Bytes = 256 * MEBIBYTE
-    """Bytes of artifacts."""
-    checkpoints: _Count = 1000
-    """Checkpoints per job; the latest five are kept."""
-    checkpoint_bytes: _Bytes = 1024 * MEBIBYTE
-    """Bytes of checkpoints with the saved work tree, including replaced checkpoints."""
-    questions: _Count = 50
-    """Questions and approvals of an agent per job."""
-    disk_bytes: _Bytes = 5 * 1024 * MEBIBYTE
-    """Bytes on disk per run: clone, home directory and temporary files."""
-    disk_interval: float = Field(5, gt=0, le=3600)
-    """Minimum seconds between two measurements of the disk usage."""
+def check_agents(
+    agents: Mapping[str, AgentSettings], default: str | None, gateways: Mapping[str, object]
+) -> None:
+    """Raise ValueError for an unknown default agent, or an unknown gateway of an agent."""
+    if default is not None and default not in agents:
+        known = ", ".join(sorted(agents))
+        raise ValueError(f"unknown default_agent {default!r}; agents: {known}")
+    for name, agent in agents.items():
+        if agent.gateway is not None and agent.gateway not in gateways:
+            known = ", ".join(sorted(gateways)) or "none"
+            raise ValueError(
+                f"agents.{name}.gateway: no gateway {agent.gateway!r}; gateways: {known}"
+            )

@@ -10,10 +10,12 @@ from typing import Annotated, Final, Literal, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from draftsman.field_errors import matching
-from draftsman.settings.bots import Listen, address_of
+from draftsman.settings.addresses import Listen, address_of, web_address
 from draftsman.settings.hours import Zone
-from draftsman.settings.outbound import SecretSettings, web_address
-from draftsman.settings.tables import PersonSettings, QuestionSettings, Section, UserPath
+from draftsman.settings.people import PersonSettings
+from draftsman.settings.questions import QuestionSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.section import Section, UserPath
 
 PAGER_URL: Final = "https://events.pagerduty.com/v2/enqueue"
 """URL of PagerDuty's Events API v2, the default of a pager with this format."""
@@ -35,7 +37,8 @@ class LadderStepSettings(Section):
     """A step of a ladder."""
 
     notify: tuple[Recipient, ...] = Field(min_length=1, max_length=20)
-    """`@asker`, `@owners`, `@oncall`, people, groups, and targets such as `slack:C0…`."""
+    """`@asker`, `@owners` (code owners), `@oncall`, `@oncall:NAME`, people, groups, targets such as
+    `slack:C012ABCDEF`, and `pager:NAME`."""
     after: float = Field(0.0, ge=0, le=_WEEK)
     """Seconds since the step before, and of the first step since the question."""
     when_away: Literal["next", "wait"] = "next"
@@ -45,18 +48,21 @@ class LadderStepSettings(Section):
 
 
 class LadderSettings(Section):
-    """The steps by which people are notified of a question."""
+    """Ladders: the steps by which people are notified of a question, until it is answered."""
 
     steps: tuple[LadderStepSettings, ...] = Field(min_length=1, max_length=20)
+    """The steps in their order."""
 
 
 class DutyOverrideSettings(Section):
     """A person on duty instead of the rotation."""
 
-    person: str = Field(min_length=1)
-    start: datetime
-    end: datetime
-    """Local time of the schedule, as is `start`."""
+    person: str = Field(min_length=1, examples=["anna"])
+    """The person on duty."""
+    start: datetime = Field(examples=[datetime.fromisoformat("2026-12-24T09:00:00")])
+    """Local time of the schedule, as is `end`."""
+    end: datetime = Field(examples=[datetime.fromisoformat("2026-12-27T09:00:00")])
+    """When the rotation continues."""
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:
@@ -68,21 +74,24 @@ class DutyOverrideSettings(Section):
 
 
 class OnCallSettings(Section):
-    """An on-call schedule: a rotation, or a calendar."""
+    """On-call schedules: who `@oncall` (the table default) and `@oncall:NAME` are."""
 
-    people: tuple[str, ...] = ()
-    """People in the order of their turns."""
-    start: datetime | None = None
-    """Local time of the first handover; the others have the same time."""
+    people: tuple[str, ...] = Field((), examples=[["anna"]])
+    """A rotation: people in the order of their turns."""
+    start: datetime | None = Field(None, examples=[datetime.fromisoformat("2026-01-05T09:00:00")])
+    """Local time of the first handover; the others have the same time. Unset: not a rotation."""
     days: int = Field(7, ge=1, le=366)
     """Days of a turn."""
-    timezone: Zone | None = None
-    """Time zone of the handover; None: as in `[questions]`."""
-    overrides: tuple[DutyOverrideSettings, ...] = Field((), max_length=1000)
-    file: UserPath | None = None
-    """iCalendar file whose events have a person in their title."""
-    url: SecretSettings | None = None
-    """URL of such a calendar; it is a secret, because it often has a key."""
+    timezone: Zone | None = Field(None, examples=["Europe/Berlin"])
+    """Time zone of the handovers. Unset: that of [questions]."""
+    overrides: tuple[DutyOverrideSettings, ...] = Field((), max_length=1000, examples=[[{}]])
+    """People on duty instead of the rotation."""
+    file: UserPath | None = Field(None, examples=["/etc/draftsman/oncall.ics"])
+    """Or a calendar: an iCalendar file whose events have a person in their title. Unset: a rotation
+    or a URL."""
+    url: SecretSettings | None = Field(None, examples=[{"env": "ONCALL_CALENDAR_URL"}])
+    """Or the URL of such a calendar; it is a secret, because it often has a key. Unset: a rotation
+    or a file."""
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
@@ -100,26 +109,35 @@ class OnCallSettings(Section):
 class HolidaySettings(Section):
     """Days without working hours."""
 
-    dates: tuple[date, ...] = Field((), max_length=10_000)
-    file: UserPath | None = None
-    """iCalendar file, each event of which is a holiday."""
+    dates: tuple[date, ...] = Field(
+        (), max_length=10_000, examples=[[date(2026, 12, 25), date(2026, 12, 26)]]
+    )
+    """Dates, such as [2026-12-25]."""
+    file: UserPath | None = Field(None, examples=["/etc/draftsman/holidays.ics"])
+    """An iCalendar file, each event of which is a holiday; read again when it changes. Unset:
+    none."""
 
 
 class PagerSettings(Section):
-    """A pager for critical questions."""
+    """Pagers for critical questions, for steps with `pager:NAME`."""
 
-    format: Literal["pagerduty", "grafana_oncall"]
-    """`pagerduty`: Events API v2; `grafana_oncall`: formatted webhook."""
-    secret: SecretSettings
-    """Routing key of PagerDuty; of Grafana OnCall the URL of the integration."""
+    format: Literal["pagerduty", "grafana_oncall"] = Field(examples=["pagerduty"])
+    """pagerduty: Events API v2. grafana_oncall: formatted webhook."""
+    secret: SecretSettings = Field(examples=[{"env": "PAGERDUTY_ROUTING_KEY"}])
+    """Routing key of PagerDuty, or the URL of the integration of Grafana OnCall."""
     url: str = PAGER_URL
     """URL of PagerDuty's events, in another region or of a proxy."""
-    listen: Listen | None = None
-    """`host:port` of the HTTP server of its webhook, which several pagers may share."""
-    health_listen: Listen | None = None
-    """`host:port` of `/healthz`, `/readyz` and `/metrics`; `listen` has only `/healthz`."""
-    webhook_secret: SecretSettings | None = None
-    """Secret of its webhook: acknowledgments there count as those of a question."""
+    listen: Listen | None = Field(None, examples=["127.0.0.1:3002"])
+    """host:port of the HTTP server of its webhook (draftsman bots): POST /pagers/NAME. Unset:
+    acknowledgments there do not count."""
+    health_listen: Listen | None = Field(None, examples=["127.0.0.1:9402"])
+    """host:port of its own for /healthz, /readyz and /metrics; listen has only /healthz. Unset:
+    none."""
+    webhook_secret: SecretSettings | None = Field(
+        None, examples=[{"env": "PAGERDUTY_WEBHOOK_SECRET"}]
+    )
+    """Signing secret of PagerDuty's webhook, or the authorization header of Grafana OnCall's.
+    Unset: acknowledgments there do not count."""
 
     @property
     def address(self) -> tuple[str, int] | None:
@@ -172,18 +190,11 @@ class AttentionTables(Protocol):
 
 
 def check_attention(settings: AttentionTables) -> None:
-    """Raise ValueError for a ladder, schedule or table of holidays with an unknown name.
-
-    Also for an account in a pager that two people have.
-    """
-    owners: dict[str, str] = {}
-    for name, entry in settings.people.items():
-        for account in entry.pager:
-            if (other := owners.setdefault(account, name)) != name:
-                raise ValueError(
-                    f"people.{other} and people.{name} have the same pager: {account!r}"
-                )
+    """Raise ValueError for a ladder, schedule or table of holidays with an unknown name."""
     names = {*settings.people, *settings.groups}
+    escalate_to = settings.questions.escalate_to
+    if escalate_to is not None and escalate_to not in names:
+        raise ValueError(f"questions.escalate_to: {escalate_to!r} is not a group or person")
     for kind, name in settings.questions.ladders.items():
         _check_name(f"questions.ladders.{kind}", name, {*settings.ladders, "none"})
     for ladder, item in settings.ladders.items():

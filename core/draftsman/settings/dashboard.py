@@ -2,138 +2,31 @@
 
 from __future__ import annotations
 
-import ipaddress
-from typing import Annotated, Final, Literal
-from urllib.parse import urlsplit
+from typing import Literal
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import Field
 
-from draftsman.field_errors import matching
-from draftsman.settings.bots import Listen, address_of
-from draftsman.settings.outbound import SecretSettings, web_address
-from draftsman.settings.tables import Section
-
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Hosts whose URL may begin with http."""
-
-
-def _check_network(value: str) -> str:
-    try:
-        return str(ipaddress.ip_network(value))
-    except ValueError:
-        raise ValueError("must be an address or a network such as 10.0.0.0/8") from None
-
-
-_Header = Annotated[str, matching(r"[A-Za-z][A-Za-z0-9-]{0,63}", "must be the name of a header")]
-_Network = Annotated[str, AfterValidator(_check_network)]
+from draftsman.settings.section import Section
 
 
 class DashboardSettings(Section):
-    """Defaults of `draftsman dashboard`; its options override them."""
+    """The dashboard (docs/dashboard.md); its options override these."""
 
-    theme: Literal["dark", "light", "contrast", "none"] | None = None
-    """Color theme; None: the last selected theme, initially dark."""
-    view: str | None = Field(None, min_length=1, max_length=40)
-    """Initial table or saved view; None: jobs."""
+    theme: Literal["dark", "light", "contrast", "none"] | None = Field(None, examples=["light"])
+    """dark, light, contrast or none. Unset: the last theme that the key t selected, initially
+    dark."""
+    view: str | None = Field(None, min_length=1, max_length=40, examples=["inbox"])
+    """The initial table or saved view; `attention` has the jobs that need a person first. Unset:
+    jobs."""
     alerts: tuple[Literal["bell", "notification", "title"], ...] = (
         "bell",
         "notification",
         "title",
     )
-    """How the terminal alerts to questions for the user; empty: not at all."""
+    """How the terminal alerts to a question for you: its bell, a notification (OSC 9 or 777), and
+    the number of questions in the title of the window. []: not at all."""
     undo: float = Field(5.0, ge=0, le=60)
-    """Seconds in which an answer, a decision or a cancel can be undone; 0: it counts at once."""
-    keys: dict[str, str] = Field(default_factory=dict)
-    """Keys by command; the dashboard validates them."""
-
-
-class OidcSettings(Section):
-    """An OpenID Connect provider that signs people in to the web inbox."""
-
-    issuer: str
-    """URL of the issuer, exactly as the provider names it."""
-    client_id: str = Field(min_length=1, max_length=300)
-    client_secret: SecretSettings | None = None
-    """Secret of the client; None: a public client."""
-    claim: str = Field("email", min_length=1, max_length=100)
-    """Claim of the ID token that names the account; an e-mail address has to be verified."""
-    scopes: tuple[str, ...] = ("openid", "email", "profile")
-    """Requested scopes; `openid` is required."""
-
-    @field_validator("issuer")
-    @classmethod
-    def _check_issuer(cls, value: str) -> str:
-        parts = urlsplit(web_address(value))
-        if parts.scheme != "https" and parts.hostname not in LOOPBACK:
-            raise ValueError("must begin with https://, except on localhost")
-        return value
-
-    @field_validator("scopes")
-    @classmethod
-    def _check_scopes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if "openid" not in value:
-            raise ValueError("must contain openid")
-        return value
-
-
-class WebSettings(Section):
-    """The web inbox, `draftsman web`."""
-
-    listen: Listen = "127.0.0.1:8421"
-    """`host:port` of the HTTP server."""
-    url: str | None = None
-    """URL of the inbox in browsers, https except on this machine; default: that of `listen`."""
-    session: float = Field(604_800, ge=300, le=86_400 * 90)
-    """Seconds after which a person signs in again."""
-    trusted_proxies: tuple[_Network, ...] = ()
-    """Addresses and networks of reverse proxies whose headers are believed."""
-    proxy_header: _Header | None = None
-    """Header in which a trusted proxy names the signed-in account."""
-    proxy_secret: SecretSettings | None = None
-    """Secret in the header X-Proxy-Secret of the proxy; without the header, no account counts."""
-    accounts: dict[str, str] = Field(default_factory=dict)
-    """Person of each account of a proxy or provider; other accounts must be names of people."""
-    oidc: OidcSettings | None = None
-    """Provider that signs people in; None: people sign in with a link or by the proxy."""
-
-    @field_validator("url")
-    @classmethod
-    def _check_url(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        parts = urlsplit(web_address(value))
-        if parts.path.strip("/") or parts.query or parts.fragment:
-            raise ValueError("must have no path: https://draftsman.example.org")
-        if parts.scheme != "https" and parts.hostname not in LOOPBACK:
-            raise ValueError("must begin with https://, except on localhost")
-        return f"{parts.scheme}://{parts.netloc}".casefold()
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Host and port of the HTTP server."""
-        host, port = address_of(self.listen) or ("", 0)
-        return host, port
-
-    @property
-    def origin(self) -> str:
-        """The origin of the pages, without a slash at its end."""
-        return self.url or f"http://{self.listen.casefold()}"
-
-    @property
-    def is_secure(self) -> bool:
-        """Whether browsers reach the inbox over https."""
-        return self.origin.startswith("https:")
-
-    @property
-    def trusts_this_machine(self) -> bool:
-        """Whether every program of this machine can name the signed-in account."""
-        if self.proxy_header is None or self.proxy_secret is not None:
-            return False
-        loopback = [ipaddress.ip_network(address) for address in ("127.0.0.0/8", "::1/128")]
-        trusted = [ipaddress.ip_network(network) for network in self.trusted_proxies]
-        return any(own.overlaps(other) for own in loopback for other in trusted)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the server listens on this machine only."""
-        return self.address[0] in LOOPBACK
+    """Seconds in which an answer, a decision or a cancel of the dashboard can be undone, before it
+    counts. 0: it counts at once."""
+    keys: dict[str, str] = Field(default_factory=dict, examples=[{"inbox": "i"}])
+    """Keys of a command instead of the default, several with commas; help (?) has the names."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from draftsman.field_errors import matching
-from draftsman.settings.bots import Listen, address_of
-from draftsman.settings.outbound import SecretSettings, web_address
-from draftsman.settings.tables import Section
+from draftsman.settings.addresses import Listen, address_of, web_address
+from draftsman.settings.network import check_names
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.section import Section
 
 ForgeKind = Literal["github", "gitlab", "gitea"]
 MergeMethod = Literal["merge", "squash", "rebase"]
@@ -34,53 +36,74 @@ _Label = Annotated[str, Field(min_length=1, max_length=50)]
 
 
 class ForgeSettings(Section):
-    """A forge, for the repositories whose URL has its host."""
+    """Forges, on which published work becomes a pull request (docs/forges.md).
 
-    kind: ForgeKind
-    """API of the forge; gitea is also that of Forgejo."""
-    url: str = ""
-    """URL of the forge; default: that of github.com or gitlab.com."""
-    token: SecretSettings | None = None
-    """Access token; a GitHub App has none."""
-    app_id: str | None = Field(None, min_length=1, max_length=100)
-    """Id of a GitHub App, which replaces the token."""
-    private_key: SecretSettings | None = None
-    """Private key of the GitHub App, in PEM form."""
-    installation: int | None = Field(None, ge=1)
-    """Id of the installation of the app; default: that of the repository."""
+    A repository belongs to the forge with the host of its URL. Only workers need the secrets; with
+    events, also the bots.
+    """
+
+    kind: ForgeKind = Field(examples=["gitlab"])
+    """github, gitlab or gitea; gitea is also Forgejo."""
+    url: str = Field("", examples=["https://gitlab.com"])
+    """URL of the forge. Empty: https://github.com or https://gitlab.com, by the kind. An IP address
+    or localhost is allowed."""
+    token: SecretSettings | None = Field(None, examples=[{"env": "GITLAB_TOKEN"}])
+    """The access token. Unset: a GitHub App."""
+    app_id: str | None = Field(None, min_length=1, max_length=100, examples=["123456"])
+    """Id of a GitHub App, instead of the token. Unset: none."""
+    private_key: SecretSettings | None = Field(
+        None, examples=[{"file": "/etc/draftsman/github-app.pem"}]
+    )
+    """Private key of the app, as GitHub made it. Unset: none."""
+    installation: int | None = Field(None, ge=1, examples=[7654321])
+    """Id of the installation of the app. Unset: that of the repository."""
     pull_requests: bool = True
-    """Whether published work becomes a pull request."""
-    labels: tuple[_Label, ...] = Field((), max_length=20)
+    """Whether published branches become pull requests."""
+    labels: tuple[_Label, ...] = Field((), max_length=20, examples=[["draftsman"]])
     """Labels of each pull request."""
-    reviewers: tuple[_Login, ...] = Field((), max_length=15)
-    """Logins that are asked for a review of each pull request that is not a draft."""
-    body: str | None = Field(None, max_length=20_000)
-    """Template of the body of pull requests; None: all parts, with their headings."""
-    issue_label: _Label | None = None
-    """Label of an issue that makes a job of it; None: labels make no jobs."""
+    reviewers: tuple[_Login, ...] = Field((), max_length=15, examples=[["anna"]])
+    """Logins that are asked for a review, except of drafts; on GitHub also ORG/TEAM."""
+    body: str | None = Field(
+        None,
+        max_length=20_000,
+        examples=["{draft}\n\n{request}\n\n{changes}\n\n{evidence}\n\n{issues}"],
+    )
+    """Template of the body of pull requests, of the fields job, title, requester, draft, request,
+    changes, evidence, decisions, cost and issues. Unset: all parts."""
+    issue_label: _Label | None = Field(None, examples=["draftsman"])
+    """Label of an issue that makes a job of it. Unset: labels make no jobs."""
     mention: _Login = "draftsman"
-    """Login that comments mention for draftsman, as in `@draftsman fix this`."""
+    """Login that comments mention, as in "@draftsman fix this"."""
     merge: Literal["never", "ask"] = "never"
-    """Whether people are asked for the merge of a pull request once its checks have passed."""
+    """never: pull requests are merged by people only. ask: an approval is asked for once the checks
+    have passed. draftsman merge asks in both cases."""
     merge_method: MergeMethod = "merge"
-    events: Literal["poll", "webhook"] | None = None
-    """How comments, reviews and checks of pull requests are received; None: they are not."""
+    """merge, squash or rebase; on GitLab rebase is a setting of the project."""
+    events: Literal["poll", "webhook"] | None = Field(None, examples=["poll"])
+    """How comments, reviews and checks of pull requests are received (docs/follow-ups.md): poll or
+    webhook. Unset: they are not."""
     poll: float = Field(60.0, ge=5, le=3600)
-    """Seconds between two reads of the open pull requests, with `events = "poll"`."""
+    """Seconds between two reads of the open pull requests, with events = "poll"."""
     follow_up_delay: float = Field(30.0, ge=0, le=3600)
-    """Seconds without another event before a follow-up starts."""
+    """Seconds without another event before a follow-up starts: comments of a review are a single
+    follow-up."""
     delete_branch: bool = False
     """Whether the branch of a pull request is deleted once it is merged or closed."""
-    listen: Listen | None = None
-    """`host:port` of the HTTP server of webhooks, which several forges may share."""
-    health_listen: Listen | None = None
-    """`host:port` of `/healthz`, `/readyz` and `/metrics`; `listen` has only `/healthz`."""
-    webhook_secret: SecretSettings | None = None
-    """Secret of the webhooks of the repositories without their own."""
-    webhook_secrets: dict[_RepoPath, SecretSettings] = Field(default_factory=dict)
-    """Secrets of the webhooks of single repositories, by path, such as `acme/pay`."""
-    webhook_url: str | None = None
-    """Public URL of the webhook, which `doctor` looks for."""
+    listen: Listen | None = Field(None, examples=["127.0.0.1:3002"])
+    """host:port of the HTTP server of webhooks, which several forges may share: /forges/NAME.
+    Unset: no webhooks, which need it."""
+    health_listen: Listen | None = Field(None, examples=["127.0.0.1:9403"])
+    """host:port of its own for /healthz, /readyz and /metrics; listen has only /healthz. Unset:
+    none."""
+    webhook_secret: SecretSettings | None = Field(None, examples=[{"env": "GITLAB_WEBHOOK_SECRET"}])
+    """Secret of the webhook. Unset: no webhooks, which need it."""
+    webhook_secrets: dict[_RepoPath, SecretSettings] = Field(
+        default_factory=dict, examples=[{"acme/pay": {"env": "PAY_WEBHOOK_SECRET"}}]
+    )
+    """Secrets of the webhooks of single repositories, by path in lower case, instead of
+    `webhook_secret`."""
+    webhook_url: str | None = Field(None, examples=["https://bots.example.org/forges/gitlab"])
+    """Public URL of the webhook, which draftsman doctor looks for. Unset: it does not look."""
 
     @property
     def address(self) -> tuple[str, int] | None:
@@ -144,3 +167,12 @@ class ForgeSettings(Section):
         elif self.token is not None or self.private_key is None:
             raise ValueError("app_id requires private_key, and no token")
         return self
+
+
+def check_forges(forges: Mapping[str, ForgeSettings]) -> None:
+    """Raise ValueError for a name that no URL may contain, or two forges with the same URL."""
+    check_names("forges", forges)
+    urls: dict[str, str] = {}
+    for name, forge in forges.items():
+        if (other := urls.setdefault(forge.url.casefold(), name)) != name:
+            raise ValueError(f"forges.{other} and forges.{name} have the same url: {forge.url}")

@@ -6,9 +6,11 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Protocol, Self
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from draftsman.settings.section import Section
 
 MAX_HOSTS: Final = 200
 """Maximum entries of a list."""
@@ -136,3 +138,36 @@ def _hosts(network: Iterable[str], groups: Mapping[str, Iterable[str]]) -> Itera
                 f"no group {entry!r} in [networks]; groups: {known}; a host without a dot needs a"
                 f" port: {entry}:{DEFAULT_PORT}"
             )
+
+
+class NetworkSettings(Section):
+    """Groups of hosts for the lists of `network`."""
+
+    hosts: tuple[HostEntry, ...] = Field(
+        min_length=1, max_length=MAX_HOSTS, examples=[["packages.example", "*.files.example:443"]]
+    )
+    """Hosts with an optional port (443); *.host: all names below it."""
+
+
+def check_names(table: str, names: Iterable[str]) -> None:
+    """Raise ValueError for a name that is not allowed in a table."""
+    for name in names:
+        if GROUP.fullmatch(name) is None:
+            raise ValueError(f"{table}.{name}: use lower-case letters, digits, - and _")
+
+
+class _Program(Protocol):
+    @property
+    def network(self) -> bool | tuple[str, ...]: ...
+
+
+def check_networks(
+    table: str, programs: Mapping[str, _Program], groups: Mapping[str, NetworkSettings]
+) -> None:
+    """Raise ValueError for a program whose network has an unknown group."""
+    hosts = {name: group.hosts for name, group in groups.items()}
+    for name, program in programs.items():
+        try:
+            resolve_groups(program.network, hosts)
+        except ValueError as error:
+            raise ValueError(f"{table}.{name}.network: {error}") from None

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field
 
 from draftsman.field_errors import matching
-from draftsman.settings.tables import Section
+from draftsman.settings.section import Section
 
 Effect = Literal["allow", "ask", "deny"]
 
@@ -37,21 +37,32 @@ class PathRule(Section):
     path: _Pattern
     """A folder, a file, or a pattern such as `*.sql`, from the top folder of the repository."""
     effect: Effect
+    """allow, ask or deny."""
 
 
 class PolicySettings(Section):
-    """A policy: limits, rules of paths, and classes of changes."""
+    """Policy of repositories (docs/policies.md).
 
-    paths: Annotated[tuple[PathRule, ...], Field(max_length=1000)] = ()
-    """Rules of paths; the last rule that matches a file decides, instead of its class."""
-    deny_files_over: _Count | None = None
-    """Changed files of work that is refused if it changes more; None: unlimited."""
-    deny_lines_over: _Count | None = None
-    """Added and deleted lines of work that is refused if it has more; None: unlimited."""
+    It decides which changes of an agent are published, wait for an approval or are refused. The
+    profile of a repository may override each key by its own `policy`.
+    """
+
+    paths: Annotated[tuple[PathRule, ...], Field(max_length=1000)] = Field(
+        (),
+        examples=[
+            [{"path": "infra/", "effect": "deny"}, {"path": "infra/README.md", "effect": "allow"}]
+        ],
+    )
+    """Rules of paths. The last rule that matches a file decides, instead of the class of the
+    file."""
+    deny_files_over: _Count | None = Field(None, examples=[200])
+    """Work with more changed files than this is refused. Unset: unlimited."""
+    deny_lines_over: _Count | None = Field(None, examples=[20000])
+    """Work with more added and deleted lines than this is refused. Unset: unlimited."""
     secrets: Effect = "deny"
-    """Added lines with a key or a token of a known format."""
+    """Added lines with a key or token of a known format: allow, ask or deny, as all keys below."""
     possible_secrets: Effect = "allow"
-    """Added lines with a password in a URL, or a JSON Web Token."""
+    """Added lines with a password in a URL, or with a JSON Web Token."""
     secrets_allowed_in: _Patterns = ()
     """Paths in which neither is looked for, such as test data."""
     ci: Effect = "ask"
@@ -63,17 +74,20 @@ class PolicySettings(Section):
     lock_files: Effect = "allow"
     """Lock files of package managers."""
     large_files: Effect = "ask"
-    """Files to which the work adds more than `large_file_kb`."""
+    """Files to which the work adds more than large_file_kb."""
     large_file_kb: _Count = 1000
-    """Kilobytes that the work may add to a file before it is large."""
+    """Kilobytes that may be added to a file before it is large."""
     binary_files: Effect = "allow"
     """Added and changed binary files."""
     update_base: Literal["never", "merge"] = "never"
-    """Whether a base branch that has moved is merged into the work before it is validated."""
+    """merge: a base branch that has moved is merged into the work before it is validated. never: it
+    is not."""
     max_follow_ups: Annotated[int, Field(ge=1, le=1000)] = 5
-    """Follow-ups on a pull request before people are asked whether they go on."""
+    """Follow-ups on a pull request before people are asked whether they go on
+    (docs/follow-ups.md)."""
     owners: Literal["approvers", "codeowners"] = "approvers"
-    """People who may approve a change: all approvers, or the code owners of its paths."""
+    """People who may approve a change of a file: approvers (all of them), or codeowners, the owners
+    of the file by CODEOWNERS of the base commit."""
 
     def override(self, other: PolicySettings | None) -> Self:
         """Return the policy with the keys that another sets; its rules of paths come last."""

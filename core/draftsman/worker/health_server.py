@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from draftsman.errors import ConfigError, DraftsmanError
 from draftsman.ids import worker_name
-from draftsman.metrics import NO_LABELS, gauge
+from draftsman.metrics import Gauge
 from draftsman.worker.worker_process import WorkerProcess
 
 MAX_HEAD_BYTES: Final = 8192
@@ -29,6 +29,18 @@ TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The media type of text, and of the format of Prometheus."""
 MAX_CONNECTIONS: Final = 100
 """Concurrent connections; further connections are closed."""
+EXCHANGE_AGE: Final = Gauge(
+    "worker_exchange_age_seconds", "Age of the last successful exchange with the database."
+)
+UNSETTLED: Final = Gauge("worker_unsettled", "Ended runs whose end the database refuses.")
+SLOTS: Final = Gauge("worker_slots", "Maximum number of concurrent runs of this worker.")
+RUNS: Final = Gauge("worker_runs", "Runs of this worker.")
+SWEEP_REFUSED: Final = Gauge(
+    "sweep_refused",
+    "Rows that the database refuses to the sweeps of this worker, as the leader: they are set aside"
+    " and tried again.",
+    ("sweep",),
+)
 _log = logging.getLogger(__name__)
 
 
@@ -70,29 +82,18 @@ class WorkerHealth:
         if self.process is None or not self.read_metrics:
             return None
         worker = self.process.worker
-        figures = (
-            (
-                "worker_exchange_age_seconds",
-                "Age of the last successful exchange.",
-                round(worker.silence, 1),
-            ),
-            ("worker_unsettled", "Ended runs whose end the database refuses.", worker.unsettled),
-            ("worker_slots", "Maximum number of concurrent runs of this worker.", worker.slots),
-            ("worker_runs", "Runs of this worker.", len(worker.running)),
-        )
-        own = [gauge(name, about, [(NO_LABELS, value)]) for name, about, value in figures]
         refused = {} if self.process.leader is None else self.process.leader.refused
-        own.append(
-            gauge(
-                "sweep_refused",
-                "Rows that the database refuses to the sweeps.",
-                [({"sweep": sweep}, count) for sweep, count in refused.items()],
-            )
-        )
+        measured = [
+            EXCHANGE_AGE.render_value(round(worker.silence, 1)),
+            UNSETTLED.render_value(worker.unsettled),
+            SLOTS.render_value(worker.slots),
+            RUNS.render_value(len(worker.running)),
+            SWEEP_REFUSED.render([({"sweep": sweep}, rows) for sweep, rows in refused.items()]),
+        ]
         try:
             async with asyncio.timeout(READ_TIMEOUT):
                 read = [await metrics() for metrics in self.read_metrics]
-                return "".join([*own, *read])
+                return "".join([*measured, *read])
         except (TimeoutError, DraftsmanError) as error:
             _log.debug("no metrics: %s", str(error) or "timeout")
             return None

@@ -10,7 +10,7 @@ from typing import Final
 
 from draftsman.processes import clock
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
-from draftsman.settings import WorkerSettings
+from draftsman.settings.workers import WorkerSettings
 from draftsman.worker.worker import Worker
 
 TICK: Final = 5.0

@@ -21,7 +21,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.log import LogEvent, keys
 from draftsman.processes import clock
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
-from draftsman.settings import SweepSettings
+from draftsman.settings.workers import SweepSettings
 from draftsman.worker.service import INTERVALS, Sweeps, seconds_between
 
 # A scheduler whose intervals do not depend on the wall clock.

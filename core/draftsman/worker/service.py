@@ -34,7 +34,8 @@ from draftsman.queues.service.limit_sweep import LimitSweep
 from draftsman.queues.service.queues import Queues
 from draftsman.queues.service.type_sweep import TypeSweep
 from draftsman.schedules.service.firing import Firing
-from draftsman.settings import ForgeSettings, SweepSettings
+from draftsman.settings.forges import ForgeSettings
+from draftsman.settings.workers import SweepSettings
 from draftsman.worker import store
 from draftsman.worker.registry import store as workers
 

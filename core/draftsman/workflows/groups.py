@@ -8,20 +8,7 @@ from enum import StrEnum
 
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
-
-
-class GroupKind(StrEnum):
-    """Whether the jobs of a group run at the same time or one after another."""
-
-    PARALLEL = "parallel"
-    SEQUENTIAL = "sequential"
-
-
-class OnFailure(StrEnum):
-    """What follows in a group when a job of it ends otherwise than completed."""
-
-    STOP = "stop"
-    CONTINUE = "continue"
+from draftsman.jobs.requests.invocation import GroupKind, OnFailure
 
 
 class GroupState(StrEnum):

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.settings import HttpSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.http import HttpSettings
 from draftsman_bots.forges.deliveries.channel import ForgeChannel
 from tests.core.forges.api_contract import FAKES
 from tests.support.fake.faults import Fault

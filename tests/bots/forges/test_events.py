@@ -19,7 +19,7 @@ from draftsman.questions.question import QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.settings import ForgeSettings
+from draftsman.settings.forges import ForgeSettings
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.events import classify
 from draftsman_bots.forges.service import ForgeService

@@ -11,7 +11,8 @@ import pytest
 from starlette.applications import Starlette
 
 from draftsman.errors import ConfigError
-from draftsman.settings import SlackSettings, TrelloSettings
+from draftsman.settings.slack import SlackSettings
+from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.process.http import TimedProtocol, bind, health_application, serve
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport.http_app import application

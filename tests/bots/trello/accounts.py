@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from draftsman.settings import SecretSettings, TrelloSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.transport.client import Trello, connect
 

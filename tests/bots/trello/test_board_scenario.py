@@ -12,7 +12,8 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.settings import SecretSettings, TrelloSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.trello import TrelloSettings
 from draftsman.trello.board import BoardConfig, LabelRule, card_subject_key
 from draftsman_bots.process.http import Server, bind
 from draftsman_bots.trello.boards.poller import Poller

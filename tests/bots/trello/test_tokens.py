@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from draftsman.errors import ConfigError
-from draftsman.settings import SecretSettings, TrelloSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.trello.credentials import read
 
 KEY = "k" * 32

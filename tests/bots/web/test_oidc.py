@@ -13,7 +13,7 @@ from joserfc.jwk import OctKey, RSAKey
 
 from draftsman.people.web_session import SignInMethod
 from draftsman.runtime import Runtime
-from draftsman.settings.dashboard import WebSettings
+from draftsman.settings.web import WebSettings
 from draftsman_bots.web.context import RequestLimit
 from tests.bots.web.oidc_provider import CLIENT, SECRET, FakeProvider, providing
 from tests.bots.web.web_side import ORIGIN, Inbox, Visitor, serving

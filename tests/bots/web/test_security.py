@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.settings.dashboard import WebSettings
+from draftsman.settings.web import WebSettings
 from draftsman_bots.process.http import MAX_BODY_BYTES
 from draftsman_bots.web.access import local_path
 from draftsman_bots.web.context import MAX_KEYS, RequestLimit

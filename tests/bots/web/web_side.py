@@ -15,7 +15,7 @@ import httpx
 from draftsman.people.actor import Actor
 from draftsman.people.service.web_sessions import WebSessions
 from draftsman.runtime import Runtime, wire
-from draftsman.settings.dashboard import WebSettings
+from draftsman.settings.web import WebSettings
 from draftsman_bots.web.service import WebService
 
 ORIGIN = "http://localhost"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import GatewaySettings, PriceSettings, SandboxSettings
+from draftsman.settings.llm import GatewaySettings, PriceSettings
+from draftsman.settings.sandbox import SandboxSettings
 from tests.core.worker.agent_jobs import agent
 from tests.core.worker.workers import runtime_with
 from tests.support.faulty_server import FaultyServer, answer, web

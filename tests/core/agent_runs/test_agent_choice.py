@@ -10,8 +10,8 @@ import pytest
 from draftsman.errors import UsageError
 from draftsman.repos.repo_profile import profile
 from draftsman.sandbox.processes.environment import agent_command, agent_environment
-from draftsman.settings import AgentSettings, Settings
-from draftsman.settings.agents import NO_REPO_CONFIG, repo_config_name
+from draftsman.settings import Settings
+from draftsman.settings.agents import NO_REPO_CONFIG, AgentSettings, repo_config_name
 
 
 def known(name: str, **table: Any) -> AgentSettings:

@@ -22,7 +22,8 @@ from draftsman.runtime import Runtime
 from draftsman.sandbox.gateway.gateway import Gateway, ModelCall
 from draftsman.sandbox.gateway.http_server import serve
 from draftsman.sandbox.gateway_access import GatewayAccess
-from draftsman.settings import GatewaySettings, HttpSettings, PriceSettings
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.llm import GatewaySettings, PriceSettings
 from tests.factories import Factory
 from tests.support.budgets import set_budgets
 from tests.support.fake_model import fake_model

@@ -8,7 +8,8 @@ from pathlib import Path
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.validation.commands import CommandRunner, missing_module
 from draftsman.agent_runs.validation.fresh_clone import FreshClone
-from draftsman.settings import CommandSettings, SandboxSettings
+from draftsman.settings.profiles import CommandSettings
+from draftsman.settings.sandbox import SandboxSettings
 from tests.core.worker.agent_jobs import git, make_repository
 
 COMMANDS = {

@@ -35,7 +35,7 @@ from draftsman.agent_runs.protocol.protocol import (
 )
 from draftsman.questions.question import OnExpire, QuestionKind
 from draftsman.sandbox.processes.process import MAX_LINE, MalformedLine
-from draftsman.settings import ProfileSettings
+from draftsman.settings.profiles import ProfileSettings
 from tests.support.cases import cases
 
 JSON = some.recursive(

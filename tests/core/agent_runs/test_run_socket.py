@@ -15,7 +15,7 @@ from draftsman.jobs.job import Job, Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.settings import SandboxSettings
+from draftsman.settings.sandbox import SandboxSettings
 from draftsman.worker import leader
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job

@@ -23,7 +23,9 @@ from draftsman.agent_runs.protocol.protocol import (
 from draftsman.sandbox.processes.process import AgentProcess, MalformedLine
 from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
-from draftsman.settings import AgentSettings, ProfileSettings, SandboxSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.profiles import ProfileSettings
+from draftsman.settings.sandbox import SandboxSettings
 
 DEADLINE = 60.0
 Reply = Callable[[FromAgent], ToAgent | None]

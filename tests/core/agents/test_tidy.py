@@ -31,7 +31,7 @@ from draftsman.agent_runs.protocol.protocol import (
     ToAgent,
 )
 from draftsman.sandbox.processes.process import MalformedLine
-from draftsman.settings import CommandSettings, FixSettings, ProfileSettings
+from draftsman.settings.profiles import CommandSettings, FixSettings, ProfileSettings
 from tests.core.agents.driver import (
     DEADLINE,
     AgentTranscript,

@@ -8,7 +8,8 @@ import pytest
 
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.agent_messages import ResultMessage
-from draftsman.settings import AgentSettings, CommandSettings, FixSettings, ProfileSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.profiles import CommandSettings, FixSettings, ProfileSettings
 from tests.core.agents.driver import reply_with, run_agent, start_in
 from tests.core.worker.agent_jobs import make_repository
 

@@ -11,7 +11,8 @@ from typing import Any, Self
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.agent_messages import CheckpointMessage, ResultMessage
 from draftsman.agent_runs.protocol.protocol import AnswerBody
-from draftsman.settings import AgentSettings, ProfileSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.profiles import ProfileSettings
 from tests.core.agents.driver import (
     AgentTranscript,
     Message,

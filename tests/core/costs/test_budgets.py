@@ -23,7 +23,7 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman.settings import BudgetsSettings
+from draftsman.settings.budgets import BudgetsSettings
 from tests.factories import Factory
 from tests.support.budgets import set_budgets
 from tests.support.clock import Clock

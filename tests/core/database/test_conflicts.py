@@ -13,7 +13,7 @@ from draftsman.database.database_connection import CONFLICT_RETRIES, Transaction
 from draftsman.database.pinned_connection import Statement, fetch
 from draftsman.errors import LostRace, Refused
 from draftsman.runtime import ENUMS
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.support.server import Server
 from tests.support.statements import run, value
 

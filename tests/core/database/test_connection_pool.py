@@ -11,7 +11,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.pinned_connection import Statement, fetch
 from draftsman.errors import DatabaseUnreachable
 from draftsman.runtime import ENUMS
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.support.statements import value
 
 PID = "SELECT pg_backend_pid()"

@@ -30,7 +30,7 @@ from draftsman.errors import (
     SchemaOutdated,
 )
 from draftsman.runtime import ENUMS
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.factories import Factory
 from tests.support.cases import cases
 from tests.support.statements import rows, run, value

@@ -23,7 +23,7 @@ from draftsman.errors import (
     SchemaUnsupported,
 )
 from draftsman.runtime import ENUMS
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.support import unreleased
 from tests.support.cases import cases
 from tests.support.server import Server

@@ -29,7 +29,8 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import ENUMS, open_runtime
-from draftsman.settings import DatabaseSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.database import DatabaseSettings
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_end, wait_for_status
 from tests.support.cases import cases
 from tests.support.server import Server

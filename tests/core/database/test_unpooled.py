@@ -10,7 +10,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.errors import DatabaseUnreachable
 from draftsman.jobs.job import Status
 from draftsman.runtime import ENUMS
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.support.statements import value
 
 

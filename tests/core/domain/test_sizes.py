@@ -27,7 +27,7 @@ from draftsman.repos.repo_profile import (
     profile,
 )
 from draftsman.schedules.template import TemplateDefinition
-from draftsman.settings import CommandSettings, FixSettings, SetupSettings
+from draftsman.settings.profiles import CommandSettings, FixSettings, SetupSettings
 from draftsman.trello.board import BoardConfig
 
 HUGE: Final = "x" * 1_100_000

@@ -12,7 +12,7 @@ from draftsman.database import migrate
 from draftsman.database.database import Connection, Database
 from draftsman.database.named_queries import load
 from draftsman.events.event import Event
-from draftsman.jobs.reserved_names import COMMON_KINDS
+from draftsman.jobs.event_kinds import COMMON_KINDS
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.support.statements import CHECK, refused, rows, value

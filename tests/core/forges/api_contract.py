@@ -25,7 +25,9 @@ from draftsman.forges.pull_request import (
     PullRequestText,
     marker,
 )
-from draftsman.settings import ForgeSettings, HttpSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.forges import ForgeSettings
+from draftsman.settings.http import HttpSettings
 from tests.core.worker.agent_jobs import git, make_repository
 from tests.support.forges.gitea import FakeGitea
 from tests.support.forges.github import FakeGitHub, FakeGitHubApp

@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 from draftsman.forges.checks import CheckState, check_of, overall
 from draftsman.forges.project import Project, api_url, compare_url, find_project
-from draftsman.settings import ForgeSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.forges import ForgeSettings
 from tests.support.cases import cases
 
 GITHUB = "https://github.com"

@@ -17,7 +17,7 @@ from draftsman.handlers import activity_recorder
 from draftsman.handlers.activity_recorder import TRUNCATED, ActivityRecorder
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, Lease
 from draftsman.runtime import Runtime
-from draftsman.settings import QuotaSettings
+from draftsman.settings.quotas import QuotaSettings
 from tests.core.worker.workers import before_deadline
 from tests.factories import Factory
 from tests.support.statements import rows, value

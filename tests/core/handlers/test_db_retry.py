@@ -17,7 +17,8 @@ from draftsman.handlers.worker_run import wait_for_database
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.runtime import ENUMS, Runtime
-from draftsman.settings import DatabaseSettings, WorkerSettings
+from draftsman.settings.database import DatabaseSettings
+from draftsman.settings.workers import WorkerSettings
 from tests.conftest import SERVER
 from tests.core.database.embedded.embedded_support import shared_initdb
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job

@@ -20,7 +20,7 @@ from draftsman.jobs.runs.outcome import Done, Outcome, Snooze
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.runtime import Runtime
-from draftsman.settings import QuotaSettings
+from draftsman.settings.quotas import QuotaSettings
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import (
     BlockingHandler,

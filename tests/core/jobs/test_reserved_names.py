@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from draftsman import resources
-from draftsman.jobs.reserved_names import EVENT_KINDS
+from draftsman.jobs.event_kinds import EVENTS
+from draftsman.jobs.job import TRANSITIONS
 
 CORE: Final = Path(resources.__file__).parent
 IN_SQL: Final = re.compile(
@@ -38,4 +39,8 @@ def test_every_kind_that_the_code_writes_is_reserved() -> None:
         kinds |= {*IN_PYTHON.findall(path.read_text())}
     assert {"job_created", "question_escalated", "delivery_dead_lettered", "token_minted"} <= kinds
     assert {"branch_published", "vote_received", "repo_resolved", "answer_received"} <= kinds
-    assert kinds <= EVENT_KINDS
+    assert kinds <= EVENTS.keys()
+
+
+def test_every_transition_has_an_event() -> None:
+    assert {*TRANSITIONS.values()} <= EVENTS.keys()

@@ -17,7 +17,7 @@ from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.outbound.egress_policy import IpAddress, parse_ip
 from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse
 from draftsman.outbound.timeouts import Timeouts
-from draftsman.settings import HttpSettings
+from draftsman.settings.http import HttpSettings
 from tests.support.faulty_server import (
     CERTIFICATE,
     FaultyServer,

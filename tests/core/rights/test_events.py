@@ -10,8 +10,8 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import ChannelName
+from draftsman.jobs.event_kinds import EVENTS, EventWriter
 from draftsman.jobs.job import Source
-from draftsman.jobs.reserved_names import EVENT_KINDS
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from tests.core.rights.conftest import As
@@ -24,25 +24,21 @@ INSERT: Final = (
     "INSERT INTO draftsman.job_events (job, kind, actor, payload)"
     " VALUES (%(job)s, %(kind)s, %(actor)s, %(payload)s::jsonb)"
 )
-OF_A_RUN: Final = frozenset(
-    {"base_updated", "branch_published", "command_executed", "pr_created", "iteration_finished"}
-    | {"iteration_started", "message_delivered", "repo_resolved", "sandbox_applied"}
-    | {"validation_ran", "agent.note", "my_kind"}
-)
-"""Events that a worker inserts for its runs."""
-OF_A_SWEEP: Final = frozenset(
-    {"question_escalated", "question_expired", "retry_not_created", "follow_up_created"}
-    | {"forge_event_ignored", "pull_request_ended", "pull_request_reopened"}
-)
-"""Events that a worker inserts as the leader."""
-OF_A_DELIVERY: Final = frozenset(
-    {"delivery_sent", "delivery_dead_lettered", "attachment_uploaded", "attachment_failed"}
-)
+OF_OTHERS: Final = frozenset({"agent.note", "my_kind"})
+"""Kinds of an agent and of a handler, whose events a worker inserts for a run."""
+
+
+def _kinds(*writers: EventWriter) -> frozenset[str]:
+    return frozenset(kind for kind, event in EVENTS.items() if event.writer in writers)
+
+
+OF_A_WORKER: Final = _kinds(EventWriter.RUN, EventWriter.SWEEP) | OF_OTHERS
+OF_A_DELIVERY: Final = _kinds(EventWriter.DELIVERY)
 
 
 @pytest.mark.parametrize(
     ("user", "allowed"),
-    [("worker", OF_A_RUN | OF_A_SWEEP), ("bot", set()), ("anna", set()), ("olga", set())],
+    [("worker", OF_A_WORKER), ("bot", set()), ("anna", set()), ("olga", set())],
 )
 async def test_a_session_inserts_only_the_events_of_its_own_statements(
     make: Factory,
@@ -55,7 +51,7 @@ async def test_a_session_inserts_only_the_events_of_its_own_statements(
     conn = await session(user)
     actors = {"worker": ("worker:1", "system"), "bot": ("slack:U-ANNA", "system")}
     written = set()
-    for kind in EVENT_KINDS | {"agent.note", "my_kind"}:
+    for kind in EVENTS.keys() | OF_OTHERS:
         for actor in actors.get(user, (f"cli:{roles.name(user)}",)):
             params = {"job": job, "kind": kind, "actor": actor, "payload": '{"question": 1}'}
             if await outcome(conn, INSERT, params) == "ok":

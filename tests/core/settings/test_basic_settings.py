@@ -14,7 +14,8 @@ from psycopg.conninfo import conninfo_to_dict
 from draftsman import basic_settings
 from draftsman.basic_settings import BasicSettings, digest, read, remember
 from draftsman.errors import ConfigError
-from draftsman.settings import PersonSettings, Settings, load
+from draftsman.settings import Settings, load
+from draftsman.settings.people import PersonSettings
 from tests.support.cases import cases
 
 FILE = """

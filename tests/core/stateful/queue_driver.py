@@ -14,7 +14,7 @@ from draftsman.database.database import Connection
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.settings.limits_and_budgets import UsageSettings
+from draftsman.settings.limits import UsageSettings
 from tests.core.stateful.model.fan_out import FanOutModel
 from tests.core.stateful.model.limits import Limits
 from tests.core.stateful.model.people import EVERYBODY

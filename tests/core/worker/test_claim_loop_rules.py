@@ -16,7 +16,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, Lease
 from draftsman.processes import clock
 from draftsman.processes.lifecycle import StopSignal
-from draftsman.settings import WorkerSettings
+from draftsman.settings.workers import WorkerSettings
 from draftsman.worker.claim_loop import CLEANUP_TIMEOUT, LOCKED_PAUSE, MAX_EXCHANGE, ClaimLoop
 
 NOW = 100.0

@@ -18,7 +18,7 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import ENUMS, Runtime
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from tests.core.worker.workers import (
     BlockingHandler,
     running_worker,

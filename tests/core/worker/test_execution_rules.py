@@ -25,7 +25,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done, Outcome, Parked
 from draftsman.jobs.runs.run import ClaimedJob, Lease
 from draftsman.jobs.runs.service.settlement import ERROR_LIMIT
-from draftsman.settings import WorkerSettings
+from draftsman.settings.workers import WorkerSettings
 from draftsman.worker import execution as module
 from draftsman.worker.execution import FIRST_DELAY, MAX_DELAY, Deadlines, Execution
 from tests.support.cases import cases

@@ -18,7 +18,7 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.processes import clock
 from draftsman.runtime import ENUMS, Runtime
-from draftsman.settings import DatabaseSettings
+from draftsman.settings.database import DatabaseSettings
 from draftsman.worker import heartbeat
 from draftsman.worker.worker_process import WorkerProcess
 from tests.core.worker.cuttable_proxy import CuttableProxy, open_proxied

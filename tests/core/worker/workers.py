@@ -23,14 +23,11 @@ from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.jobs.runs.run import LeaderTerm, Run
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import (
-    AgentSettings,
-    QuotaSettings,
-    SweepSettings,
-    TypeSettings,
-    WorkerSettings,
-)
-from draftsman.settings.limits_and_budgets import UsageSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.job_types import TypeSettings
+from draftsman.settings.limits import UsageSettings
+from draftsman.settings.quotas import QuotaSettings
+from draftsman.settings.workers import SweepSettings, WorkerSettings
 from draftsman.worker.registry.registered_worker import RegisteredWorker
 from draftsman.worker.worker_process import WorkerProcess
 from tests.support.waits import DEADLINE, until

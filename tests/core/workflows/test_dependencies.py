@@ -191,7 +191,7 @@ async def test_bad_references_create_no_job(
 
 
 def test_a_cycle_is_named_in_the_order_in_which_its_jobs_would_run() -> None:
-    from draftsman.workflows.batch_order import batch_order, parents_of
+    from draftsman.jobs.requests.batch_plan import batch_order, parents_of
 
     items = [
         invocation(type="noop", name=name, after=after)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.database.database import Connection
-from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.job import Condition, Source
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
-from draftsman.jobs.runs.store import jobs
+from draftsman.jobs.runs.store import jobs, locked_jobs
 from draftsman.people.actor import Actor
 from draftsman.workflows.store import dependencies
 from draftsman.workflows.store.dependencies import Link
@@ -48,7 +47,7 @@ async def _cancel_tree(conn: Connection) -> None:
 
 async def _cancel_parent(conn: Connection) -> None:
     parent, job = await _linked(conn)
-    await job_control.cancel_now(conn, parent, "soak", "no")
+    await locked_jobs.cancel_now(conn, parent, "soak", "no")
     assert all(parent.met for parent in await dependencies.parents(conn, job))
 
 
@@ -90,5 +89,5 @@ CALLS: Final[dict[str, Call]] = {
     "dependencies.waiting_count": _READ,
     "dependencies.tree_invokers": _READ,
     "dependencies.cancel_tree": Call(_cancel_tree),
-    "job_control.cancel_now: a parent": Call(_cancel_parent),
+    "locked_jobs.cancel_now: a parent": Call(_cancel_parent),
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.database.database import Connection
-from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
+from draftsman.jobs.runs.store import locked_jobs
 from draftsman.workflows.store import dependencies, groups
 from tests.soak.calls.call import MISSING, Call
 from tests.soak.calls.claim import NO_LIMITS
@@ -45,7 +45,7 @@ async def _cancel(conn: Connection) -> None:
 
 async def _stop(conn: Connection) -> None:
     group, jobs = await _grouped(conn)
-    await job_control.cancel_now(conn, jobs[0], "soak", "no")
+    await locked_jobs.cancel_now(conn, jobs[0], "soak", "no")
     second = (await groups.members(conn, group, 1, 10))[0]
     assert second.skipped_by == jobs[0]
     assert await dependencies.causes(conn, jobs[1]) == jobs[:1]
@@ -61,5 +61,5 @@ CALLS: Final[dict[str, Call]] = {
     "groups.numbers": _READ,
     "groups.cancel": Call(_cancel),
     "dependencies.causes": Call(_stop),
-    "job_control.cancel_now: a member of a group": Call(_stop),
+    "locked_jobs.cancel_now: a member of a group": Call(_stop),
 }

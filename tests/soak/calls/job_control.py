@@ -6,12 +6,13 @@ from typing import Final
 
 from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.job import Status
+from draftsman.jobs.runs.store import locked_jobs
 from tests.soak.calls.call import LATE, MIDDLE, MISSING, NEWEST, RUNNING, Call, last_of
 
 
 def _cancel(status: str) -> Call:
     number = last_of(status)
-    return Call(lambda conn: job_control.cancel_now(conn, number, "soak", "no"))
+    return Call(lambda conn: locked_jobs.cancel_now(conn, number, "soak", "no"))
 
 
 def _ended(after: int, **filters: str) -> Call:
@@ -25,14 +26,14 @@ def _ended(after: int, **filters: str) -> Call:
 
 CALLS: Final[dict[str, Call]] = {
     "job_control.replacement": Call(lambda conn: job_control.replacement(conn, MIDDLE)),
-    "job_control.lock: live": Call(lambda conn: job_control.lock(conn, NEWEST)),
-    "job_control.lock: of the past": Call(lambda conn: job_control.lock(conn, MIDDLE)),
-    "job_control.lock: missing": Call(lambda conn: job_control.lock(conn, MISSING)),
+    "locked_jobs.lock: live": Call(lambda conn: locked_jobs.lock(conn, NEWEST)),
+    "locked_jobs.lock: of the past": Call(lambda conn: locked_jobs.lock(conn, MIDDLE)),
+    "locked_jobs.lock: missing": Call(lambda conn: locked_jobs.lock(conn, MISSING)),
     "job_control.refuse": Call(
         lambda conn: job_control.refuse(conn, MIDDLE, "soak", {"event": "one"})
     ),
-    "job_control.request_cancel": Call(
-        lambda conn: job_control.request_cancel(conn, RUNNING[0].job, "soak", "no")
+    "locked_jobs.request_cancel": Call(
+        lambda conn: locked_jobs.request_cancel(conn, RUNNING[0].job, "soak", "no")
     ),
     "job_control.pause": Call(
         lambda conn: job_control.pause(conn, last_of("queued"), "soak", "later")
@@ -44,9 +45,9 @@ CALLS: Final[dict[str, Call]] = {
     "job_control.unpause: not paused": Call(
         lambda conn: job_control.unpause(conn, last_of("queued"), "soak")
     ),
-    "job_control.cancel_now: queued": _cancel("queued"),
-    "job_control.cancel_now: waiting": _cancel("waiting_for_input"),
-    "job_control.cancel_now: running": _cancel("running"),
+    "locked_jobs.cancel_now: queued": _cancel("queued"),
+    "locked_jobs.cancel_now: waiting": _cancel("waiting_for_input"),
+    "locked_jobs.cancel_now: running": _cancel("running"),
     "job_control.finished: everything": _ended(0),
     "job_control.finished: nobody's": _ended(MIDDLE, agent="nobody"),
     "job_control.retries": Call(

@@ -16,6 +16,7 @@ from draftsman.jobs.details.stats import ActivityBucket, RecentActivity
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import Job, Mode, OnLost, Source, Status
 from draftsman.jobs.job_summary import JobSummary
+from draftsman.jobs.requests.invocation import GroupKind, OnFailure
 from draftsman.jobs.runs.run import Run, RunStatus
 from draftsman.people.actor import Actor
 from draftsman.people.policy import ROLES
@@ -32,7 +33,7 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.schedules.schedule import FireStatus, Misfire, Overlap, Schedule
 from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman.trello.board import BoardConfig, LabelRule
-from draftsman.workflows.groups import GroupKind, JobGroup, OnFailure
+from draftsman.workflows.groups import JobGroup
 from draftsman_tui.dashboard.costs.view import BudgetRow
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView

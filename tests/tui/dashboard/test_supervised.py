@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.log import LogEvent, keys, setup
-from draftsman.settings import LogSettings
+from draftsman.settings.log import LogSettings
 from draftsman_tui.dashboard.worker.supervised import SUPERVISOR, SupervisedProcesses
 
 

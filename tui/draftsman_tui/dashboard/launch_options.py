@@ -21,7 +21,7 @@ from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 from draftsman_tui.dashboard.widgets.table import ResourceTable
 
 if TYPE_CHECKING:
-    from draftsman.settings import DashboardSettings
+    from draftsman.settings.dashboard import DashboardSettings
 
 
 @dataclass(frozen=True, slots=True)

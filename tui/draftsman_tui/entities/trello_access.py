@@ -11,7 +11,7 @@ from draftsman_tui.terminal.extras import require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.settings import TrelloSettings
+    from draftsman.settings.trello import TrelloSettings
     from draftsman.trello.board import BoardConfig
     from draftsman_bots.trello.context import BotContext
 

@@ -10,7 +10,7 @@ from draftsman.agent_runs.clones.git import git
 from draftsman.agent_runs.clones.mirror import open_mirror
 from draftsman.agent_runs.clones.open_branches import HEADS, conflicting_merge
 from draftsman.agent_runs.clones.source import Login, RepoSource
-from draftsman.settings import HttpSettings
+from draftsman.settings.http import HttpSettings
 
 PLACE: Final = "refs/draftsman/follow/"
 

@@ -29,7 +29,7 @@ from draftsman.forges.pull_request import GitLogin
 from draftsman.outbound import egress_policy as egress
 from draftsman.outbound.dns import Resolver, resolve
 from draftsman.repos.repo_url import PORTS, parse
-from draftsman.settings import HttpSettings
+from draftsman.settings.http import HttpSettings
 
 # Egress policy for git: the URL's host is resolved once, checked, and pinned.
 #

@@ -33,7 +33,8 @@ from draftsman.errors import Failure
 from draftsman.ids import job_name, run_name
 from draftsman.sandbox.run_sandbox import change_owner, open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
-from draftsman.settings import HttpSettings, SandboxSettings
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.sandbox import SandboxSettings
 
 # Paths in JSON values, made relative.
 

@@ -23,7 +23,7 @@ from pydantic import (
 
 from draftsman.questions.question import Answered, NoAnswer
 from draftsman.sandbox.processes.environment import expand
-from draftsman.settings import CommandSettings, FixSettings, ProfileSettings
+from draftsman.settings.profiles import CommandSettings, FixSettings, ProfileSettings
 
 VERSION: Final = 1
 

@@ -27,7 +27,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.reserved_names import KEYS
 from draftsman.log import redact
 from draftsman.repos.repo_profile import effective_profile
-from draftsman.settings import AgentSettings
+from draftsman.settings.agents import AgentSettings
 from draftsman.settings.network import as_json
 from draftsman.workflows.dependencies import Parent
 

@@ -22,7 +22,7 @@ from draftsman.sandbox.gateway.gateway import Gateway, ModelCall
 from draftsman.sandbox.gateway.http_server import GatewayReply, GatewayRequest, serve
 from draftsman.sandbox.gateway_access import MCP_PATH, GatewayAccess, Provider
 from draftsman.sandbox.sandbox_plan import RunSandbox
-from draftsman.settings import AgentSettings
+from draftsman.settings.agents import AgentSettings
 
 
 @asynccontextmanager

@@ -43,7 +43,8 @@ from draftsman.costs.budgets import BudgetState, question_of
 from draftsman.errors import DraftsmanError, Failure, UsageError
 from draftsman.handlers.run_pause import check_keys
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.reserved_names import AGENT_KIND, Owner, check_artifact, check_key
+from draftsman.jobs.event_kinds import AGENT_KIND
+from draftsman.jobs.reserved_names import Owner, check_artifact, check_key
 from draftsman.jobs.retries import as_failure, classify
 from draftsman.jobs.runs.quota import Quota, is_quota
 from draftsman.questions.question import BUDGET_KEY, Answered, NoAnswer

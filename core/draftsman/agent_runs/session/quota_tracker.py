@@ -17,7 +17,7 @@ from draftsman.errors import Failure
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.runs.quota import Quota, QuotaLimit, quota_failure
 from draftsman.sandbox.processes.process import AgentProcess
-from draftsman.settings import QuotaSettings
+from draftsman.settings.quotas import QuotaSettings
 
 ENTRY_BYTES: Final = 512
 """Bytes counted for each file or folder in addition to its blocks."""

@@ -18,7 +18,7 @@ from draftsman.agent_runs.validation.fresh_clone import FreshClone, fresh_clone
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.reserved_names import Owner
 from draftsman.repos.repo_profile import FILES, EvidenceProfile, SavedProfile
-from draftsman.settings import CommandSettings
+from draftsman.settings.profiles import CommandSettings
 
 MAX_FILES: Final = 50
 """Maximum number of test files that are run."""

@@ -19,14 +19,11 @@ from draftsman.jobs.retries import BUILT_IN
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess
-from draftsman.settings import (
-    AgentSettings,
-    CommandSettings,
-    HttpSettings,
-    QuotaSettings,
-    Settings,
-    SetupSettings,
-)
+from draftsman.settings import Settings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.profiles import CommandSettings, SetupSettings
+from draftsman.settings.quotas import QuotaSettings
 
 KEPT_BYTES: Final = 2000
 """Bytes stored of the start, and of the end, of an output."""

@@ -19,8 +19,8 @@ from draftsman.errors import Failure
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.reserved_names import Owner
 from draftsman.repos.repo_profile import SavedProfile
-from draftsman.settings import CommandSettings, SetupSettings
 from draftsman.settings.network import intersect
+from draftsman.settings.profiles import CommandSettings, SetupSettings
 
 SETUP: Final = "setup"
 """Failure code of a setup command, which may have failed because of the network."""

@@ -15,7 +15,7 @@ from draftsman.errors import Failure
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.reserved_names import Owner
 from draftsman.repos.repo_profile import CoverageProfile, SavedProfile
-from draftsman.settings import CommandSettings
+from draftsman.settings.profiles import CommandSettings
 
 NAME: Final = "coverage"
 """Name of its entry among the validation results."""

@@ -21,8 +21,8 @@ from draftsman.attention.oncall import (
 )
 from draftsman.errors import DraftsmanError, Failure
 from draftsman.people.policy import Policy
-from draftsman.settings import HttpSettings
 from draftsman.settings.attention import OnCallSettings
+from draftsman.settings.http import HttpSettings
 
 if TYPE_CHECKING:
     from draftsman.attention.calendars.icalendar import CalendarEvent

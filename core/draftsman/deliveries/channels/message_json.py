@@ -21,7 +21,7 @@ from draftsman.questions.question import Question
 if TYPE_CHECKING:
     from draftsman.outbound.http_client import OutboundResponse
     from draftsman.outbound.timeouts import Timeouts
-    from draftsman.settings import HttpSettings
+    from draftsman.settings.http import HttpSettings
 
 
 TYPES: Final = {

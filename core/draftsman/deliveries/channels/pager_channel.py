@@ -28,7 +28,8 @@ from draftsman.deliveries.plain_text import how_to_answer, resolution_text
 from draftsman.errors import Failure
 from draftsman.outbound import secret_values
 from draftsman.outbound.timeouts import Timeouts
-from draftsman.settings import HttpSettings, PagerSettings
+from draftsman.settings.attention import PagerSettings
+from draftsman.settings.http import HttpSettings
 
 if TYPE_CHECKING:
     from draftsman.questions.question import Question

@@ -8,7 +8,8 @@ from typing import Final
 
 from draftsman.errors import Failure, UsageError
 from draftsman.outbound.secret_values import check_secret
-from draftsman.settings import PagerSettings, WebhookSettings
+from draftsman.settings.attention import PagerSettings
+from draftsman.settings.webhooks import WebhookSettings
 
 CACHE_SECONDS: Final = 1.0
 """Seconds for which a secret is not read again: the claims of a busy channel follow each other."""

@@ -24,7 +24,8 @@ from draftsman.deliveries.delivery import (
 from draftsman.errors import Failure, UsageError
 from draftsman.outbound import secret_values, webhook_signature
 from draftsman.outbound.timeouts import Timeouts
-from draftsman.settings import HttpSettings, WebhookSettings
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.webhooks import WebhookSettings
 
 
 class WebhookChannel:

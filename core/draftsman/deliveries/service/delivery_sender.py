@@ -58,7 +58,7 @@ from draftsman.log import redact
 from draftsman.people.policy import Policy
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
 from draftsman.questions.store import identical, questions
-from draftsman.settings import NotificationSettings
+from draftsman.settings.notifications import NotificationSettings
 
 # The message about a proposed permission rule.
 

@@ -35,7 +35,7 @@ from draftsman.people.policy import Policy, Verb
 from draftsman.processes import host
 
 if TYPE_CHECKING:
-    from draftsman.settings import RetentionSettings
+    from draftsman.settings.retention import RetentionSettings
 
 
 # The archive file of a month of events.

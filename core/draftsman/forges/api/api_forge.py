@@ -13,7 +13,8 @@ from draftsman.forges.checks import STATUS_NAME
 from draftsman.forges.project import Project, api_url
 from draftsman.forges.pull_request import CommitStatus, TextLimits
 from draftsman.outbound.secret_values import read_secret
-from draftsman.settings import ForgeSettings, HttpSettings
+from draftsman.settings.forges import ForgeSettings
+from draftsman.settings.http import HttpSettings
 
 
 class ApiForge(ABC):

@@ -13,7 +13,9 @@ from draftsman.forges.api.gitlab import GitLab
 from draftsman.forges.forge import Discussion, Forge
 from draftsman.forges.project import Project, find_project
 from draftsman.forges.pull_request import GitLogin
-from draftsman.settings import ForgeSettings, HttpSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.forges import ForgeSettings
+from draftsman.settings.http import HttpSettings
 
 KINDS: Final[dict[str, Callable[[str, ForgeSettings, HttpSettings, Project], Forge]]] = {
     "github": GitHub,

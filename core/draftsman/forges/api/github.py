@@ -34,7 +34,8 @@ from draftsman.forges.pull_request import (
     PullState,
     TextLimits,
 )
-from draftsman.settings import ForgeSettings, HttpSettings
+from draftsman.settings.forges import ForgeSettings
+from draftsman.settings.http import HttpSettings
 
 # Events of a repository on GitHub: https://docs.github.com/en/rest, version 2022-11-28.
 

@@ -16,7 +16,8 @@ from draftsman.errors import Failure
 from draftsman.forges.api.rest_api import RestApi
 from draftsman.forges.project import Project, api_url
 from draftsman.outbound.secret_values import read_secret
-from draftsman.settings import ForgeSettings, HttpSettings
+from draftsman.settings.forges import ForgeSettings
+from draftsman.settings.http import HttpSettings
 
 SKEW: Final = 60
 """Seconds by which the clock of this machine may be ahead."""

@@ -35,7 +35,8 @@ from draftsman.forges.pull_request import (
     PullState,
     TextLimits,
 )
-from draftsman.settings import ForgeSettings, HttpSettings
+from draftsman.settings.forges import ForgeSettings
+from draftsman.settings.http import HttpSettings
 
 # Events of a project on GitLab: https://docs.gitlab.com/api/rest/, version 4.
 

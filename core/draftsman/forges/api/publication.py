@@ -18,7 +18,7 @@ from draftsman.forges.pull_request import (
     draft_change,
     next_step,
 )
-from draftsman.settings import ForgeSettings
+from draftsman.settings.forges import ForgeSettings
 
 EXISTS: Final = (409, 422)
 """Statuses of a refused pull request, perhaps because the branch has another."""

@@ -15,7 +15,7 @@ from draftsman.errors import Failure
 from draftsman.log import redact
 from draftsman.outbound.http_client import retry_after
 from draftsman.outbound.timeouts import Timeouts
-from draftsman.settings import HttpSettings
+from draftsman.settings.http import HttpSettings
 from draftsman.text import first_line
 
 if TYPE_CHECKING:

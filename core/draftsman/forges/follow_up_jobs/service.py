@@ -31,9 +31,10 @@ from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.job import TERMINAL, Source
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.store import locked_jobs
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import Policy, Verb
-from draftsman.settings import ForgeSettings
+from draftsman.settings.forges import ForgeSettings
 
 LIMIT: Final = 100
 """Pull requests in one sweep."""
@@ -187,19 +188,19 @@ class FollowUpSweep:
     ) -> None:
         """Cancel the jobs that ask for the merge of earlier work."""
         for merge in await store.merges(conn, [job.job for job in jobs]):
-            locked = await job_control.lock(conn, merge)
+            locked = await locked_jobs.lock(conn, merge)
             if locked is not None and locked.status not in TERMINAL:
-                await job_control.cancel_now(conn, merge, BY, reason)
+                await locked_jobs.cancel_now(conn, merge, BY, reason)
 
 
 async def _cancel(conn: Connection, job: FamilyJob, reason: str) -> None:
-    locked = await job_control.lock(conn, job.job)
+    locked = await locked_jobs.lock(conn, job.job)
     if locked is None or locked.status in TERMINAL:
         return
     if locked.status == "running":
-        await job_control.request_cancel(conn, job.job, BY, reason)
+        await locked_jobs.request_cancel(conn, job.job, BY, reason)
     else:
-        await job_control.cancel_now(conn, job.job, BY, reason)
+        await locked_jobs.cancel_now(conn, job.job, BY, reason)
 
 
 async def _write(conn: Connection, job: int, kind: str, event: FollowUpEvent, **more: str) -> None:

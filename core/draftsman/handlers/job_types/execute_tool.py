@@ -29,7 +29,8 @@ from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
-from draftsman.settings import AgentSettings, ToolSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.tools import ToolSettings
 
 STEP: Final = "tool"
 OUTPUT: Final = "output"

@@ -23,7 +23,7 @@ from draftsman.log import redact
 from draftsman.outbound import secret_values, server_sent_events
 from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse, retry_after
 from draftsman.outbound.timeouts import Timeouts
-from draftsman.settings import LlmSettings
+from draftsman.settings.llm import LlmSettings
 
 STEP: Final = "generate"
 TEXT: Final = "generated.txt"

@@ -13,7 +13,7 @@ from draftsman.handlers.job_types.llm_provider import (
 )
 from draftsman.jobs.requests.payloads import LlmGenerate
 from draftsman.outbound.server_sent_events import ServerSentEvent
-from draftsman.settings import LlmSettings
+from draftsman.settings.llm import LlmSettings
 
 BASE: Final = "https://api.openai.com/v1"
 DONE: Final = "[DONE]"

@@ -11,7 +11,7 @@ from draftsman.handlers.job_types.result_content import parse_json
 from draftsman.jobs.requests.payloads import LlmGenerate
 from draftsman.jobs.retries import known
 from draftsman.outbound.server_sent_events import ServerSentEvent
-from draftsman.settings import LlmSettings
+from draftsman.settings.llm import LlmSettings
 
 MAX_TEXT: Final = 4 * 1024 * 1024
 """Maximum characters of a generated text."""

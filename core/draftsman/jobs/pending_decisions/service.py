@@ -16,11 +16,11 @@ from draftsman.database.isolation import Isolation
 from draftsman.errors import DraftsmanError, NotFound, Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.control.service.control import CancelResult, JobControl
-from draftsman.jobs.control.store import control as jobs
 from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions import store
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.store import locked_jobs
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 from draftsman.questions import answer as reading
@@ -155,7 +155,7 @@ class PendingDecisions:
     async def _lock(self, conn: Connection, decision: PendingDecision) -> None:
         """Lock the job before its question and the decision, as every writer does."""
         if decision.question is None:
-            await jobs.lock(conn, decision.job)
+            await locked_jobs.lock(conn, decision.job)
         else:
             await self._questions.lock_identical(conn, decision.job, decision.question)
             await self._questions.lock(conn, decision.job, decision.question)
@@ -186,7 +186,7 @@ class PendingDecisions:
         job = decision.job
         ordinal = decision.question
         if ordinal is None:
-            locked = await jobs.lock(conn, job)
+            locked = await locked_jobs.lock(conn, job)
             if locked is None or not (locked.canceling or locked.status is Status.CANCELED):
                 return None
             return CancelResult(job, locked.status, locked.status is Status.RUNNING)

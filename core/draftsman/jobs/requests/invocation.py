@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -27,7 +26,6 @@ from draftsman.jobs.runs.job_limits import check_overrides
 from draftsman.json_schemas.document_field import document
 from draftsman.repos.repo_url import check_secret
 from draftsman.text import clean_fields, digest, first_line, text_digest
-from draftsman.workflows.groups import GroupKind, OnFailure
 
 # Unique work: requests that repeat an earlier job, and join or replace it.
 
@@ -166,6 +164,20 @@ class FileRef(BaseModel):
     @classmethod
     def _cleaned(cls, data: Any) -> Any:
         return clean_fields(data)
+
+
+class GroupKind(StrEnum):
+    """Whether the jobs of a group run at the same time or one after another."""
+
+    PARALLEL = "parallel"
+    SEQUENTIAL = "sequential"
+
+
+class OnFailure(StrEnum):
+    """What follows in a group when a job of it ends otherwise than completed."""
+
+    STOP = "stop"
+    CONTINUE = "continue"
 
 
 class GroupRef(BaseModel):
@@ -313,8 +325,15 @@ class Invocation(BaseModel):
         """Hash of the fields that identify a request; it excludes event ids and times."""
         return digest(
             [
-                *(self.type, self.mode, self.repo, self.ref, self.agent),
-                *(_normal(self.title), _normal(self.text), self.payload, self.overrides),
+                self.type,
+                self.mode,
+                self.repo,
+                self.ref,
+                self.agent,
+                _normal(self.title),
+                _normal(self.text),
+                self.payload,
+                self.overrides,
                 sorted(self.skills),
             ]
         )
@@ -380,21 +399,6 @@ class Invocation(BaseModel):
 def plain_digest(type: str, payload: str) -> str:
     """Return the digest of a plain request with this payload as canonical JSON."""
     return text_digest(f'["{type}","fix",null,null,null,"","",{payload},{{}},[]]')
-
-
-def same_keys(invocations: Sequence[Invocation]) -> dict[int, int]:
-    """Return the requests with the key of an earlier request, and the index of the first.
-
-    Requests with a subject or a unique key are left out: they may join another job.
-    """
-    firsts: dict[tuple[str, str], int] = {}
-    repeated = {}
-    for index, item in enumerate(invocations):
-        if item.key is not None and item.subject_key is None and item.unique is None:
-            first = firsts.setdefault((item.type, item.key), index)
-            if first != index:
-                repeated[index] = first
-    return repeated
 
 
 def _parse_parent(value: Any) -> int | str:

@@ -35,6 +35,7 @@ from draftsman.worker.registry import store as workers
 from draftsman.worker.registry.registered_worker import ServingWorker, missing_worker
 
 if TYPE_CHECKING:
+    from draftsman.jobs.requests.service.request_checks import RequestChecks
     from draftsman.queues.usage_limits import LimitChange, LimitUse
 
 COUNT_LIMIT: Final = 10_000
@@ -96,12 +97,20 @@ class Queues:
             for summary in summaries
         ]
 
-    async def require_known(self, queue: str, configured: Collection[str], actor: Actor) -> None:
-        """Raise NotFound unless a queue is configured, or has jobs, a worker or a history.
+    async def require_known(
+        self, queue: str, type: str | None, actor: Actor, checks: RequestChecks
+    ) -> None:
+        """Raise NotFound for an unknown queue, and RejectedField for an unknown type in it.
 
         Raises NotPermitted for an actor who may not pause queues.
         """
         self._check(actor)
+        await self._require_queue(queue, checks.queue_names)
+        if type is not None and not await self.is_used(queue, type):
+            await checks.check_type(type)
+
+    async def _require_queue(self, queue: str, configured: Collection[str]) -> None:
+        """Raise NotFound unless a queue is configured, or has jobs, a worker or a history."""
         if queue in configured:
             return
         known = {summary.name for summary in await self.all()} | set(configured)

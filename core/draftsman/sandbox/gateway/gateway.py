@@ -23,7 +23,8 @@ from draftsman.outbound.timeouts import Timeouts
 from draftsman.sandbox.gateway import api_formats
 from draftsman.sandbox.gateway.api_formats import RETURNED_HEADERS, TokenUsage
 from draftsman.sandbox.gateway.http_server import GatewayReply, GatewayRequest
-from draftsman.settings import GatewaySettings, HttpSettings, PriceSettings
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.llm import GatewaySettings, PriceSettings
 
 # Prices of models.
 

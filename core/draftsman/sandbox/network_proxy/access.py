@@ -14,7 +14,7 @@ from draftsman.sandbox.network_proxy.connector import HostConnector
 from draftsman.sandbox.network_proxy.proxy_server import NetworkProxy
 from draftsman.sandbox.sandbox_plan import RunSandbox
 from draftsman.sandbox.sandbox_port import SandboxPort
-from draftsman.settings import HttpSettings
+from draftsman.settings.http import HttpSettings
 
 PROXY_PORT: Final = 8788
 """Port of the proxy in a sandbox; the same for every run and host."""

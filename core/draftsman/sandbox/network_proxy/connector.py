@@ -15,7 +15,7 @@ from draftsman.outbound.dns import Resolver, resolve
 from draftsman.outbound.egress_policy import EgressPolicy, parse_ip, refusal_text
 from draftsman.outbound.http_client import trusted_certificates
 from draftsman.outbound.timeouts import time_limit
-from draftsman.settings import HttpSettings
+from draftsman.settings.http import HttpSettings
 from draftsman.settings.network import HostRule, rules_of
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -26,7 +26,8 @@ from draftsman.sandbox.processes.environment import (
     is_own_agent,
 )
 from draftsman.sandbox.sandbox_plan import SandboxMode
-from draftsman.settings import AgentSettings, GatewaySettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.llm import GatewaySettings
 from draftsman.version import installed
 
 # Check whether a run could start an agent's command inside the sandbox.

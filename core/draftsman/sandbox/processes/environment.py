@@ -18,7 +18,7 @@ from draftsman.sandbox import container
 from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.network_proxy.access import ProxyAccess
 from draftsman.sandbox.sandbox_plan import SandboxMode
-from draftsman.settings import AgentSettings
+from draftsman.settings.agents import AgentSettings
 
 ALLOWED: Final = re.compile(r"(PATH|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|USER|LOGNAME)\Z")
 FORBIDDEN: Final = re.compile(r"DRAFTSMAN_|PG[A-Z]|.*DATABASE_URL", re.IGNORECASE)

@@ -25,7 +25,8 @@ from draftsman.sandbox.processes.environment import (
 )
 from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
-from draftsman.settings import AgentSettings, SandboxSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.sandbox import SandboxSettings
 
 # Splitter of a stream into lines of limited length.
 

@@ -17,7 +17,6 @@ from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, NotPermitted
 from draftsman.ids import job_name
-from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
@@ -28,7 +27,7 @@ from draftsman.jobs.requests.service.request_checks import (
 from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJob
 from draftsman.jobs.runs.repetition import repeat
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.store import checkpoints
+from draftsman.jobs.runs.store import checkpoints, locked_jobs
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import ROLES, Policy, Verb
@@ -352,13 +351,13 @@ async def _versions(conn: Connection, schedules: Iterable[Schedule]) -> dict[str
 
 async def _cancel(conn: Connection, job: int, reason: str) -> None:
     """Cancel an unfinished job."""
-    locked = await job_control.lock(conn, job)
+    locked = await locked_jobs.lock(conn, job)
     if locked is None:
         return
     if locked.status is Status.RUNNING:
-        await job_control.request_cancel(conn, job, SYSTEM.name, reason)
+        await locked_jobs.request_cancel(conn, job, SYSTEM.name, reason)
     else:
-        await job_control.cancel_now(conn, job, SYSTEM.name, reason)
+        await locked_jobs.cancel_now(conn, job, SYSTEM.name, reason)
 
 
 def _outcome(attempt: _Attempt, result: SubmittedJob | DraftsmanError) -> Outcome:

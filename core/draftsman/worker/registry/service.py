@@ -10,6 +10,7 @@ from uuid import UUID
 from draftsman.database.database import Connection, Database, DedicatedSession
 from draftsman.processes import host
 from draftsman.worker.registry import store
+from draftsman.worker.registry.registered_worker import RegisteredWorker, is_lost
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds to wait for a connection before the database counts as unreachable."""
@@ -98,3 +99,10 @@ class WorkerRegistration:
         """Delete the worker's registration."""
         async with self._db.connection() as conn:
             await store.remove(conn, self._id)
+
+
+async def live_workers(db: Database, lease: float) -> list[RegisteredWorker]:
+    """Return the registered workers that are not lost; `lease` in seconds."""
+    async with db.connection() as conn:
+        workers = await store.all_workers(conn)
+    return [worker for worker in workers if not is_lost(worker, lease)]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from draftsman.forges.follow_up import FollowedPull
     from draftsman.jobs.requests.invocation import Invocation
     from draftsman.jobs.runs.job_limits import JobLimits
+    from draftsman.repos.repo_catalog import RepoName
     from draftsman.repos.service import Repos
 
 TREE_LIMIT = 1000
@@ -90,7 +91,7 @@ class Workflows:
         another request, and NotFound for an unknown repository.
         """
         from draftsman.deliveries.store import deliveries
-        from draftsman.jobs.requests.service.request_rows import row, set_default_keys
+        from draftsman.jobs.requests.service.request_rows import row
         from draftsman.jobs.requests.service.submissions import invocation
         from draftsman.jobs.requests.store import submissions
         from draftsman.people.actor import Actor
@@ -100,14 +101,12 @@ class Workflows:
             raise UsageError(f"spawn() does not take {unknown[0]!r}; allowed: {allowed}")
         if not key or len(key) > 400:
             raise UsageError("the key of spawn() must have 1 to 400 characters")
-        request, names = await self._with_repo(invocation(type=type, **fields))
+        request, repo_names = await self._with_repo(invocation(type=type, **fields))
         actor = Actor(Source.INTERNAL, work.invoker_id, work.invoker_id)
-        values = row(request, actor, self._limits()) | {
+        values = row(request, actor, self._limits(), repo_names) | {
             "invoker_id": work.invoker_id,
             "idempotency_key": f"spawn:{work.number}:{key}",
-            **names,
         }
-        set_default_keys([values], self._limits())
 
         async def insert(conn: Connection) -> int:
             if not await jobs.lock_run(conn, work.lease):
@@ -140,10 +139,10 @@ class Workflows:
 
         return await self._db.run_transaction(insert)
 
-    async def _with_repo(self, request: Invocation) -> tuple[Invocation, dict[str, str | None]]:
-        """Find the repository of a request by its name; return its columns as it is registered."""
+    async def _with_repo(self, request: Invocation) -> tuple[Invocation, dict[str, RepoName]]:
+        """Find the repository of a request by its name; return the name by its URL."""
         from draftsman.jobs.requests.invocation import RepoResolution
-        from draftsman.repos.repo_catalog import repo_columns, repo_names_by_source
+        from draftsman.repos.repo_catalog import repo_names_by_source
         from draftsman.repos.repo_url import is_repo_url
 
         if request.repo is None:
@@ -155,7 +154,7 @@ class Workflows:
             request = request.model_copy(update=found)
         assert request.repo is not None  # noqa: S101 - set above
         known = (await self._repos().catalog()).repos
-        return request, repo_columns(repo_names_by_source(known, [request.repo])[request.repo])
+        return request, repo_names_by_source(known, [request.repo])
 
     async def spawned(self, work: ClaimedJob, job: int) -> Parent:
         """Return a job that a run spawned; raises UsageError for another job."""

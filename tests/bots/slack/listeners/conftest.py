@@ -17,7 +17,8 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.settings import Settings, SlackSettings
+from draftsman.settings import Settings
+from draftsman.settings.slack import SlackSettings
 from draftsman_bots.slack.context import BotContext
 from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.ephemeral import notify_actor

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.settings import PersonSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.people import PersonSettings
 from draftsman_bots.slack import ids
 from tests.bots.slack.channel_fixtures import actionable, shown
 from tests.bots.slack.listeners.conftest import ANNA, CAROL, SlackBotHarness

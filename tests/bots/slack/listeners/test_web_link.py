@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from draftsman.people.service.web_sessions import WebSessions
-from draftsman.settings.dashboard import WebSettings
+from draftsman.settings.web import WebSettings
 from draftsman_bots.slack.people.web_link import COMMAND_ONLY, NO_URL
 from tests.bots.slack.listeners.conftest import ANNA, MALLORY, SlackBotHarness
 

@@ -16,7 +16,8 @@ from draftsman.jobs.job import Source
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import ENUMS, Runtime, wire
-from draftsman.settings import Settings, SlackSettings
+from draftsman.settings import Settings
+from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.http import Server, bind
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.credentials import Credentials

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.settings import SlackSettings
+from draftsman.settings.slack import SlackSettings
 from draftsman_bots.slack import doctor, scopes
 from tests.bots.slack.transport.service_harness import ANNA
 from tests.support.slack import FakeSlack

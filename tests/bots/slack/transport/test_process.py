@@ -12,7 +12,7 @@ import pytest
 
 from draftsman.errors import ConfigError
 from draftsman.runtime import Runtime
-from draftsman.settings import SlackSettings
+from draftsman.settings.slack import SlackSettings
 from draftsman_bots.slack import credentials
 from tests.acceptance.processes import Installation
 from tests.bots.slack.transport.conftest import JobTexts

@@ -17,7 +17,9 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.settings import SecretSettings, Settings, TrelloSettings
+from draftsman.settings import Settings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.trello import TrelloSettings
 from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman_bots.process.http import Server, bind
 from draftsman_bots.trello.boards.poller import Poller

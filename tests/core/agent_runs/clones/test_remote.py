@@ -14,7 +14,7 @@ from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
 from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.outbound.egress_policy import IpAddress
-from draftsman.settings import HttpSettings
+from draftsman.settings.http import HttpSettings
 from tests.core.worker.agent_jobs import git, make_repository
 from tests.support.cases import cases
 from tests.support.git_http import GitServer, git_server

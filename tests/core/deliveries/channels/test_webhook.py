@@ -23,7 +23,9 @@ from draftsman.deliveries.delivery import NOT_SERVED, Receipt, Unconfirmed
 from draftsman.errors import Failure
 from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.outbound.webhook_signature import keys, sign
-from draftsman.settings import HttpSettings, SecretSettings, WebhookSettings
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.secret import SecretSettings
+from draftsman.settings.webhooks import WebhookSettings
 from tests.core.deliveries.channels.channel_contract import ChannelContract, message
 from tests.support.faulty_server import FaultyServer, head, web
 

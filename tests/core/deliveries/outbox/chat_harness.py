@@ -12,7 +12,7 @@ from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import parse
 from draftsman.runtime import Runtime
-from draftsman.settings import NotificationSettings
+from draftsman.settings.notifications import NotificationSettings
 from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.support.chat import Chat, ChatChannel
 from tests.support.http_server import Reply, Request

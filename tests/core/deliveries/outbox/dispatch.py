@@ -12,7 +12,8 @@ from draftsman.database.database import Database
 from draftsman.deliveries.channel import Channel
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import ENUMS, wire
-from draftsman.settings import NotificationSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.notifications import NotificationSettings
 from tests.support.chat import ChatChannel
 
 

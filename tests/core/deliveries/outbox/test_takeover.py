@@ -19,7 +19,8 @@ from draftsman.deliveries.delivery import (
     Unconfirmed,
 )
 from draftsman.runtime import ENUMS, Runtime, wire
-from draftsman.settings import NotificationSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.notifications import NotificationSettings
 from tests.core.deliveries.outbox.chaos import DispatcherProcesses
 from tests.core.deliveries.outbox.chat_harness import CHAT, ChatHarness
 from tests.core.deliveries.outbox.rows import claim, deliveries_of

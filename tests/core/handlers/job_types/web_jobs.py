@@ -10,13 +10,11 @@ from draftsman.handlers import registry
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import (
-    HttpSettings,
-    LlmSettings,
-    Section,
-    ToolSettings,
-    WebhookSettings,
-)
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.llm import LlmSettings
+from draftsman.settings.section import Section
+from draftsman.settings.tools import ToolSettings
+from draftsman.settings.webhooks import WebhookSettings
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_status
 from tests.factories import Factory
 

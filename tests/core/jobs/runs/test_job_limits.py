@@ -15,7 +15,8 @@ from draftsman.jobs.job import OnLost
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.retries import BUILT_IN, RetryPolicy
 from draftsman.jobs.runs.job_limits import KNOWN_OVERRIDES, JobLimits, check_override_names
-from draftsman.settings import AgentSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.agents import AgentSettings
 from tests.support.cases import cases
 
 LIMITS = JobLimits(

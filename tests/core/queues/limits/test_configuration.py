@@ -11,7 +11,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.queues.service.limit_sweep import LimitSweep
 from draftsman.runtime import Runtime
-from draftsman.settings.limits_and_budgets import UsageSettings
+from draftsman.settings.limits import UsageSettings
 from tests.factories import Factory
 from tests.support.limits import check_places, placed, set_limits, waiting
 from tests.support.statements import rows, run, value

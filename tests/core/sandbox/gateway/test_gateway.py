@@ -21,7 +21,9 @@ from draftsman.sandbox.gateway.api_formats import TokenUsage
 from draftsman.sandbox.gateway.gateway import DEFAULT_OUTPUT, Gateway, ModelCall
 from draftsman.sandbox.gateway.http_server import MAX_BODY, serve
 from draftsman.sandbox.gateway_access import GatewayAccess, Provider
-from draftsman.settings import GatewaySettings, HttpSettings, PriceSettings, SecretSettings
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.llm import GatewaySettings, PriceSettings
+from draftsman.settings.secret import SecretSettings
 from tests.support.faulty_server import FaultyServer, answer, chunk, head, web
 
 KEY = "sk-the-real-key"

@@ -17,7 +17,7 @@ from draftsman.sandbox.gateway.api_formats import (
     upstream_url,
 )
 from draftsman.sandbox.gateway.gateway import cost_usd, find_price
-from draftsman.settings import PriceSettings
+from draftsman.settings.llm import PriceSettings
 
 
 def price(given: float, made: float, **cache: float) -> PriceSettings:

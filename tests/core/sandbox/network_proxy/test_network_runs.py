@@ -15,7 +15,9 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import HttpSettings, NetworkSettings, Settings
+from draftsman.settings import Settings
+from draftsman.settings.http import HttpSettings
+from draftsman.settings.network import NetworkSettings
 from tests.attacks.catalog import attack
 from tests.core.agent_runs.gateway_agents import REPLY, provider, with_gateway
 from tests.core.handlers.job_types.web_jobs import configured, done, log_of

@@ -18,7 +18,7 @@ from draftsman.sandbox.network_proxy import proxy_server
 from draftsman.sandbox.network_proxy.connector import HostConnector
 from draftsman.sandbox.network_proxy.proxy_server import NetworkProxy
 from draftsman.sandbox.sandbox_port import SandboxPort
-from draftsman.settings import HttpSettings
+from draftsman.settings.http import HttpSettings
 from tests.attacks.catalog import attack
 from tests.support.faulty_server import FaultyServer, answer, web
 from tests.support.waits import until

@@ -19,7 +19,9 @@ from draftsman.sandbox.processes.environment import (
     find_program,
 )
 from draftsman.sandbox.sandbox_plan import RunSandbox, SandboxMode
-from draftsman.settings import AgentSettings, ProfileSettings, SandboxSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.profiles import ProfileSettings
+from draftsman.settings.sandbox import SandboxSettings
 
 SETTINGS = SandboxSettings(
     mode="container", image="registry.example/agent:1", read_only=(Path("/opt/a,b"),),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.sandbox.processes.environment import agent_command
-from draftsman.settings import AgentSettings
+from draftsman.settings.agents import AgentSettings
 
 CODEX = Path("node_modules/@openai/codex")
 PLATFORMS = ("node_modules/@openai", "node_modules/@openai/codex/node_modules/@openai")

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from draftsman.sandbox.processes.process import AgentProcess
-from draftsman.settings import AgentSettings
+from draftsman.settings.agents import AgentSettings
 from tests.support.waits import until
 
 DEADLINE = 20.0

@@ -12,7 +12,7 @@ import pytest
 
 from draftsman.errors import Failure
 from draftsman.sandbox.processes.process import MAX_LINE, AgentProcess, LineSplitter, MalformedLine
-from draftsman.settings import AgentSettings
+from draftsman.settings.agents import AgentSettings
 
 DEADLINE = 20.0
 SHOW = """

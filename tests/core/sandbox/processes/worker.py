@@ -11,7 +11,8 @@ from pathlib import Path
 
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox
-from draftsman.settings import AgentSettings, SandboxSettings
+from draftsman.settings.agents import AgentSettings
+from draftsman.settings.sandbox import SandboxSettings
 
 
 async def main(code: str, lease: float, mode: str) -> None:

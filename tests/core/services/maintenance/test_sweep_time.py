@@ -17,7 +17,7 @@ from draftsman.queues.service import limit_sweep as limits
 from draftsman.queues.service import queues
 from draftsman.queues.service import type_sweep as types
 from draftsman.runtime import Runtime
-from draftsman.settings.limits_and_budgets import UsageSettings
+from draftsman.settings.limits import UsageSettings
 from tests.core.worker.workers import runtime_with
 from tests.factories import Factory
 from tests.support.statements import run, value

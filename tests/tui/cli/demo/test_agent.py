@@ -16,9 +16,10 @@ from draftsman.agents.adapter import MAKE_AGAIN, MAKE_NOW
 from draftsman.database.embedded.layout import MAJOR
 from draftsman.errors import SchemaOutdated, UsageError
 from draftsman.questions.answer import Verdict
-from draftsman.settings import AgentSettings, SandboxSettings, Settings
-from draftsman.settings.agents import KNOWN_AGENTS
-from draftsman.settings.outbound import GatewaySettings
+from draftsman.settings import Settings
+from draftsman.settings.agents import KNOWN_AGENTS, AgentSettings
+from draftsman.settings.llm import GatewaySettings
+from draftsman.settings.sandbox import SandboxSettings
 from draftsman_tui.cli.demo.agent import (
     ENTRIES,
     SUMMARY,

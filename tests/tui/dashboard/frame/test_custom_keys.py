@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.errors import ConfigError
-from draftsman.settings import DashboardSettings
+from draftsman.settings.dashboard import DashboardSettings
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.launch_options import keymap, resolve_options
 from tests.support.cases import cases

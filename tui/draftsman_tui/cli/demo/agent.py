@@ -153,8 +153,7 @@ def demo_agent(settings: Settings, name: str) -> Iterator[dict[str, str]]:
 
 def _agent(settings: Settings, name: str) -> Any:
     """Return the settings of an agent of the configuration, or those that draftsman knows."""
-    from draftsman.settings import AgentSettings
-    from draftsman.settings.agents import with_known_agents
+    from draftsman.settings.agents import AgentSettings, with_known_agents
 
     if name in settings.agents:
         return settings.agents[name]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import UsageError
+from draftsman.jobs.event_kinds import AGENT_KIND, COMMON_KINDS, EVENTS
 from draftsman.jobs.job import TERMINAL
-from draftsman.jobs.reserved_names import AGENT_KIND, COMMON_KINDS, EVENT_KINDS
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines, number_of
 from draftsman_tui.entities.events import event_text, missing_months
 from draftsman_tui.terminal import params, times
@@ -114,7 +114,7 @@ def _row(archive: Any) -> list[str]:
 POLL_INTERVAL = 0.3
 """Seconds between polls with --follow."""
 PAGE = 500
-KINDS = ", ".join(sorted(EVENT_KINDS))
+KINDS = ", ".join(sorted(EVENTS))
 ALL = 1_000_000
 """Above the number of events of a job, which its quota limits."""
 Cursor = tuple[int, int, int]
@@ -132,8 +132,8 @@ class KindsParam(params.WordsParam):
         from click.shell_completion import CompletionItem
 
         before, comma, last = incomplete.rpartition(",")
-        known = [kind for kind in sorted(EVENT_KINDS) if kind.startswith(last)]
-        return [CompletionItem(f"{before}{comma}{kind}") for kind in known]
+        known = [kind for kind in sorted(EVENTS) if kind.startswith(last)]
+        return [CompletionItem(f"{before}{comma}{kind}", help=EVENTS[kind].text) for kind in known]
 
 
 class CursorParam(params.Param):
@@ -233,10 +233,10 @@ def _matches(event: Event, kinds: frozenset[str], oldest: datetime | None) -> bo
 
 async def _check_kinds(app: App, rt: Runtime, kinds: frozenset[str], *, follow: bool) -> None:
     """Raise UsageError for a kind that no event has; --follow may wait for that of a handler."""
-    for kind in sorted(kinds - EVENT_KINDS):
+    for kind in sorted(kinds - EVENTS.keys()):
         if kind.startswith(AGENT_KIND) or (await rt.read_model.events_of_kinds([kind], limit=1))[0]:
             continue
-        near = get_close_matches(kind, sorted(EVENT_KINDS), 3)
+        near = get_close_matches(kind, sorted(EVENTS), 3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"kinds: {KINDS}"
         if not follow:
             raise UsageError(f"no event has the kind {kind!r}; {hint}")

@@ -229,7 +229,7 @@ async def set_person(
     from pydantic import ValidationError
 
     from draftsman import field_errors
-    from draftsman.settings.tables import PersonSettings
+    from draftsman.settings.people import PersonSettings
 
     try:
         checked = PersonSettings.model_validate(fields | {"pager": page_accounts})

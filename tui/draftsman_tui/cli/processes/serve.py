@@ -16,7 +16,8 @@ from draftsman_tui.terminal.extras import require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.settings import Settings, SlackSettings
+    from draftsman.settings import Settings
+    from draftsman.settings.slack import SlackSettings
     from draftsman_tui.cli.processes.supervisor import Child
 
 

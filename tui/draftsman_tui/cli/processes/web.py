@@ -60,7 +60,7 @@ def with_options(settings: Settings, listen: str | None, url: str | None) -> Set
     from pydantic import ValidationError
 
     from draftsman import field_errors
-    from draftsman.settings.dashboard import WebSettings
+    from draftsman.settings.web import WebSettings
 
     options = {key: value for key, value in (("listen", listen), ("url", url)) if value}
     given = settings.web.model_dump(exclude_unset=True)

@@ -230,7 +230,7 @@ for _each in (list_queues, pause, resume, drain, release, history):
 async def _require_known(rt: Runtime, name: str, type: str | None) -> None:
     """Raise NotFound for an unknown queue, and UsageError for an unknown type."""
     try:
-        await rt.request_checks.require_queue(name, type, await rt.actor())
+        await rt.queues.require_known(name, type, await rt.actor(), rt.request_checks)
     except RejectedField as error:
         raise error.reworded(f"{error.reason}; to name it anyway, use --unchecked") from None
 

@@ -9,9 +9,8 @@ import click
 
 from draftsman.errors import UsageError
 from draftsman.jobs.job import Condition
-from draftsman.jobs.requests.invocation import UniqueBy, UniqueStates
+from draftsman.jobs.requests.invocation import OnFailure, UniqueBy, UniqueStates
 from draftsman.jobs.requests.service.request_checks import AGENT_TYPE
-from draftsman.workflows.groups import OnFailure
 from draftsman_tui.cli.schedules.request_options import FAILURE_OPTIONS
 from draftsman_tui.terminal import params
 

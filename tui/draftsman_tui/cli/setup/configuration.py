@@ -133,9 +133,9 @@ def _key(name: str) -> str:
 
 
 def _print_path(app: App) -> None:
-    from draftsman import settings
+    from draftsman.basic_settings import config_path
 
-    path: Path | None = settings.config_path(app.config)
+    path: Path | None = config_path(app.config)
     if app.json:
         app.out.document({"path": None if path is None else str(path)})
     elif path is None:

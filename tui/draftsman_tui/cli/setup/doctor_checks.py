@@ -38,9 +38,9 @@ class Finding:
 
 def configuration(explicit: Path | None) -> Finding:
     """Report the configuration file, which was read successfully before."""
-    from draftsman import settings
+    from draftsman.basic_settings import config_path
 
-    path = settings.config_path(explicit)
+    path = config_path(explicit)
     return Finding("configuration", "ok", str(path) if path else "no file, using defaults")
 
 

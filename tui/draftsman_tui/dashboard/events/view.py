@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from draftsman.events.event import Event
 from draftsman.ids import actor_name, job_name
+from draftsman.jobs.event_kinds import EVENTS
 from draftsman.jobs.job import Status
-from draftsman.jobs.reserved_names import EVENT_KINDS
 from draftsman.text import humanize
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
@@ -35,7 +35,7 @@ class EventsResource(Resource[Event]):
     help = "Events of all jobs, live."
     empty = "No events yet."
     statuses = tuple(map(str, Status))
-    kinds = tuple(sorted(EVENT_KINDS))
+    kinds = tuple(sorted(EVENTS))
     fields = ("status", "by", "job", "age")
     follows = True
     columns = (

@@ -1,19 +1,5 @@
 -- Cancel and retry of jobs.
 
--- name: lock
-SELECT j.number, j.type, j.status, r.invoker_id, j.worker_id, j.run_count,
-       j.cancel_requested_at IS NOT NULL AS canceling
-  FROM draftsman.job_states j
-  JOIN draftsman.job_requests r ON r.number = j.number
- WHERE j.number = %(job)s
-   FOR NO KEY UPDATE OF j
-
--- A running job is requested to stop; its worker is notified, and learns of it with its next fenced
--- write.
--- name: request_cancel
-SELECT draftsman.request_cancel(
-    %(job)s::bigint, %(by)s::text, %(reason)s::text, %(detail)s::jsonb)
-
 -- name: pause
 SELECT draftsman.pause_job(%(job)s::bigint, %(reason)s::text, %(by)s::text, %(event)s::text)
 
@@ -32,10 +18,6 @@ SELECT job FROM draftsman.job_pauses
  WHERE job < %(before)s
  ORDER BY job DESC
  LIMIT %(limit)s
-
--- Cancels an unfinished job, with its open question and its open run.
--- name: cancel_now
-SELECT draftsman.cancel_job(%(job)s::bigint, %(by)s::text, %(reason)s::text)
 
 -- All columns of a job, and the first job of its chain, which has the original overrides: a retry
 -- may have been given additional answers, which are not inherited.

@@ -12,7 +12,6 @@ from draftsman.errors import CommandHint, LostRace, OptionHint, Refused, UsageEr
 from draftsman.ids import job_name, new_id, unknown_job
 from draftsman.jobs.control.store import control as store
 from draftsman.jobs.control.store import messages as job_messages
-from draftsman.jobs.control.store.control import LockedJob
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.requests.invocation import SubmitResult
 from draftsman.jobs.requests.service.submissions import SUBMIT_ATTEMPTS, SubmittedJob
@@ -20,6 +19,8 @@ from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.requests.store import submissions as requests
 from draftsman.jobs.retries import CHAIN_LIMIT
 from draftsman.jobs.runs.store import jobs as all_jobs
+from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.store.locked_jobs import LockedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.text import clean, humanize
@@ -106,9 +107,9 @@ class JobControl:
         reason = clean(reason)[:REASON_LIMIT] if reason else None
         locked = await self._lock_cancelable(conn, job, actor)
         if locked.status is Status.RUNNING and not force:
-            await store.request_cancel(conn, job, actor.name, reason)
+            await locked_jobs.request_cancel(conn, job, actor.name, reason)
             return CancelResult(job, Status.RUNNING, requested=True)
-        await store.cancel_now(conn, job, actor.name, reason)
+        await locked_jobs.cancel_now(conn, job, actor.name, reason)
         return CancelResult(job, Status.CANCELED, requested=False)
 
     async def check_cancelable(self, conn: Connection, job: int, actor: Actor) -> None:
@@ -116,7 +117,7 @@ class JobControl:
         await self._lock_cancelable(conn, job, actor)
 
     async def _lock_cancelable(self, conn: Connection, job: int, actor: Actor) -> LockedJob:
-        locked = await store.lock(conn, job)
+        locked = await locked_jobs.lock(conn, job)
         if locked is None:
             raise unknown_job(job)
         self._policy.check(actor, Verb.CANCEL, invoker=locked.invoker_id)
@@ -231,7 +232,7 @@ class JobControl:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> PauseResult:
-            locked = await store.lock(conn, job)
+            locked = await locked_jobs.lock(conn, job)
             if locked is None:
                 raise unknown_job(job)
             self._policy.check(actor, Verb.PAUSE, invoker=locked.invoker_id)
@@ -253,7 +254,7 @@ class JobControl:
         detail = {"action": action, "event": event, "reason": reason[:REASON_LIMIT]}
 
         async def work(conn: Connection) -> None:
-            if await store.lock(conn, job) is None:
+            if await locked_jobs.lock(conn, job) is None:
                 raise unknown_job(job)
             await store.refuse(conn, job, actor.name, detail)
 
@@ -281,7 +282,7 @@ class JobControl:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> SubmittedJob:
-            locked = await store.lock(conn, job)
+            locked = await locked_jobs.lock(conn, job)
             if locked is None:
                 raise unknown_job(job)
             self._policy.check(actor, Verb.RETRY, invoker=locked.invoker_id)
@@ -326,7 +327,7 @@ async def insert_retry(
     new = await _insert_single_retry(conn, job, actor, answers, held=bool(parents))
 
     async def insert(skipped: int, held: bool) -> int | None:
-        locked = await store.lock(conn, skipped)
+        locked = await locked_jobs.lock(conn, skipped)
         if locked is not None and policy is not None:
             policy.check(actor, Verb.RETRY, invoker=locked.invoker_id)
         retried = await _insert_single_retry(conn, skipped, actor, None, held=held)

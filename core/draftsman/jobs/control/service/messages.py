@@ -15,11 +15,12 @@ from draftsman.jobs.control.job_message import (
     SentMessage,
     check_text,
 )
-from draftsman.jobs.control.store import control as jobs
 from draftsman.jobs.control.store import messages as store
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
+from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.store.locked_jobs import LockedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.text import humanize
@@ -103,9 +104,9 @@ class JobMessages:
 
         await self._db.run_transaction(work)
 
-    async def _lock(self, conn: Connection, job: int, actor: Actor) -> jobs.LockedJob:
+    async def _lock(self, conn: Connection, job: int, actor: Actor) -> LockedJob:
         """Lock a job that takes messages of this person; raises as `send`."""
-        locked = await jobs.lock(conn, job)
+        locked = await locked_jobs.lock(conn, job)
         if locked is None:
             raise unknown_job(job)
         self._policy.check(actor, Verb.TELL, invoker=locked.invoker_id)
@@ -125,7 +126,7 @@ class JobMessages:
             return await store.of_job(conn, job)
 
 
-def _finished(locked: jobs.LockedJob) -> Refused:
+def _finished(locked: LockedJob) -> Refused:
     name = job_name(locked.number)
     retry = CommandHint("retry", name, lead="to continue its work")
     return Refused(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
@@ -25,24 +22,6 @@ from draftsman.jobs.job_summary import FinishedJob, Replacement
 _Q = load("job_control")
 
 
-@dataclass(frozen=True, slots=True)
-class LockedJob:
-    """A locked job."""
-
-    number: int
-    type: str
-    status: Status
-    invoker_id: str
-    worker_id: UUID | None
-    run_count: int
-    canceling: bool
-
-
-async def lock(conn: Connection, job: int) -> LockedJob | None:
-    """Lock a job."""
-    return await fetch_one(conn, _Q["lock"], {"job": job}, LockedJob)
-
-
 async def finished(
     conn: Connection, status: Status, filters: dict[str, Any], after: int, limit: int
 ) -> list[FinishedJob]:
@@ -54,13 +33,6 @@ async def finished(
 async def retries(conn: Connection, jobs: Sequence[int]) -> dict[int, int]:
     """Return the retry of each of these finished jobs that was retried."""
     return dict(await rows(conn, _Q["retries"], {"jobs": list(jobs)}))
-
-
-async def request_cancel(conn: Connection, job: int, by: str, reason: str | None) -> bool:
-    """Request that a running job stops; False when that was requested before."""
-    detail = json.dumps({"reason": reason} if reason else {})
-    params = {"job": job, "by": by, "reason": reason, "detail": detail}
-    return bool(await scalar(conn, _Q["request_cancel"], params))
 
 
 async def pause(conn: Connection, job: int, by: str, reason: str, event: str | None = None) -> bool:
@@ -83,11 +55,6 @@ async def paused(conn: Connection, before: int, limit: int) -> list[int]:
     """Return the numbers of paused jobs below `before`, newest first; some may have ended."""
     params = {"before": before, "limit": limit}
     return [row[0] for row in await rows(conn, _Q["paused"], params)]
-
-
-async def cancel_now(conn: Connection, job: int, by: str, reason: str | None) -> None:
-    """Cancel a locked job that is not finished."""
-    await execute(conn, _Q["cancel_now"], {"job": job, "by": by, "reason": reason})
 
 
 async def refuse(conn: Connection, job: int, by: str, detail: dict[str, Any]) -> None:

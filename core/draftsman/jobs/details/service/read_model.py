@@ -21,6 +21,7 @@ from draftsman.jobs.details import store
 from draftsman.jobs.details.service import selected_page
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
 from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, explain
+from draftsman.jobs.event_kinds import COMMON_KINDS
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
 from draftsman.jobs.job_summary import (
     JobFilters,
@@ -30,7 +31,6 @@ from draftsman.jobs.job_summary import (
     Replacement,
     RetryLink,
 )
-from draftsman.jobs.reserved_names import COMMON_KINDS
 from draftsman.jobs.runs.run import Run
 from draftsman.jobs.runs.store import run_state
 from draftsman.questions.question import Question

@@ -6,16 +6,16 @@ words its own message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from draftsman.database.database import Database
 from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import NONE, IssueTarget, parse
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
-from draftsman.jobs.details.service.read_model import ReadModel
 from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.jobs.requests.invocation import Invocation, RepoResolution
 from draftsman.jobs.requests.service.submissions import invocation
@@ -24,11 +24,7 @@ from draftsman.repos.repo_catalog import AmbiguousRepo, RepoLocation
 from draftsman.repos.repo_url import MAX_URL_LENGTH, is_repo_url, repository_top
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
-from draftsman.worker.registry.registered_worker import RegisteredWorker, is_lost
-
-if TYPE_CHECKING:
-    from draftsman.people.actor import Actor
-    from draftsman.queues.service.queues import Queues
+from draftsman.worker.registry.service import live_workers
 
 AGENT_TYPE: Final = "run_agent"
 MAX_SUGGESTIONS: Final = 3
@@ -182,16 +178,14 @@ class RequestChecks:
         self,
         settings: Settings,
         repos: Repos,
-        read_model: ReadModel,
-        queues: Callable[[], Queues],
+        db: Database,
         *,
         embedded: bool,
     ) -> None:
         """Take whether the database is embedded: then all workers have this configuration."""
-        self._queues = queues
         self._settings = settings
         self._repos = repos
-        self._read_model = read_model
+        self._db = db
         self._embedded = embedded
 
     async def resolve(
@@ -213,12 +207,10 @@ class RequestChecks:
             await self._require_repos()
         return request
 
-    async def require_queue(self, queue: str, type: str | None, actor: Actor) -> None:
-        """Raise NotFound for an unknown queue, RejectedField for an unknown type, NotPermitted."""
-        queues = self._queues()
-        await queues.require_known(queue, self._settings.queue_names, actor)
-        if type is not None and not await queues.is_used(queue, type):
-            await self.check_type(type)
+    @property
+    def queue_names(self) -> set[str]:
+        """The names of the queues of the configuration."""
+        return self._settings.queue_names
 
     async def check(
         self,
@@ -306,18 +298,19 @@ class RequestChecks:
         known = {AGENT_TYPE, *job_payloads.MODELS, *settings.handlers, *settings.types}
         if known.issuperset(types):
             return []
-        live = [worker for worker in await self._read_model.workers() if self._is_live(worker)]
-        known |= {name for worker in live for name in worker.types}
+        workers = await live_workers(self._db, settings.worker.lease)
+        known |= {name for worker in workers for name in worker.types}
         names = tuple(sorted(known))
-        return [UnknownType(type, names, bool(live)) for type in types if type not in known]
+        return [
+            UnknownType(type=type, known=names, has_workers=bool(workers))
+            for type in types
+            if type not in known
+        ]
 
     async def live_types(self) -> set[str]:
         """Return the types that live workers handle; empty when no worker is live."""
-        workers = await self._read_model.workers()
-        return {name for worker in workers if self._is_live(worker) for name in worker.types}
-
-    def _is_live(self, worker: RegisteredWorker) -> bool:
-        return not is_lost(worker, self._settings.worker.lease)
+        workers = await live_workers(self._db, self._settings.worker.lease)
+        return {name for worker in workers for name in worker.types}
 
     async def _require_repos(self) -> None:
         """Reject an agent's request without a repository if none is known."""

@@ -1,4 +1,8 @@
-"""Submission of jobs, deduplicated by idempotency key and subject."""
+"""Submission of jobs, deduplicated by idempotency key and subject.
+
+A batch of requests goes through the steps of `Submissions.submit_each`, which are below it in this
+order.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -33,21 +37,22 @@ from draftsman.errors import (
 from draftsman.ids import job_name
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests import payloads as job_payloads
-from draftsman.jobs.requests.invocation import Invocation, RecentDuplicate, SubmitResult, same_keys
-from draftsman.jobs.requests.service import unique_work
-from draftsman.jobs.requests.service.request_rows import NewRequest, insert, rows, set_default_keys
+from draftsman.jobs.requests.attachments import rows_of
+from draftsman.jobs.requests.batch_plan import BatchPlan, plan_batch
+from draftsman.jobs.requests.invocation import Invocation, RecentDuplicate, SubmitResult
+from draftsman.jobs.requests.service.attachments import check_channel
+from draftsman.jobs.requests.service.insertion import NewRequest, insert
+from draftsman.jobs.requests.service.request_rows import rows
+from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.requests.store import submissions as store
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.repos import store as repos
-from draftsman.repos.repo_catalog import Repo, repo_columns, repo_names_by_source
+from draftsman.repos.repo_catalog import Repo, RepoName, repo_names_by_source
 from draftsman.repos.repo_url import is_folder
 from draftsman.repos.repo_url import parse as parse_repo
-
-if TYPE_CHECKING:
-    from draftsman.workflows.service.linked_requests import Plan
 
 CHAT_SOURCES = frozenset({Source.SLACK, Source.TRELLO})
 """Sources whose requests may not name a folder of the worker's machine."""
@@ -55,10 +60,9 @@ SUBMIT_ATTEMPTS = 5
 """Maximum attempts to read rows that a concurrent duplicate is committing."""
 MAX_REPOS = 5000
 """Maximum number of repositories read."""
-_NOTIFICATION_TYPE = "send_notification"
 WARNINGS_AGE: Final = 1.0
 """Seconds for which the warnings about types are kept."""
-_Request = tuple[Invocation, Actor]
+_NOTIFICATION_TYPE = "send_notification"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,33 @@ class SubmittedJob:
         return job_name(self.number)
 
 
+class LinkedRequest(NamedTuple):
+    """A request of a batch with its job, which may wait for other jobs."""
+
+    invocation: Invocation
+    actor: str
+    is_operator: bool
+    """Whether its actor may control jobs of others."""
+    job: int
+    is_new: bool
+    parents: Sequence[int]
+    """The jobs that it names."""
+
+
+class Links(Protocol):
+    """The links between jobs, which `workflows` stores in the transaction of a submission."""
+
+    async def require_jobs(self, conn: Connection, jobs: Collection[int]) -> None:
+        """Raise NotFound unless all of these jobs exist."""
+
+    async def link(self, conn: Connection, requests: Sequence[LinkedRequest]) -> set[int]:
+        """Let the new jobs wait for their parents, and add them to their groups.
+
+        Parents are before their children. Return the jobs that were canceled at once. Raises
+        LostRace for a parent that is younger than the job.
+        """
+
+
 class Submissions:
     """Validation and insertion of requests."""
 
@@ -89,6 +120,7 @@ class Submissions:
         policy: Policy,
         limits: JobLimits,
         targets: Targets,
+        links: Links,
         type_warnings: Callable[[Collection[str]], Awaitable[dict[str, str]]],
     ) -> None:
         """`type_warnings` returns the warnings about types that no worker handles."""
@@ -99,6 +131,7 @@ class Submissions:
         self._policy = policy
         self._limits = limits
         self._targets = targets
+        self._links = links
 
     async def submit(self, invocation: Invocation, actor: Actor) -> SubmittedJob:
         """Create the job of this invocation, or return the existing job.
@@ -107,14 +140,6 @@ class Submissions:
         UsageError when the payload does not fit its built-in type.
         """
         return (await self.submit_many([invocation], actor))[0]
-
-    async def postpone_until_commit(self, connection: CallersConnection) -> None:
-        """Let the commit of a caller's transaction take the locks that workers need.
-
-        The transaction may stay open for any time.
-        """
-        async with self._connection(connection) as conn:
-            await store.postpone_until_commit(conn)
 
     async def submit_many(
         self,
@@ -129,7 +154,7 @@ class Submissions:
         is not atomic: an IdempotencyConflict names the first conflicting key, and the other jobs
         exist by then; the same batch can be sent again safely.
         """
-        requests = [(item, actor) for item in invocations]
+        requests = [(invocation, actor) for invocation in invocations]
         jobs = []
         for job in await self.submit_each(requests, connection=connection):
             if isinstance(job, DraftsmanError):
@@ -147,122 +172,74 @@ class Submissions:
 
         Raises NotPermitted and UsageError for any of them, before a job is created.
         """
-        linked = None
-        if any(item.after or item.name or item.group for item, _ in requests):
-            from draftsman.workflows.service.linked_requests import plan
+        plan = plan_batch([invocation for invocation, _ in requests])
+        batch = self._authorize(requests)
+        await self._set_columns(batch, connection)
+        await self._check_output_schemas(batch)
+        await self._refuse_folders(batch, connection)
+        self._set_targets(batch)
+        _set_files(batch)
+        if plan.is_linked:
+            results = await self._insert_linked(batch, plan, connection)
+        else:
+            results = await self._insert_unlinked(batch, plan, connection)
+        return await self._submitted_jobs(batch, results)
 
-            linked = plan([item for item, _ in requests])
-        resolved, names = self._authorize(requests)
-        values = rows(resolved, self._limits)
-        await self._set_repo_names(resolved, values, connection)
-        set_default_keys(values, self._limits)
-        await self._check_schemas(resolved)
-        await self._refuse_folders(resolved, connection)
+    def _authorize(self, requests: Sequence[tuple[Invocation, Actor]]) -> list[NewRequest]:
+        """Return the requests with person and roles of their actors; raises NotPermitted."""
+        accounts: dict[int, Actor] = {}
         batch = []
-        for (item, account), name, columns in zip(resolved, names, values, strict=True):
-            targets = self._targets_for(item)
-            if targets:
-                columns["has_targets"] = True
-            unique = unique_work.request_of(item, account, self._policy)
-            files = _files(item, account)
-            is_operator = account.owner or "operator" in account.roles
-            batch.append(
-                NewRequest(columns, targets, name, unique, item.parent_names, files, is_operator)
-            )
-        twins = same_keys([item for item, _ in resolved])
-        results: list[SubmitResult | None] = [None] * len(batch)
-        if linked is not None:
-            results = [*await self._send_linked(linked, batch, twins, connection)]
-        for _ in range(SUBMIT_ATTEMPTS):
-            missing = [
-                index
-                for index, result in enumerate(results)
-                if result is None and index not in twins
-            ]
-            if not missing:
-                break
-            rest = [batch[index] for index in missing]
-            if connection is not None:
-                async with self._connection(connection) as conn:
-                    inserted = await insert(conn, rest)
-            else:
-                inserted = await retry_conflicts(partial(self._send, rest))
-            for place, result in inserted:
-                results[missing[place]] = result
-        for index, first in twins.items():
-            if (earlier := results[first]) is not None:
-                results[index] = earlier._replace(outcome="deduplicated")
-        warnings = await self._warnings({item.type for item, _ in resolved})
-        return [
-            _outcome(place, columns, result, warnings.get(str(columns["type"])))
-            for place, (columns, result) in enumerate(zip(values, results, strict=True))
-        ]
-
-    async def _warnings(self, types: Collection[str]) -> dict[str, str]:
-        """Return the warnings about types, which a second of submissions asks for once."""
-        now = time.monotonic()
-        if now > self._known_until:
-            self._known_warnings = {}
-            self._known_until = now + WARNINGS_AGE
-        known = self._known_warnings  # another submission may replace them meanwhile
-        if missing := [type for type in types if type not in known]:
-            found = await self._type_warnings(missing)
-            known |= {type: found.get(type) for type in missing}
-        return {type: text for type in types if (text := known[type]) is not None}
-
-    def _authorize(
-        self, requests: Sequence[tuple[Invocation, Actor]]
-    ) -> tuple[list[_Request], list[str]]:
-        """Return the requests with person and roles of their actors, and the actors' names.
-
-        Raises NotPermitted.
-        """
-        resolved: dict[int, tuple[Actor, str]] = {}
-        authorized = []
-        names = []
-        for item, actor in requests:
-            if (known := resolved.get(id(actor))) is None:
+        for invocation, actor in requests:
+            if id(actor) not in accounts:
                 account = self._policy.resolve(actor)
                 self._policy.check(account, Verb.SUBMIT)
-                known = resolved[id(actor)] = account, account.name
-            authorized.append((item, known[0]))
-            names.append(known[1])
-        return authorized, names
+                accounts[id(actor)] = account
+            account = accounts[id(actor)]
+            batch.append(NewRequest(invocation, account=account, actor=account.name))
+        return batch
 
-    @asynccontextmanager
-    async def _connection(self, connection: CallersConnection | None) -> AsyncIterator[Connection]:
-        """Yield the connection of the caller, else a pooled connection."""
-        if connection is None:
-            async with self._db.connection() as own:
-                yield own
-            return
-        with translate_errors():
-            yield adapt(connection)
-
-    async def _set_repo_names(
-        self,
-        requests: Sequence[_Request],
-        values: Sequence[dict[str, Any]],
-        connection: CallersConnection | None,
+    async def _set_columns(
+        self, batch: Sequence[NewRequest], connection: CallersConnection | None
     ) -> None:
-        """Set the repository name of each row where the repository is registered."""
-        sources = {item.repo for item, _ in requests if item.repo}
-        if not sources:
+        """Set the columns of each job; raises UsageError for a payload that does not fit its type.
+
+        A repository has the name under which it is registered.
+        """
+        sources = {source for request in batch if (source := request.invocation.repo)}
+        repo_names: dict[str, RepoName] = {}
+        if sources:
+            async with self._connection(connection) as conn:
+                registered = await repos.all_repos(conn, MAX_REPOS)
+            repo_names = repo_names_by_source(registered, sources)
+        requests = [(request.invocation, request.account) for request in batch]
+        columns = rows(requests, self._limits, repo_names)
+        for request, values in zip(batch, columns, strict=True):
+            request.columns = values
+
+    async def _check_output_schemas(self, batch: Sequence[NewRequest]) -> None:
+        """Raise UsageError for an output schema that is invalid or cannot be checked."""
+        schemas: dict[str, tuple[str, Any]] = {}
+        for request in batch:
+            type = request.invocation.type
+            if type in job_payloads.MODELS and type not in self._limits.replaced:
+                schema = job_payloads.output_schema(type, request.invocation.payload)
+                if schema is not None:
+                    schemas.setdefault(json.dumps(schema), (type, schema))
+        if not schemas:
             return
-        async with self._connection(connection) as conn:
-            names = repo_names_by_source(await repos.all_repos(conn, MAX_REPOS), sources)
-        for (item, _), columns in zip(requests, values, strict=True):
-            if item.repo:
-                columns.update(repo_columns(names[item.repo]))
+        async with SchemaChecker() as checker:
+            for type, schema in schemas.values():
+                if (problem := await checker.schema_problem(schema)) is not None:
+                    raise UsageError(f"payload of {type}: output: {problem}")
 
     async def _refuse_folders(
-        self, requests: Sequence[_Request], connection: CallersConnection | None
+        self, batch: Sequence[NewRequest], connection: CallersConnection | None
     ) -> None:
         """Raise UsageError if a request from chat names a folder that is not registered."""
-        for item, actor in requests:
-            if actor.channel not in CHAT_SOURCES:
+        for request in batch:
+            if request.account.channel not in CHAT_SOURCES:
                 continue
-            about = item.stored_payload.get("repo")
+            about = request.invocation.stored_payload.get("repo")
             source = about.get("source") if isinstance(about, dict) else about
             if not source or not is_folder(str(source)):
                 continue
@@ -273,20 +250,130 @@ class Submissions:
                         " registered repository, or a URL"
                     )
 
-    async def _check_schemas(self, requests: Sequence[_Request]) -> None:
-        """Raise UsageError for an output schema that is invalid or cannot be checked."""
-        schemas: dict[str, tuple[str, Any]] = {}
-        for item, _ in requests:
-            if item.type in job_payloads.MODELS and item.type not in self._limits.replaced:
-                schema = job_payloads.output_schema(item.type, item.payload)
-                if schema is not None:
-                    schemas.setdefault(json.dumps(schema), (item.type, schema))
-        if not schemas:
-            return
-        async with SchemaChecker() as checker:
-            for type, schema in schemas.values():
-                if (problem := await checker.schema_problem(schema)) is not None:
-                    raise UsageError(f"payload of {type}: output: {problem}")
+    def _set_targets(self, batch: Sequence[NewRequest]) -> None:
+        """Set the notification targets of each request; validate those in its payload too.
+
+        Raises UsageError for an unknown target, and for a notification without any.
+        """
+        for request in batch:
+            invocation = request.invocation
+            targets = self._targets.of(invocation.notify)
+            if (
+                invocation.type == _NOTIFICATION_TYPE
+                and invocation.type not in self._limits.replaced
+            ):
+                self._check_notification(invocation, targets)
+            if targets:
+                request.targets = targets
+                request.columns["has_targets"] = True
+
+    def _check_notification(self, invocation: Invocation, targets: Sequence[Target]) -> None:
+        texts = job_payloads.notification_targets(invocation.payload)
+        payload_targets = [parse(text) for text in texts]
+        for target in payload_targets:
+            self._targets.check(target)
+        if not payload_targets and not any(
+            DeliveryKind.NOTICE in target.kinds for target in targets
+        ):
+            raise UsageError(
+                "the notification has no targets",
+                hint=OptionHint("notify", lead="add targets to its payload, or use"),
+            )
+
+    async def _insert_unlinked(
+        self, batch: Sequence[NewRequest], plan: BatchPlan, connection: CallersConnection | None
+    ) -> dict[int, SubmitResult]:
+        """Insert requests without parents; leave out those that others are still committing."""
+        results: dict[int, SubmitResult] = {}
+        for _ in range(SUBMIT_ATTEMPTS):
+            missing = [index for index in plan.order if index not in results]
+            if not missing:
+                break
+            if connection is not None:
+                async with self._connection(connection) as conn:
+                    results |= await insert(conn, batch, missing, self._policy)
+            else:
+                work = partial(self._insert_in_transaction, batch, missing)
+                results |= await retry_conflicts(work)
+        return results | _results_of_repeated(plan, results)
+
+    async def _insert_in_transaction(
+        self, batch: Sequence[NewRequest], indexes: Sequence[int]
+    ) -> dict[int, SubmitResult]:
+        """Insert requests; a single statement without locks needs no transaction."""
+        requests = [batch[index] for index in indexes]
+        needs_locks = any(
+            request.columns["subject_key"] or request.invocation.unique or request.files
+            for request in requests
+        )
+        if needs_locks or len({request.actor for request in requests}) > 1:
+            async with self._db.transaction() as conn:
+                return await insert(conn, batch, indexes, self._policy)
+        async with self._db.connection() as conn:
+            return await insert(conn, batch, indexes, self._policy)
+
+    async def _insert_linked(
+        self, batch: Sequence[NewRequest], plan: BatchPlan, connection: CallersConnection | None
+    ) -> dict[int, SubmitResult]:
+        """Insert a batch with parents or groups in a transaction; all of its jobs exist, or none.
+
+        Raises LostRace, IdempotencyConflict, and NotFound and UsageError for a parent or group.
+        """
+
+        async def attempt() -> dict[int, SubmitResult]:
+            async with self._connection(connection) as conn, conn.transaction():
+                return await self._insert_and_link(conn, batch, plan)
+
+        for _ in range(SUBMIT_ATTEMPTS - 1):
+            with suppress(LostRace):
+                return await (attempt() if connection else retry_conflicts(attempt))
+        return await (attempt() if connection else retry_conflicts(attempt))
+
+    async def _insert_and_link(
+        self, conn: Connection, batch: Sequence[NewRequest], plan: BatchPlan
+    ) -> dict[int, SubmitResult]:
+        """Insert all requests of a batch, then link their jobs; an old job keeps its parents."""
+        await self._links.require_jobs(conn, plan.parent_jobs)
+        results = await insert(conn, batch, plan.order, self._policy)
+        results |= _results_of_repeated(plan, results)
+        for place, request in enumerate(batch):
+            job = _submitted_job(place, request, results.get(place))
+            if isinstance(job, DraftsmanError):
+                raise job
+        linked = [_linked_request(index, batch, plan, results) for index in plan.order]
+        canceled = await self._links.link(conn, linked)
+        for linked_request in linked:
+            parent = linked_request.invocation.attachments_of
+            if parent is not None and linked_request.is_new:
+                await attachments.inherit(conn, parent, linked_request.job)
+        return {
+            index: result._replace(status=Status.CANCELED) if result.number in canceled else result
+            for index, result in results.items()
+        }
+
+    async def _submitted_jobs(
+        self, batch: Sequence[NewRequest], results: Mapping[int, SubmitResult]
+    ) -> list[SubmittedJob | LostRace | IdempotencyConflict]:
+        """Return the job of each request with the warning about its type, or its error."""
+        warnings = await self._warnings({request.invocation.type for request in batch})
+        return [
+            _submitted_job(
+                place, request, results.get(place), warnings.get(request.invocation.type)
+            )
+            for place, request in enumerate(batch)
+        ]
+
+    async def _warnings(self, types: Collection[str]) -> dict[str, str]:
+        """Return the warnings about types, which a second of submissions asks for once."""
+        now = time.monotonic()
+        if now > self._known_until:
+            self._known_warnings = {}
+            self._known_until = now + WARNINGS_AGE
+        known = self._known_warnings  # another submission may replace them meanwhile
+        if missing := [type for type in types if type not in known]:
+            warnings = await self._type_warnings(missing)
+            known |= {type: warnings.get(type) for type in missing}
+        return {type: text for type in types if (text := known[type]) is not None}
 
     async def recent_duplicates(
         self, jobs: Sequence[tuple[int, Target]], seconds: float
@@ -301,85 +388,23 @@ class Submissions:
             )
         return [duplicates.get(job) for job, _ in jobs]
 
-    def _targets_for(self, item: Invocation) -> list[Target]:
-        """Return the notification targets of a request; validate those in its payload too.
+    async def postpone_until_commit(self, connection: CallersConnection) -> None:
+        """Let the commit of a caller's transaction take the locks that workers need.
 
-        Raises UsageError for an unknown target, and for a notification without any.
+        The transaction may stay open for any time.
         """
-        targets = self._targets.of(item.notify)
-        if item.type == _NOTIFICATION_TYPE and item.type not in self._limits.replaced:
-            payload_targets = [
-                parse(text) for text in job_payloads.notification_targets(item.payload)
-            ]
-            for target in payload_targets:
-                self._targets.check(target)
-            if not payload_targets and not any(
-                DeliveryKind.NOTICE in target.kinds for target in targets
-            ):
-                raise UsageError(
-                    "the notification has no targets",
-                    hint=OptionHint("notify", lead="add targets to its payload, or use"),
-                )
-        return targets
+        async with self._connection(connection) as conn:
+            await store.postpone_until_commit(conn)
 
-    async def _send(self, batch: Sequence[NewRequest]) -> list[tuple[int, SubmitResult]]:
-        """Insert a batch: in one statement, or in a transaction with locks or several actors."""
-        simple = not any(
-            item.values["subject_key"] or item.unique or item.attachments for item in batch
-        )
-        if simple and len({item.actor for item in batch}) == 1:
+    @asynccontextmanager
+    async def _connection(self, connection: CallersConnection | None) -> AsyncIterator[Connection]:
+        """Yield the connection of the caller, else a pooled connection."""
+        if connection is None:
             async with self._db.connection() as conn:
-                return await insert(conn, batch)
-        async with self._db.transaction() as conn:
-            return await insert(conn, batch)
-
-    async def _send_linked(
-        self,
-        linked: Plan,
-        batch: Sequence[NewRequest],
-        twins: Mapping[int, int],
-        connection: CallersConnection | None,
-    ) -> list[SubmitResult]:
-        """Insert a batch with dependencies in a transaction; all of its jobs exist, or none."""
-        from draftsman.workflows.service.linked_requests import insert_linked
-
-        async def attempt() -> list[SubmitResult]:
-            async with self._connection(connection) as conn, conn.transaction():
-                results = await insert_linked(conn, linked, batch, twins)
-                for place, result in enumerate(results):
-                    outcome = _outcome(place, batch[place].values, result, None)
-                    if isinstance(outcome, DraftsmanError):
-                        raise outcome
-                return results
-
-        for _ in range(SUBMIT_ATTEMPTS - 1):
-            with suppress(LostRace):
-                return await (attempt() if connection else retry_conflicts(attempt))
-        return await (attempt() if connection else retry_conflicts(attempt))
-
-
-def _files(item: Invocation, actor: Actor) -> list[dict[str, Any]]:
-    """Return the rows of a request's files; raises UsageError for a channel without files."""
-    if not item.attachments:
-        return []
-    from draftsman.jobs.requests.attachments import rows_of
-    from draftsman.jobs.requests.service.attachments import check_channel
-
-    check_channel(actor)
-    return rows_of(item.attachments)
-
-
-def _outcome(
-    place: int, values: dict[str, Any], item: SubmitResult | None, warning: str | None
-) -> SubmittedJob | LostRace | IdempotencyConflict:
-    """Return the job of a request, or its error."""
-    if item is None:
-        return LostRace(
-            "another request with the same key or subject is being committed; try again"
-        )
-    if item.outcome == "deduplicated" and item.request_digest != values["request_digest"]:
-        return IdempotencyConflict(_conflict(values, item), job=item.number, place=place)
-    return SubmittedJob(item.number, item.id, item.status, item.outcome, item.replaced, warning)
+                yield conn
+            return
+        with translate_errors():
+            yield adapt(connection)
 
 
 async def _is_registered(conn: Connection, folder: str) -> bool:
@@ -392,6 +417,71 @@ async def _is_registered(conn: Connection, folder: str) -> bool:
     return registered is not None and registered.remote_url == repo.remote_url
 
 
+def _set_files(batch: Sequence[NewRequest]) -> None:
+    """Set the rows of attachments; raises UsageError for a channel without files."""
+    for request in batch:
+        if request.invocation.attachments:
+            check_channel(request.account)
+            request.files = rows_of(request.invocation.attachments)
+
+
+def _results_of_repeated(
+    plan: BatchPlan, results: Mapping[int, SubmitResult]
+) -> dict[int, SubmitResult]:
+    """Return the results of the requests that repeat the key of an earlier request."""
+    return {
+        index: results[first]._replace(outcome="deduplicated")
+        for index, first in plan.repeated.items()
+        if first in results
+    }
+
+
+def _linked_request(
+    index: int, batch: Sequence[NewRequest], plan: BatchPlan, results: Mapping[int, SubmitResult]
+) -> LinkedRequest:
+    """Return a request with its job and the jobs that it names as parents."""
+    request = batch[index]
+    return LinkedRequest(
+        invocation=request.invocation,
+        actor=request.actor,
+        is_operator=request.account.owner or "operator" in request.account.roles,
+        job=results[index].number,
+        is_new=results[index].outcome == "created",
+        parents=[
+            parent if isinstance(parent, int) else results[parent.index].number
+            for parent in plan.parents[index]
+        ],
+    )
+
+
+def _submitted_job(
+    place: int, request: NewRequest, result: SubmitResult | None, warning: str | None = None
+) -> SubmittedJob | LostRace | IdempotencyConflict:
+    """Return the job of a request, or its error."""
+    if result is None:
+        return LostRace(
+            "another request with the same key or subject is being committed; try again"
+        )
+    digest = request.columns["request_digest"]
+    if result.outcome == "deduplicated" and result.request_digest != digest:
+        key = request.columns["idempotency_key"]
+        return IdempotencyConflict(
+            f"key {key!r} was already used for {job_name(result.number)} with a different request"
+            f" (digest {result.request_digest[:12]}, now {digest[:12]}); use a new key, or send the"
+            " same request",
+            job=result.number,
+            place=place,
+        )
+    return SubmittedJob(
+        number=result.number,
+        id=result.id,
+        status=result.status,
+        outcome=result.outcome,
+        replaced=result.replaced,
+        warning=warning,
+    )
+
+
 def invocation(**fields: Any) -> Invocation:
     """Build an Invocation; raises FieldError with a one-line message."""
     try:
@@ -400,11 +490,3 @@ def invocation(**fields: Any) -> Invocation:
         raise field_errors.field_error(
             error, default="request", shows=lambda field: field != "repo"
         ) from None
-
-
-def _conflict(row: dict[str, Any], item: SubmitResult) -> str:
-    return (
-        f"key {row['idempotency_key']!r} was already used for {job_name(item.number)} with a"
-        f" different request (digest {item.request_digest[:12]}, now {row['request_digest'][:12]});"
-        " use a new key, or send the same request"
-    )

@@ -21,44 +21,12 @@ if TYPE_CHECKING:
 
 _Q = load("submissions")
 Row = Mapping[str, Any]
-COLUMNS: Final = (
-    *("id", "type", "idempotency_key", "request_digest", "queue", "priority", "subject_key"),
-    *(
-        "concurrency_key",
-        "mode",
-        "source",
-        "source_type",
-        "external_event_id",
-        "invoker_id",
-        "invoker_display_name",
-    ),
-    *(
-        "repo_host",
-        "repo_owner",
-        "repo_name",
-        "ticket_url",
-        "ticket_title",
-        "ticket_text",
-        "payload",
-    ),
-    *("overrides", "requested_skills", "tags", "agent", "retry_of", "chain_length"),
-    *(
-        "template",
-        "template_version",
-        "run_at",
-        "delay",
-        "max_attempts",
-        "max_retries",
-        "on_lost",
-        "has_targets",
-        "hold",
-    ),
-)
-"""The columns of a request. The database generates the key of a request without one."""
 DUPLICATE_WINDOW: Final = 100
 """Job numbers before and after a job among which a duplicate is searched for."""
-_NO_COLUMNS: Final = dict.fromkeys(COLUMNS)
-_NO_ARRAYS: Final = {f"own_{name}": None for name in COLUMNS}
+_NO_COLUMNS: Final = dict.fromkeys(statement(_Q["submit_one"]).names)
+"""All parameters of a single request, which may lack columns."""
+_NO_ARRAYS: Final = dict.fromkeys(statement(_Q["submit_keyed"]).names)
+"""All parameters of a batch, which has an array for each column that its requests do not share."""
 _DOCUMENTS: Final = ("payload", "overrides")
 _LISTS: Final = ("requested_skills", "tags")
 _SEPARATOR: Final = "\0"
@@ -86,10 +54,16 @@ async def submit(
         created = await _INSERT[len(batch) == 1, may_exist](conn, batch, actor)
     results = []
     for ordinal, number, scheduled in created:
-        row = rows[index := new[ordinal - 1]]
-        status = Status.SCHEDULED if scheduled else Status.QUEUED
+        place = new[ordinal - 1]
         results.append(
-            SubmitResult(index, number, row["id"], status, row["request_digest"], "created")
+            SubmitResult(
+                place=place,
+                number=number,
+                id=rows[place]["id"],
+                status=Status.SCHEDULED if scheduled else Status.QUEUED,
+                request_digest=rows[place]["request_digest"],
+                outcome="created",
+            )
         )
     if len(results) < len(rows):
         places = {result.place for result in results}
@@ -233,18 +207,19 @@ async def existing(
     conn: Connection, rows: Sequence[Row], indexes: Sequence[int]
 ) -> list[SubmitResult]:
     """Return the existing jobs of the requests at these indexes."""
-    names = {"types": "type", "keys": "idempotency_key", "subjects": "subject_key"}
     params = {
-        param: [rows[index].get(column) for index in indexes] for param, column in names.items()
+        "types": [rows[index]["type"] for index in indexes],
+        "keys": [rows[index]["idempotency_key"] for index in indexes],
+        "subjects": [rows[index]["subject_key"] for index in indexes],
     }
     return [
         SubmitResult(
-            indexes[position - 1],
-            number,
-            id,
-            Status(status),
-            digest,
-            "deduplicated" if same else "joined",
+            place=indexes[position - 1],
+            number=number,
+            id=id,
+            status=Status(status),
+            request_digest=digest,
+            outcome="deduplicated" if same else "joined",
         )
         for position, number, id, status, digest, same in await database.rows(
             conn, _Q["existing"], params

@@ -1,0 +1,78 @@
+"""Validation and fix commands of repositories."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from draftsman.settings.section import Section
+
+
+class SetupSettings(Section):
+    """A command of a profile that prepares a new clone."""
+
+    name: str = Field(min_length=1)
+    command: tuple[str, ...] = Field(min_length=1)
+    timeout: float = Field(600, gt=0)
+
+
+class CommandSettings(Section):
+    """A validation command of a profile."""
+
+    name: str = Field(min_length=1)
+    """Its name in reports."""
+    command: tuple[str, ...] = Field(min_length=1)
+    """Program and arguments; `{python}` is the interpreter that runs draftsman."""
+    required: bool = True
+    """Whether its failure fails the validation; otherwise it is reported."""
+    timeout: float = Field(300, gt=0)
+    """Seconds until it is killed."""
+
+
+class FixSettings(Section):
+    """A fix command of a profile."""
+
+    name: str = Field(min_length=1)
+    """Its name in reports."""
+    command: tuple[str, ...] = Field(min_length=1)
+    """Program and arguments."""
+    level: Literal["safe", "all"] = "safe"
+    """`safe`: for both answers; `all`: only if the person chose all fixes."""
+    timeout: float = Field(300, gt=0)
+    """Seconds until it is killed."""
+
+
+def _ruff_checks() -> tuple[CommandSettings, ...]:
+    return (
+        CommandSettings.model_construct(
+            name="lint", command=("{python}", "-P", "-m", "ruff", "check", ".")
+        ),
+        CommandSettings.model_construct(
+            name="format",
+            command=("{python}", "-P", "-m", "ruff", "format", "--check", "."),
+            required=False,
+        ),
+    )
+
+
+def _ruff_fixes() -> tuple[FixSettings, ...]:
+    fix = ("{python}", "-P", "-m", "ruff", "check", "--fix", "--exit-zero", ".")
+    return (
+        FixSettings.model_construct(name="lint", command=fix),
+        FixSettings.model_construct(
+            name="format", command=("{python}", "-P", "-m", "ruff", "format", ".")
+        ),
+        FixSettings.model_construct(
+            name="unsafe", command=(*fix[:-1], "--unsafe-fixes", "."), level="all"
+        ),
+    )
+
+
+class ProfileSettings(Section):
+    """Validation and fix commands of a repository."""
+
+    validation_commands: tuple[CommandSettings, ...] = Field(default_factory=_ruff_checks)
+    """Commands that the work has to pass."""
+    fix_commands: tuple[FixSettings, ...] = Field(default_factory=_ruff_fixes)
+    """Commands that fix findings before validation."""

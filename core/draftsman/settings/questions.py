@@ -1,0 +1,46 @@
+"""Questions and approvals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from draftsman.settings.hours import Hours, LadderChoice, WorkingHours, Zone
+from draftsman.settings.section import Section
+
+
+class QuestionSettings(Section):
+    """Defaults of questions and approvals (docs/questions.md)."""
+
+    expires_in: float | None = Field(86_400, gt=0)
+    """Seconds until a question expires; 0 is never."""
+    self_approval: bool = False
+    """Whether the requester of a job may approve it. On the embedded database the owner of the data
+    always may, and the approval is marked."""
+    ask_grace: float = Field(20, ge=0, le=300)
+    """Seconds for which an agent is kept running for the answer to its question, and keeps its
+    slot, before it parks; at most half of the lease of workers. 0: never."""
+    escalate_to: str | None = Field(None, min_length=1, examples=["maintainers"])
+    """Default group or person for questions that escalate. Unset: each question must have its
+    own."""
+    quiet_hours: Hours | None = Field(None, examples=["22:00-07:00"])
+    """Default quiet hours: no questions or reminders interrupt people. Unset: none."""
+    working_hours: WorkingHours | None = Field(None, examples=["Mon-Fri 09:00-17:00"])
+    """Default working hours, outside of which nothing interrupts people. Unset: at any time."""
+    holidays: str | None = Field(None, min_length=1, examples=["berlin"])
+    """Default table of [holidays]: days without working hours. Unset: none."""
+    timezone: Zone = "UTC"
+    """Default time zone of people, a name of the IANA database."""
+    ladders: LadderChoice = Field(
+        {}, examples=[{"input": "default", "approval": "default", "critical": "urgent"}]
+    )
+    """Ladder of each kind of question: input, approval, or critical (docs/attention-ladder.md). A
+    profile of a repository may have others; "none": no ladder."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _zero_is_never(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("expires_in") in (0, "0"):
+            return {**data, "expires_in": None}
+        return data

@@ -1,0 +1,24 @@
+"""Base of the tables of the configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from draftsman.basic_settings import expand_user
+
+
+def _expanded(value: object) -> object:
+    return expand_user(value) if isinstance(value, str) else value
+
+
+UserPath = Annotated[Path, BeforeValidator(_expanded)]
+"""A path in which `~` is the user's home."""
+
+
+class Section(BaseModel):
+    """A table of the file: immutable, without unknown keys."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
