@@ -242,7 +242,12 @@ async def _run_iteration(
             if on_base:
                 await workspace.restore()
             start = await build_start_message(
-                *(run, workspace, repository, checkpoint, iteration, deadline),
+                run,
+                workspace,
+                repository=repository,
+                checkpoint=checkpoint,
+                iteration=iteration,
+                deadline=deadline,
                 messages=await session.messages.for_start(),
                 attachments=await write_attachments(run, workspace),
                 network=agent.network,
@@ -297,7 +302,10 @@ async def _run_session(
         serve_run_socket(folder, sandbox.uid, respond),
         open_gateway(run, agent, sandbox, session, repo=start.repo, respond=respond) as gateway,
         open_network_proxy(
-            *(run.settings.http, agent.network, sandbox, run.limits),
+            http=run.settings.http,
+            network=agent.network,
+            sandbox=sandbox,
+            limits=run.limits,
             setting=AGENT_SETTING,
             log=run.log_line,
         ) as proxy,

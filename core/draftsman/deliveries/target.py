@@ -64,12 +64,15 @@ def parse(text: str) -> Target:
 
     Raises UsageError.
     """
-    channel, _, rest = text.strip().partition(":")
-    target, _, thread = rest.partition("/") if channel != ChannelName.FORGE else (rest, "", "")
-    known = channel in ChannelName.__members__.values() and channel != ChannelName.PAGER
-    if channel == ChannelName.LOG and not rest:
+    channel, _, address = text.strip().partition(":")
+    target = address
+    thread = ""
+    if channel != ChannelName.FORGE:
+        target, _, thread = address.partition("/")
+    is_valid_channel = channel in ChannelName.__members__.values() and channel != ChannelName.PAGER
+    if channel == ChannelName.LOG and not address:
         return Target(ChannelName.LOG, "log")
-    if not known or channel == ChannelName.LOG or not target or len(text) > MAX_LENGTH:
+    if not is_valid_channel or channel == ChannelName.LOG or not target or len(text) > MAX_LENGTH:
         raise UsageError(f"{text[:60]!r} is not a target; use {FORMS}")
     if thread and channel != ChannelName.SLACK:
         raise UsageError(f"{text[:60]!r}: only Slack has threads; use {FORMS}")
@@ -163,8 +166,8 @@ class Targets:
     def check(self, target: Target) -> None:
         """Raise UsageError for a webhook that is not configured."""
         if target.channel is ChannelName.WEBHOOK and target.target not in self.hooks:
-            known = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
-            raise UsageError(f"unknown webhook {target.target!r}; configured: {known}")
+            names = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
+            raise UsageError(f"unknown webhook {target.target!r}; configured: {names}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,7 @@ async def test_a_withdrawn_question_is_asked_again(rt: Runtime, make: Factory) -
 
 async def test_the_answers_of_the_request_count_at_once(rt: Runtime, make: Factory) -> None:
     work = await make.running(overrides={"answers": {"pick": "red"}})
-    asked = [AskedQuestion(QUESTION, given="red"), AskedQuestion(SECOND)]
+    asked = [AskedQuestion(QUESTION, answer="red"), AskedQuestion(SECOND)]
     await rt.asking.ask_all(work.lease, asked, invoker=work.invoker_id)
     assert await statuses(rt, work.number) == [Q.ANSWERED, Q.OPEN]
     assert (await make.answer(work.number, "red", n=2)).job_status == S.RESUMED

@@ -129,7 +129,7 @@ async def test_a_worker_can_apply_the_answers_of_the_request(as_role: As) -> Non
     request = invocation(type="noop", queue="q", overrides={"answers": {"pick": "red"}})
     job = await anna.submissions.submit(request, await anna.actor())
     work = await Factory(worker, await worker.actor()).running(job.number)
-    assert await worker.asking.ask(work.lease, QUESTION, given="red", invoker="anna")
+    assert await worker.asking.ask(work.lease, QUESTION, answer="red", invoker="anna")
     assert (await worker.read_model.job(job.number)).status is Status.RESUMED
 
 

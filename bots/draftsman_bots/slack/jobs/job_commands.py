@@ -55,7 +55,9 @@ async def _status(ctx: BotContext, actor: Actor, command: TextCommand, key: str)
         return await _list(ctx, actor, command, key)
     job = await _job(ctx, command)
     reason = await ctx.rt.read_model.why(job.number)
-    hint = "".join(part if isinstance(part, str) else chat_command(part) for part in reason.parts)
+    hint = "".join(
+        part if isinstance(part, str) else chat_command(part) for part in reason.next_spans
+    )
     heading = f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}"
     text = f"{_status_text(reason)}: {escape_truncated(reason.text)}"
     return Reply(f"{heading}\n{text}\n{escape_truncated(hint)}")

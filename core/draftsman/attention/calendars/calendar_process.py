@@ -57,8 +57,11 @@ def _reply(data: bytes, request: dict[str, str]) -> dict[str, Any]:
     return {
         "events": [
             (
-                *(item.title, item.start.isoformat(), item.end.isoformat()),
-                *(item.whole_days.start, item.whole_days.stop),
+                item.title,
+                item.start.isoformat(),
+                item.end.isoformat(),
+                item.whole_days.start,
+                item.whole_days.stop,
             )
             for item in events
         ]

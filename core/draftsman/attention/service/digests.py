@@ -55,8 +55,8 @@ class Digests:
                 actor=actor.name,
             )
         if person is not None and person not in self._policy.people:
-            known = ", ".join(sorted(self._policy.people)) or "none are configured"
-            raise UsageError(f"unknown person {person!r}; people: {known}")
+            names = ", ".join(sorted(self._policy.people)) or "none are configured"
+            raise UsageError(f"unknown person {person!r}; people: {names}")
         if timezone is not None:
             _check_zone(timezone)
         hours = [] if text.strip().lower() == OFF else parse_hours(text)
@@ -79,13 +79,13 @@ class Digests:
             due = await store.take_due(conn, term, self._limit, away, selection)
             ordered = sorted(due, key=lambda item: (item.person, item.place))
             for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
-                items = list(group)
-                at = max(i.digest_at for i in items)
+                questions = list(group)
+                at = max(i.digest_at for i in questions)
                 target = Target(ChannelName(place[0]), place[1])
-                key = f"digest {person} {at.isoformat()} {items[0].job}"
-                to = items[0].trello if target.channel is ChannelName.TRELLO else None
-                text = digest_text(items, shared=to is not None)
-                await deliveries.post(conn, items[0].job, target, key, text, to=to)
+                key = f"digest {person} {at.isoformat()} {questions[0].job}"
+                to = questions[0].trello if target.channel is ChannelName.TRELLO else None
+                text = digest_text(questions, shared=to is not None)
+                await deliveries.post(conn, questions[0].job, target, key, text, to=to)
             return len(due)
 
         return await self.isolation.run(

@@ -10,6 +10,7 @@ from draftsman.attention.store import ladders as store
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.service.message_builder import with_identity_links
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.policy import Policy
 from draftsman.questions.asked_question import QuestionLadder
@@ -33,8 +34,6 @@ class LadderSweep:
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Take or postpone the steps that are due; return how many."""
-        from draftsman.deliveries.service.message_builder import with_identity_links
-
         async with self._db.connection() as conn:
             due = await store.due(conn, term, self._limit, self.isolation.aside)
             if not due:

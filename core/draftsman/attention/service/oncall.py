@@ -7,9 +7,11 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
+from draftsman.attention.calendars.calendar_reader import read_calendar
+from draftsman.attention.calendars.icalendar import CalendarEvent
 from draftsman.attention.oncall import (
     CalendarDuties,
     Duty,
@@ -20,12 +22,11 @@ from draftsman.attention.oncall import (
     person_in,
 )
 from draftsman.errors import DraftsmanError, Failure
+from draftsman.outbound import secret_values
+from draftsman.outbound.timeouts import Timeouts
 from draftsman.people.policy import Policy
 from draftsman.settings.attention import OnCallSettings
 from draftsman.settings.http import HttpSettings
-
-if TYPE_CHECKING:
-    from draftsman.attention.calendars.icalendar import CalendarEvent
 
 HORIZON: Final = timedelta(days=400)
 """Time ahead in which the next duty is looked for."""
@@ -82,9 +83,9 @@ class OnCall:
 
     def away_until(self, person: str, now: datetime) -> datetime | None:
         """Return until when a person may not be interrupted; None for a person who may be."""
-        if (known := self._policy.people.get(person)) is None:
+        if (entry := self._policy.people.get(person)) is None:
             return None
-        free_at = known.free_at(now)
+        free_at = entry.free_at(now)
         return free_at if free_at > now else None
 
     @property
@@ -112,8 +113,6 @@ class OnCall:
     async def _read_calendar(
         self, settings: OnCallSettings, now: datetime, zone: ZoneInfo
     ) -> CalendarDuties:
-        from draftsman.attention.calendars.calendar_reader import read_calendar
-
         data = await self._load(settings)
         start = now - CALENDAR_HORIZON
         end = now + CALENDAR_HORIZON
@@ -126,9 +125,7 @@ class OnCall:
                 return await asyncio.to_thread(settings.file.read_bytes)
             except OSError as error:
                 raise Failure(f"{settings.file}: {error.strerror}", code="calendar") from error
-        from draftsman.outbound import secret_values
         from draftsman.outbound.http_client import HttpCall, HttpClient
-        from draftsman.outbound.timeouts import Timeouts
 
         assert settings.url is not None  # noqa: S101 - the settings have a file or a URL
         url = secret_values.read_secret(settings.url, "the calendar of a schedule")

@@ -38,8 +38,8 @@ class Reminders:
                 (reminder, plan_ping(reminder.now, self._audience(reminder))) for reminder in due
             ]
             silent = [(reminder.job, target) for reminder, plan in plans for target in plan.silent]
-            items = [(reminder, plan.later) for reminder, plan in plans]
-            return await store.remind(conn, term, items, silent)
+            reminders = [(reminder, plan.later) for reminder, plan in plans]
+            return await store.remind(conn, term, reminders, silent)
 
         async def candidates(conn: Connection, selection: Selection) -> list[int]:
             due = await store.due(conn, term, self._limit, selection)

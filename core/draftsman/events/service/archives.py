@@ -206,12 +206,12 @@ class RetentionMonth:
             return "never: its events are in the default partition"
         if not self.holders:
             return "can be pruned"
-        more = (
+        omission = (
             f" and {self.holders - len(self.held_by)} more"
             if self.holders > MAX_HOLDERS_SHOWN
             else ""
         )
-        return f"held by {', '.join(self.held_by)}{more}"
+        return f"held by {', '.join(self.held_by)}{omission}"
 
 
 class Archives:

@@ -83,8 +83,8 @@ class FollowUpSweep:
             refused = self._refused(events, jobs[0].invoker_id)
             table = self._forges.get(pull.forge)
             delay = 0.0 if table is None else table.follow_up_delay
-            found = plan(pull, jobs, events, refused, delay, self._mention(pull.forge))
-            return len(again) + await self._apply(conn, pull, jobs, found)
+            planned = plan(pull, jobs, events, refused, delay, self._mention(pull.forge))
+            return len(again) + await self._apply(conn, pull, jobs, planned)
 
         return await self._db.run_transaction(work)
 
@@ -111,32 +111,40 @@ class FollowUpSweep:
         return MENTION if table is None else table.mention
 
     async def _apply(
-        self, conn: Connection, pull: TrackedPull, jobs: Sequence[FamilyJob], found: FollowUpPlan
+        self,
+        conn: Connection,
+        pull: TrackedPull,
+        jobs: Sequence[FamilyJob],
+        planned: FollowUpPlan,
     ) -> int:
         newest = jobs[-1].job
-        for event, reason in found.ignored:
+        for event, reason in planned.ignored:
             await store.ignore(conn, [event.id], reason)
             await _write(conn, newest, "forge_event_ignored", event, reason=reason)
-        if found.end is not None:
-            await self._end(conn, pull, jobs, *found.end)
-        if found.send:
-            await self._send(conn, pull, jobs, found)
-        return len(found.ignored) + len(found.send) + (found.end is not None)
+        if planned.end is not None:
+            await self._end(conn, pull, jobs, *planned.end)
+        if planned.send:
+            await self._send(conn, pull, jobs, planned)
+        return len(planned.ignored) + len(planned.send) + (planned.end is not None)
 
     async def _send(
-        self, conn: Connection, pull: TrackedPull, jobs: Sequence[FamilyJob], found: FollowUpPlan
+        self,
+        conn: Connection,
+        pull: TrackedPull,
+        jobs: Sequence[FamilyJob],
+        planned: FollowUpPlan,
     ) -> None:
         """Send events to the unfinished job, or to a new follow-up."""
-        to = found.to
+        to = planned.to
         if to is None:
             newest = jobs[-1]
             ordinal = newest.ordinal + 1
-            to = await _insert_follow_up(conn, pull.root, newest.job, ordinal, found.send)
+            to = await _insert_follow_up(conn, pull.root, newest.job, ordinal, planned.send)
             await self._cancel_merges(conn, jobs, f"{job_name(to)} follows up")
             created = {"job": to, "follow_up": newest.ordinal + 1, "pr_url": pull.url}
-            created["events"] = [event.kind for event in found.send][:100]
+            created["events"] = [event.kind for event in planned.send][:100]
             await store.event(conn, newest.job, "follow_up_created", created)
-        for event in found.send:
+        for event in planned.send:
             sender = self._actor(event).voter if needs_right(event) else pull.forge
             text = message_text(event, self._mention(pull.forge))
             if await store.send(conn, event.id, to, sender, text) is None:
@@ -203,9 +211,11 @@ async def _cancel(conn: Connection, job: FamilyJob, reason: str) -> None:
         await locked_jobs.cancel_now(conn, job.job, BY, reason)
 
 
-async def _write(conn: Connection, job: int, kind: str, event: FollowUpEvent, **more: str) -> None:
+async def _write(
+    conn: Connection, job: int, kind: str, event: FollowUpEvent, **fields: str
+) -> None:
     """Write an event of a job about an event of the forge, without its text."""
-    payload = {"event": event.kind, "author": event.author_name, "url": event.url, **more}
+    payload = {"event": event.kind, "author": event.author_name, "url": event.url, **fields}
     await store.event(conn, job, kind, {key: value for key, value in payload.items() if value})
 
 

@@ -20,7 +20,8 @@ async def repeat(
     Return the number of changed rows.
     """
     end = time.monotonic() + SWEEP_TIME
-    total = changed = await sweep(term)
+    changed = await sweep(term)
+    total = changed
     while changed >= limit and time.monotonic() < end:
         changed = await sweep(term)
         total += changed

@@ -75,10 +75,10 @@ class PermissionRules:
     async def get(self, rule: int) -> PermissionRule:
         """Return a rule; raises NotFound."""
         async with self._db.connection() as conn:
-            found = await store.rules(conn, 1, id=rule)
-        if not found:
+            rules = await store.rules(conn, 1, id=rule)
+        if not rules:
             raise _unknown_rule(rule)
-        return found[0]
+        return rules[0]
 
     async def uses(self, rule: int) -> list[RuleUse]:
         """Return the newest questions that a rule answered."""
@@ -163,16 +163,14 @@ class PermissionRules:
         current = {(rule.repo, *rule.pattern) for rule in rules if rule.status in CURRENT}
         minimum = max(self._propose_after, 2)
 
-        async def propose(found: RuleCandidate) -> int:
-            return (
-                await self._db.run_transaction(
-                    lambda conn: store.propose_in_term(conn, term, found, minimum, self._seconds)
-                )
-                is not None
+        async def propose(candidate: RuleCandidate) -> int:
+            proposed = await self._db.run_transaction(
+                lambda conn: store.propose_in_term(conn, term, candidate, minimum, self._seconds)
             )
+            return proposed is not None
 
         new = [c for c in candidates(decisions, minimum) if (c.repo, *c.pattern) not in current]
-        return await run_all(*(partial(propose, found) for found in new))
+        return await run_all(*(partial(propose, candidate) for candidate in new))
 
     async def _announce(self, term: LeaderTerm) -> None:
         """Write the message of each proposed rule that has none."""
@@ -196,14 +194,14 @@ class PermissionRules:
         async def work(conn: Connection) -> tuple[bool, list[PermissionRule]]:
             return await change(conn), await store.rules(conn, 1, id=rule)
 
-        is_changed, found = await self._db.run_transaction(work)
-        if not found:
+        is_changed, rules = await self._db.run_transaction(work)
+        if not rules:
             raise _unknown_rule(rule)
         if is_changed:
-            return found[0]
-        reason = found[0].end_reason or ""
+            return rules[0]
+        reason = rules[0].end_reason or ""
         explained = f": {reason}" if reason not in {"", NO_REASON} else ""
-        raise Refused(f"rule {rule} is {found[0].status}{explained}")
+        raise Refused(f"rule {rule} is {rules[0].status}{explained}")
 
     def _permitted(self, actor: Actor) -> Actor:
         actor = self._policy.resolve(actor)

@@ -103,14 +103,14 @@ class Asking:
         lease: Lease,
         item: QuestionSpec,
         *,
-        given: str | None = None,
+        answer: str | None = None,
         invoker: str = "",
         grace: float = 0,
         owners: Sequence[str] = (),
     ) -> str | None:
         """Ask a question and park the run, as `ask_all`; return its name, None if canceled."""
-        asked = [AskedQuestion(item, given)]
-        names = await self.ask_all(lease, asked, invoker=invoker, grace=grace, owners=owners)
+        questions = [AskedQuestion(item, answer)]
+        names = await self.ask_all(lease, questions, invoker=invoker, grace=grace, owners=owners)
         return names[0] if names else None
 
     async def ask_all(
@@ -130,16 +130,16 @@ class Asking:
         seconds, an answer in this time claims the job for the same worker. `owners` are the people
         who own the changed code, for the ladders. Raises LeaseLost, UsageError.
         """
-        escalations = [self.check(asked.item, invoker) for asked in questions]
+        escalations = [self.check(question.item, invoker) for question in questions]
 
         async def work(conn: Connection) -> Sequence[int] | None:
             new = [
-                await self._prepare(conn, lease.job, asked, escalate_to)
-                for asked, escalate_to in zip(questions, escalations, strict=True)
+                await self._prepare(conn, lease.job, question, escalate_to)
+                for question, escalate_to in zip(questions, escalations, strict=True)
             ]
             ordinals = await store.ask(conn, lease, new, grace=grace, owners=owners)
-            for ordinal, asked in zip(ordinals or (), questions, strict=False):
-                await self._answer_at_once(conn, lease.job, ordinal, asked, invoker)
+            for ordinal, question in zip(ordinals or (), questions, strict=False):
+                await self._answer_at_once(conn, lease.job, ordinal, question, invoker)
             return ordinals
 
         ordinals = await self._db.run_transaction(work)
@@ -148,26 +148,26 @@ class Asking:
         return [question_name(lease.job, ordinal) for ordinal in ordinals]
 
     async def _prepare(
-        self, conn: Connection, job: int, asked: AskedQuestion, escalate_to: str | None
+        self, conn: Connection, job: int, question: AskedQuestion, escalate_to: str | None
     ) -> store.NewQuestion:
-        item = asked.item
+        item = question.item
         return store.NewQuestion(
             item,
             approvers=self._approvers(item),
             expires_in=None if item.never_expires else item.expires_in or self._expires_in,
             escalate_to=escalate_to,
             ladder=None if self.ladders is None else await self.ladders.of(conn, job, item),
-            alternative_to=asked.alternative_to,
+            alternative_to=question.alternative_to,
         )
 
     async def _answer_at_once(
-        self, conn: Connection, job: int, ordinal: int, asked: AskedQuestion, invoker: str
+        self, conn: Connection, job: int, ordinal: int, question: AskedQuestion, invoker: str
     ) -> None:
         """Record the answer of the request, or that of a permission rule."""
-        if asked.given is not None:
-            await self._answer_from_request(conn, job, ordinal, asked.given, invoker)
-        elif asked.item.command_words is not None and self._answer_by_rule is not None:
-            await self._answer_by_rule(conn, job, ordinal, asked.item.command_words)
+        if question.answer is not None:
+            await self._answer_from_request(conn, job, ordinal, question.answer, invoker)
+        elif question.item.command_words is not None and self._answer_by_rule is not None:
+            await self._answer_by_rule(conn, job, ordinal, question.item.command_words)
 
     async def _answer_from_request(
         self, conn: Connection, job: int, ordinal: int, text: str, invoker: str

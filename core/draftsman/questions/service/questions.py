@@ -250,8 +250,8 @@ class Questions:
         job = question.job
         ordinal = question.ordinal
         if refused is not None:
-            own, total = await store.refused(conn, job, ordinal, voter)
-            if own >= MAX_REFUSALS_PER_VOTER or total >= MAX_REFUSALS:
+            by_voter, total = await store.refused(conn, job, ordinal, voter)
+            if by_voter >= MAX_REFUSALS_PER_VOTER or total >= MAX_REFUSALS:
                 await store.count_refused(conn, job, ordinal, voter, refused)
                 return
         await store.record(conn, question, actor, voter, event, payload, refused)
@@ -326,10 +326,10 @@ async def extend(
     if question.status is QuestionStatus.OPEN and question.expires_at is None:
         raise Refused(f"{question.name} never expires; nothing to extend")
     if isinstance(by, datetime):
-        left = question.expires_at or by
-        if question.status is QuestionStatus.OPEN and by <= left:
+        current = question.expires_at or by
+        if question.status is QuestionStatus.OPEN and by <= current:
             return question.expires_at
-        by = max(1.0, (by - left).total_seconds())
+        by = max(1.0, (by - current).total_seconds())
     if by is not None and not 0 < by <= MAX_EXTENSION:
         raise UsageError("an extension must be longer than 0 and at most 366 days")
     job = question.job

@@ -27,8 +27,9 @@ from draftsman.queues.queue_models import (
     UnhandledType,
     metrics_text,
 )
+from draftsman.queues.store import limits, reservations
 from draftsman.queues.store import queues as store
-from draftsman.queues.store import reservations
+from draftsman.queues.usage_limits import LimitChange, LimitUse
 from draftsman.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.text import clean, humanize
 from draftsman.worker.registry import store as workers
@@ -36,7 +37,6 @@ from draftsman.worker.registry.registered_worker import ServingWorker, missing_w
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.request_checks import RequestChecks
-    from draftsman.queues.usage_limits import LimitChange, LimitUse
 
 COUNT_LIMIT: Final = 10_000
 """Waiting jobs of a queue that are counted."""
@@ -113,16 +113,16 @@ class Queues:
         """Raise NotFound unless a queue is configured, or has jobs, a worker or a history."""
         if queue in configured:
             return
-        known = {summary.name for summary in await self.all()} | set(configured)
-        if queue in known:
+        names = {summary.name for summary in await self.all()} | set(configured)
+        if queue in names:
             return
         if await self.is_used(queue):
             return
-        near = get_close_matches(queue, sorted(known), 3)
+        near = get_close_matches(queue, sorted(names), 3)
         tail = f"; did you mean {' or '.join(near)}?" if near else ""
         raise NotFound(
             f"unknown queue {queue!r}: it has no jobs, no worker and no setting{tail};"
-            f" known queues: {', '.join(sorted(known))}",
+            f" known queues: {', '.join(sorted(names))}",
             hint=OptionHint("unchecked", lead="to name a queue before its first job, use"),
         )
 
@@ -172,15 +172,11 @@ class Queues:
 
     async def limits(self) -> list[LimitUse]:
         """Return each limit with its use."""
-        from draftsman.queues.store import limits
-
         async with self._db.connection() as conn:
             return await limits.uses(conn)
 
     async def limit_changes(self, limit: int = 50) -> list[LimitChange]:
         """Return the changes of the limits, newest first."""
-        from draftsman.queues.store import limits
-
         async with self._db.connection() as conn:
             return await limits.changes(conn, limit)
 
@@ -342,9 +338,9 @@ def _already_paused(pauses: list[QueuePause], queue: str, type: str | None) -> R
 
 
 def _not_paused(pauses: list[QueuePause], queue: str, type: str | None) -> Refused:
-    others = [f"the {pause.name}" for pause in pauses]
+    paused = [f"the {pause.name}" for pause in pauses]
     return Refused(
         f"the {pause_name(queue, type)} is not paused"
-        + (f"; paused: {', '.join(others)}" if others else ""),
+        + (f"; paused: {', '.join(paused)}" if paused else ""),
         hint=CommandHint("queues list"),
     )

@@ -13,7 +13,7 @@ import click
 from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
-from draftsman.jobs.retries import layer
+from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
 from draftsman.worker.registry.registered_worker import missing_worker
 from draftsman_tui.cli.app import App, command, number_of
@@ -314,14 +314,13 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _retry_count(job: JobSummary) -> str:
-    spent = layer(
-        job.error_class,
+    counts = RetryCounts(
         attempts=job.attempts,
         max_attempts=job.max_attempts,
         retry_count=job.retry_count,
         max_retries=job.max_retries,
     )
-    return spent.replace(" of ", "/")
+    return layer(job.error_class, counts).replace(" of ", "/")
 
 
 def _has_filters(filters: dict[str, Any]) -> bool:

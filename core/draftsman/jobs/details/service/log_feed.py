@@ -32,10 +32,10 @@ class LogCursor:
 
     def after(self, item: Any) -> LogCursor:
         """Return the position after an item."""
-        place = (item.run, item.seq)
+        position = (item.run, item.seq)
         if isinstance(item, ActivityRow):
-            return LogCursor(self.output, place)
-        return LogCursor(place, self.activity)
+            return LogCursor(self.output, position)
+        return LogCursor(position, self.activity)
 
 
 class LogFeed:
@@ -73,8 +73,9 @@ class LogFeed:
                 rows = await self._activity.page(number, cursor.activity, PAGE)
             full = [page for page in (chunks, rows) if len(page) == PAGE]
             horizon = min((_order(page[-1]) for page in full), default=None)
-            both = output and activity and not ended
-            settled = await self._checkpoints.now() - SETTLED if both and (chunks or rows) else None
+            settled = None
+            if output and activity and not ended and (chunks or rows):
+                settled = await self._checkpoints.now() - SETTLED
             complete = not full
             for item in sorted((*chunks, *rows), key=_order):
                 if horizon is not None and _order(item) > horizon:
