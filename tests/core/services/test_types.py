@@ -100,6 +100,54 @@ async def test_the_order_of_the_queue_is_exact_while_jobs_are_found_by_type(
     assert claimed == expected
 
 
+FOUND = """
+    SELECT s.number
+      FROM draftsman.claimable_by_type(ARRAY['q'], %s, %s) WITH ORDINALITY AS f (location, place)
+      JOIN draftsman.job_states s ON s.ctid = f.location
+     ORDER BY f.place"""
+
+
+@pytest.mark.parametrize("by_type", [True, False])
+async def test_the_first_jobs_of_each_type_are_found_in_the_order_of_claims(
+    rt: Runtime, owner: Actor, conn: Connection, *, by_type: bool
+) -> None:
+    """Whatever the plan, and each once; the function finds 100 more than it is asked for."""
+    for kind in ("indexscan", "indexonlyscan", "bitmapscan"):
+        await conn.execute(f"SET enable_{kind} = off")
+    types = ["one", "two"] * 2
+    first, urgent, moved, later = [
+        (await _submit(rt, owner, type, priority=5 * (place == 1)))[0]
+        for place, type in enumerate(types)
+    ]
+    await conn.execute("UPDATE draftsman.job_states SET by_type = %s", (by_type,))
+    (other,) = await _submit(rt, owner, "one")
+    await conn.execute("UPDATE draftsman.job_states SET by_type = true WHERE number = %s", (other,))
+    place = "UPDATE draftsman.job_states SET position = 1 WHERE number = ANY (%s)"
+    await conn.execute(place, ([moved],))
+
+    async def found(most: int) -> list[int]:
+        return [number for (number,) in await rows(conn, FOUND, (["one", "two"], most - 100))]
+
+    assert await found(100) == [urgent, moved, first, later, other]
+    assert await found(1) == [urgent]
+    assert await found(2) == [urgent, moved]
+    await conn.execute(place, ([first, urgent, moved, later, other],))
+    assert await found(2) == [urgent, first]
+    assert await found(3) == [urgent, first, moved]
+
+
+async def test_a_reservation_ends_at_its_time(make: Factory, conn: Connection) -> None:
+    job = await make.queued()
+    async with conn.transaction():
+        await conn.execute(
+            "INSERT INTO draftsman.queue_reservations"
+            " (queue, job, actor, seconds, reserved_at, expires_at) VALUES"
+            " ('q', %s, 'anna', 60, draftsman.now() - interval '1 h', draftsman.now())",
+            (job,),
+        )
+        assert await value(conn, "SELECT count(*) FROM draftsman.active_reservations") == 0
+
+
 async def test_a_locked_job_found_by_type_is_passed(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:

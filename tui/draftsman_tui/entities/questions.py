@@ -83,8 +83,8 @@ def detail_lines(
     for text_line in context[:max_lines]:
         yield styled(f"  | {text_line}", "dim")
     if len(context) > max_lines:
-        more = more or f"draftsman show {job_name(question.job)} --json"
-        yield styled(f"  | … {len(context) - max_lines} more lines: {more}", "dim")
+        command = more or f"draftsman show {job_name(question.job)} --json"
+        yield styled(f"  | … {len(context) - max_lines} more lines: {command}", "dim")
     if action := question.approved_action:
         yield styled(f"  if approved: {one_line(action_text(action))}")
 

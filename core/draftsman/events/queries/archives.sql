@@ -82,8 +82,8 @@ SELECT a.month, p.events, a.host, a.path
  WHERE p.job = %(job)s
  ORDER BY a.month
 
--- Logs of jobs that finished before the retention, oldest jobs first. It walks the jobs by key, up
--- to the first that was created after that.
+-- Logs of jobs that finished before the retention. It walks the jobs by key, up to the first that
+-- was created after that.
 -- name: prune_logs
 WITH RECURSIVE limits AS MATERIALIZED (
     SELECT draftsman.now() - make_interval(months => %(months)s) AS before

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.attention.figures import AttentionFigures, FigureGroup
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 from draftsman_tui.entities.attention import name_text, ratio_text, time_text
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class FigureRow:
     at: datetime
 
 
+@table_view
 class FiguresResource(Resource[FigureRow]):
     """Figures of people's time."""
 

@@ -11,7 +11,7 @@ from draftsman.costs.budgets import BudgetUse, Cost, CostGroup, amount_text
 from draftsman.ids import job_number
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 from draftsman_tui.entities.costs import budget_title, is_rule
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class CostRow:
     at: datetime
 
 
+@table_view
 class CostsResource(Resource[CostRow]):
     """Costs of the last days."""
 
@@ -146,6 +147,7 @@ class BudgetRow:
         return "low" if self.left <= use.budget * LOW else "open"
 
 
+@table_view
 class BudgetsResource(Resource[BudgetRow]):
     """Configured budgets of today, and those of unfinished jobs."""
 

@@ -14,11 +14,13 @@ from draftsman.errors import DraftsmanError, Refused
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman.people.policy import Verb
 from draftsman.questions.answer import parse_answer
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus, asking_text
 from draftsman.questions.response import Response
 from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
+from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog, PromptDialog
 from draftsman_tui.dashboard.jobs.details.ticket import request_text
 from draftsman_tui.dashboard.questions import bulk_answers
@@ -41,8 +43,14 @@ Submit = Callable[[Any], Awaitable[str]]
 """Submits the input of a dialog; returns a message with the outcome."""
 
 
+@dashboard_command(
+    "answer", CommandGroup.QUESTIONS, keys="a", on=QUESTION_VIEWS, needs=Verb.ANSWER, footer=True
+)
 async def answer(screen: BaseScreen, text: str) -> None:
-    """Answer the question with `text` or in a dialog; an approval opens its own dialog."""
+    """Answer a question, or decide an approval with its diff.
+
+    `text` is the answer; without one, a dialog opens.
+    """
     if await bulk_answers.apply(screen, None, text):
         return
     question = await question_of(screen)
@@ -63,20 +71,40 @@ async def answer(screen: BaseScreen, text: str) -> None:
     await open_dialog(screen, question, text, error=error)
 
 
+@dashboard_command(
+    "approve", CommandGroup.QUESTIONS, keys="y", on=QUESTION_VIEWS, needs=Verb.APPROVE
+)
 async def approve(screen: BaseScreen, text: str) -> None:
-    """Open the approval dialog to approve; several rows are approved after a confirmation."""
+    """Approve an action, with its diff.
+
+    Several rows are approved after a confirmation.
+    """
     if not await bulk_answers.apply(screen, True, text):
         await open_dialog(screen, await _approval(screen), text, decision=True)
 
 
+@dashboard_command(
+    "deny", CommandGroup.QUESTIONS, keys="x", on=QUESTION_VIEWS, needs=Verb.APPROVE, takes="REASON"
+)
 async def deny(screen: BaseScreen, text: str) -> None:
-    """Open the approval dialog to deny; `text` is the reason, also that of several rows."""
+    """Deny an action, with its diff.
+
+    `text` is the reason, also that of several rows.
+    """
     if not await bulk_answers.apply(screen, False, text):
         await open_dialog(screen, await _approval(screen), text, decision=False)
 
 
+@dashboard_command(
+    "extend",
+    CommandGroup.QUESTIONS,
+    keys="e",
+    on=QUESTION_VIEWS,
+    needs=Verb.EXTEND,
+    takes="2h|never",
+)
 async def extend(screen: BaseScreen, text: str) -> None:
-    """Extend the deadline of the question."""
+    """Extend the deadline of a question."""
     question = await question_of(screen)
 
     async def extend_by(duration: str) -> str:
@@ -96,8 +124,9 @@ async def extend(screen: BaseScreen, text: str) -> None:
         screen.show_message(message)
 
 
+@dashboard_command("undo", CommandGroup.QUESTIONS, keys="u", writes=True)
 async def undo(screen: BaseScreen, text: str) -> None:
-    """Undo the newest answer, decision or cancel."""
+    """Undo the newest answer, decision or cancel, until it takes effect."""
     if not screen.session.undo.batches:
         raise Refused("nothing to undo")
     if (batch := await screen.session.undo.undo()) is not None:

@@ -13,7 +13,15 @@ from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.attention import responders_of
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, page
+from draftsman_tui.dashboard.tables.resource import (
+    Cell,
+    Column,
+    Query,
+    Resource,
+    Rows,
+    page,
+    table_view,
+)
 from draftsman_tui.entities.questions import pending_text
 
 if TYPE_CHECKING:
@@ -22,10 +30,12 @@ if TYPE_CHECKING:
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
+@table_view
 class InboxResource(Resource[OpenQuestion]):
     """Open questions and approvals."""
 
     name = "inbox"
+    number_key = "2"
     help = "Open questions and approvals: those for you first, then by deadline."
     statuses = tuple(map(str, QuestionKind))
     fields = ("status", "repo", "by", "agent", "for", "job", "age")

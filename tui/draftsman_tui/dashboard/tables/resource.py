@@ -59,6 +59,8 @@ PAGE: Final = 200
 """Rows of a page."""
 MAX_ROWS: Final = 1000
 """Rows that a table holds; scrolling past them drops the first."""
+NUMBER_KEYS: Final = "1234567890"
+"""Keys of tables, in the order of their tabs."""
 START_WORKER: Final = "To start a worker: draftsman up"
 MAX_PAGES: Final = 5
 """Pages that a fetch scans for rows that match the filter."""
@@ -127,6 +129,10 @@ class Resource(ABC, Generic[T]):
 
     name: ClassVar[str]
     """Name in commands and in the title."""
+    number_key: ClassVar[str] = ""
+    """One of `NUMBER_KEYS`, which shows the table; it has a tab then."""
+    short_name: ClassVar[str] = ""
+    """Label of the tab on narrow screens, if it differs from the name."""
     help: ClassVar[str]
     empty: ClassVar[str]
     """Message for an empty table."""
@@ -283,6 +289,17 @@ class Resource(ABC, Generic[T]):
         """Return the text of all columns, visible or not, and the aliases of the status."""
         texts = (cell.text for cell in self.cells(row, now))
         return " ".join(filter(None, (*texts, words(status))))
+
+
+DECLARED: Final[list[type[Resource[Any]]]] = []
+"""Table views of the modules that are imported."""
+View = TypeVar("View", bound="type[Resource[Any]]")
+
+
+def table_view(view: View) -> View:
+    """Declare a class as a table view of the dashboard."""
+    DECLARED.append(view)
+    return view
 
 
 def page(items: Sequence[T], limit: int, cursor: Callable[[T], Any]) -> Rows[T]:

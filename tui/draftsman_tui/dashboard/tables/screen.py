@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 # Tab bar of the tables, with the numbers that need attention.
 
 
-KEYED: Final = 10
-"""Tables that have a key; the others open by name."""
 MIN_HEIGHT: Final = 30
 """Height from which the tab bar is shown."""
 COUNTED: Final = 100
@@ -53,8 +51,6 @@ LIVE: Final = (
     *("waiting_for_input", "waiting_for_approval"),
 )
 """Statuses of the jobs that are counted."""
-SHORT: Final = {"deliveries": "deliv", "workers": "work", "events": "event", "boards": "board"}
-"""Labels on narrow screens."""
 
 
 def table_tabs(stats: DashboardStats | None, attention: AttentionCount | None) -> Sequence[Tab]:
@@ -64,12 +60,13 @@ def table_tabs(stats: DashboardStats | None, attention: AttentionCount | None) -
     return [
         Tab(
             name,
-            SHORT.get(name, name),
-            str(nth % KEYED),
+            view.short_name or name,
+            view.number_key,
             count=counts.get(name),
             needs_attention=name == "inbox" and mine > 0,
         )
-        for nth, name in enumerate(list(VIEWS)[:KEYED], 1)
+        for name, view in VIEWS.items()
+        if view.number_key
     ]
 
 
