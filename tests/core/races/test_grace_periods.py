@@ -74,7 +74,7 @@ async def test_only_the_job_of_the_parked_run_is_looked_up(
     """Another parked run of the worker has the same number."""
     waiting, claim = await kept(rt, make, conn)
     answered = await make.running(worker=claim._worker, queue="work")
-    await rt.questions.ask(answered.lease, QUESTION, grace=60)
+    await rt.asking.ask(answered.lease, QUESTION, grace=60)
     assert (await make.answer(answered.number, "red")).accepted
     assert await claim.continue_in_grace(waiting.lease, ends=False) == (True, None)
     _, job = await claim.continue_in_grace(answered.lease, ends=False)

@@ -44,12 +44,12 @@ from draftsman_tui.terminal.output import as_data, hanging_indent, line, one_lin
 from draftsman_tui.terminal.value_format import fields, network_text, sum_usage, usage_lines
 
 if TYPE_CHECKING:
-    from draftsman.jobs.read_models import Artifact, JobArchive
     from rich.table import Table
     from rich.text import Text
 
     from draftsman.attention.attention import QuestionAttention
     from draftsman.deliveries.delivery import Delivery, UnservedTarget
+    from draftsman.events.archive import JobArchive
     from draftsman.events.event import Event
     from draftsman.forges.follow_up import Family
     from draftsman.ids import JobRef
@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     from draftsman.jobs.details.wait_reason import WaitReason
     from draftsman.jobs.job_summary import Replacement, RetryLink
     from draftsman.jobs.requests.attachments import JobAttachment
-    from draftsman.jobs.runs.run import CheckpointSummary, Run, StepSummary
+    from draftsman.jobs.runs.run import Run
+    from draftsman.jobs.runs.saved_data import Artifact, CheckpointSummary, StepSummary
     from draftsman.questions.answer import Answer
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
