@@ -173,7 +173,7 @@ async def owners_of_changes(
     CODEOWNERS are those of the base commit, which the agent cannot change.
     """
     ladders = run.services.asking.ladders
-    if ladders is None or not ladders.uses_owners:
+    if not ladders.uses_owners:
         return []
     text = await first_file(workspace.mirror, workspace.base_sha, FILES, MAX_SIZE)
     rules = OwnerRules(text.decode("utf-8", "replace"), run.settings.codeowners)

@@ -115,7 +115,7 @@ UNREQUESTED_CANCELLATION: Final = (
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerServices:
     """Services that all runs of a worker share."""
 
@@ -152,6 +152,7 @@ class Execution:
 
     def __init__(
         self,
+        *,
         services: WorkerServices,
         job: ClaimedJob,
         handler: Handler,

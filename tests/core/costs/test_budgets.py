@@ -356,7 +356,7 @@ async def test_a_worker_that_dies_in_a_call_releases_it_and_a_budget_is_passed_b
     await use(rt, other, 9)
     assert (await rt.model_calls.reserve(dead.lease, id, call(6))).outcome == "reserved"
     assert await outcome(rt, other, call(1)) == "wait"
-    assert await rt.sweeps.rescue(LeaderTerm(), [worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [worker]) == 1
     with pytest.raises(LeaseLost):
         await rt.model_calls.record(dead.lease, {"cost_usd": 6}, "m", id)
     heir = await make.running()

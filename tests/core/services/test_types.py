@@ -24,7 +24,7 @@ MANY = 150
 
 
 async def _sweep(rt: Runtime) -> int:
-    return await rt.sweeps.names["types"](LeaderTerm())
+    return await rt.sweeps.run("types", LeaderTerm())
 
 
 async def _claim(rt: Runtime, worker: UUID, free: int, *types: str) -> list[ClaimedJob]:
@@ -188,7 +188,7 @@ async def test_a_job_without_a_worker_keeps_no_place_of_a_limit(
     assert await _claim(rt, worker, 9, "noop") == []
     while await _sweep(rt):
         pass
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
     (job,) = await _claim(rt, worker, 9, "noop")
     assert job.number == own
     why = await rt.read_model.why(stuck)
@@ -197,8 +197,8 @@ async def test_a_job_without_a_worker_keeps_no_place_of_a_limit(
     late = await make.worker_row(queues=["q"], types=["odd"])
     await rt.settlement.outcome(job, Done())
     await _sweep(rt)
-    await rt.sweeps.names["holds"](LeaderTerm())
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("holds", LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
     assert [job.number for job in await _claim(rt, late, 9, "odd")] == [stuck]
     assert (await rt.read_model.why(waiting)).reason == "limit"
     assert await value(conn, "SELECT count(*) FROM draftsman.unhandled_types") == 0

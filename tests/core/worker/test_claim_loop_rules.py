@@ -134,7 +134,14 @@ def make(claims: Exchanges | None = None, prefetch: int = 0, **runs: list[Run]) 
     async def release() -> None:
         pass
 
-    loop = ClaimLoop(cast("Any", services), {}, 5, StopSignal(), release, lambda: None)
+    loop = ClaimLoop(
+        services=cast("Any", services),
+        handlers={},
+        slots=5,
+        stop=StopSignal(),
+        release_lost_claims=release,
+        more_jobs=lambda: None,
+    )
     for state, states in (("running", loop.running), ("done", loop._done), ("apart", loop.apart)):
         for run in runs.get(state, []):
             states[run.token] = cast("Any", run)
@@ -639,7 +646,7 @@ async def test_a_lease_counts_from_the_call_that_claimed_it(
             started[self.token] = ends
 
     monkeypatch.setattr(
-        "draftsman.worker.claim_loop.Execution", lambda _, job, *others: Started(job.token)
+        "draftsman.worker.claim_loop.Execution", lambda job, **others: Started(job.token)
     )
     claims = Exchanges([*claimed(1), *claimed(2, status=Status.CLAIMED)], claimed(2))
     loop = make(claims)

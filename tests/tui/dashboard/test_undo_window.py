@@ -171,6 +171,6 @@ async def test_decisions_of_a_killed_dashboard_take_effect_and_others_see_them(
     async with open_dashboard(rt, people.on(Source.TUI, "ben"), view="inbox") as other:
         await other.see("answered by root, counts in")
     await clock.forward(61)
-    assert await rt.sweeps.decisions(LeaderTerm()) == 2
+    assert await rt.pending_decisions.apply_due(LeaderTerm()) == 2
     assert (await rt.read_model.job(job)).status is Status.RESUMED
     assert (await rt.read_model.job(running)).cancel_requested_at is not None

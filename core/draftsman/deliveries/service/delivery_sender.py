@@ -134,10 +134,11 @@ class DeliverySender:
 
     def __init__(
         self,
+        *,
         db: Database,
+        policy: Policy,
         settings: NotificationSettings,
         fallback: Target | None,
-        policy: Policy,
     ) -> None:
         self._db = db
         self._policy = policy

@@ -128,3 +128,10 @@ WITH RECURSIVE limits AS MATERIALIZED (
      LIMIT %(limit)s
 )
 DELETE FROM draftsman.run_activity a USING old o WHERE a.job = o.job
+
+-- Event partitions for this month and the following months; returns the number created.
+-- name: partitions
+SELECT draftsman.make_event_partitions(%(ahead)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())

@@ -32,12 +32,15 @@ from draftsman.jobs.job import TERMINAL, Source
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.settings.forges import ForgeSettings
 
 LIMIT: Final = 100
 """Pull requests in one sweep."""
+INTERVAL: Final = 5.0
+"""Maximum seconds between two looks at new events."""
 BY: Final = "system"
 _log = logging.getLogger(__name__)
 
@@ -49,7 +52,18 @@ class FollowUpSweep:
         self._db = db
         self._policy = policy
         self._forges = forges
-        self.isolation: Final = Isolation(db, "follow_ups")
+        self._isolation = Isolation(db, "follow_ups")
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of follow-ups."""
+        return [
+            Sweep(
+                name="follow_ups",
+                run=self.sweep,
+                isolations=(self._isolation,),
+                max_interval=INTERVAL,
+            )
+        ]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Process the new events of each pull request in a transaction; return their number."""
@@ -66,8 +80,8 @@ class FollowUpSweep:
 
     async def _process_due(self, term: LeaderTerm) -> int:
         async with self._db.connection() as conn:
-            roots = await store.due(conn, term, LIMIT, self.isolation.aside)
-        return await self.isolation.each(zip(roots, roots, strict=True), self._process)
+            roots = await store.due(conn, term, LIMIT, self._isolation.aside)
+        return await self._isolation.each(zip(roots, roots, strict=True), self._process)
 
     async def _process(self, root: int) -> int:
         async def work(conn: Connection) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation, run_all
 from draftsman.errors import CommandHint, NotFound, Refused, UsageError
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.questions.permission_rules import store
@@ -34,6 +35,9 @@ from draftsman.questions.permission_rules.permission_rule import (
 from draftsman.questions.question import ALLOW_ONCE, QuestionStatus, Resolution
 from draftsman.questions.store import questions
 
+if TYPE_CHECKING:
+    pass
+
 MAX_RULES: Final = 1000
 """Rules that are listed, the newest."""
 MAX_DECISIONS: Final = 5000
@@ -52,19 +56,27 @@ class PermissionRules:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         propose_after: int,
-        seconds: float,
-        announce: Announce | None = None,
+        expires_in: float,
+        announce: Announce | None,
     ) -> None:
-        """Propose a rule after so many equal decisions (0: never), for so many seconds."""
+        """Propose a rule after so many equal decisions (0: never), for `expires_in` seconds.
+
+        `announce` writes the message about each proposed rule.
+        """
         self._announce_rule = announce
         self._db = db
         self._policy = policy
         self._propose_after = propose_after
-        self.isolation: Final = Isolation(db, "rules", lambda id: f"rule {id}")
-        self._seconds = seconds
+        self._isolation = Isolation(db, "rules", lambda id: f"rule {id}")
+        self._seconds = expires_in
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of proposed rules."""
+        return [Sweep(name="rules", run=self.sweep, isolations=(self._isolation,))]
 
     async def all(self, repo: str | None = None) -> list[PermissionRule]:
         """Return the rules of a repository, `owner/name` or a name alone, or all; newest first."""
@@ -184,7 +196,7 @@ class PermissionRules:
             await self._db.run_transaction(lambda conn: announce_rule(conn, rule))
             return 1
 
-        await self.isolation.each([(rule.id, rule) for rule in rules], announce)
+        await self._isolation.each([(rule.id, rule) for rule in rules], announce)
 
     async def _changed(
         self, rule: int, change: Callable[[Connection], Awaitable[bool]]

@@ -41,14 +41,14 @@ class Asking:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         questions: Questions,
-        *,
         expires_in: float | None,
-        escalate_to: str | None = None,
-        ladders: Ladders | None = None,
-        answer_by_rule: AnswerByRule | None = None,
+        escalate_to: str | None,
+        ladders: Ladders,
+        answer_by_rule: AnswerByRule,
     ) -> None:
         self.ladders = ladders
         self.eligible_approvers = policy.eligible_approvers
@@ -156,7 +156,7 @@ class Asking:
             approvers=self._approvers(item),
             expires_in=None if item.never_expires else item.expires_in or self._expires_in,
             escalate_to=escalate_to,
-            ladder=None if self.ladders is None else await self.ladders.of(conn, job, item),
+            ladder=await self.ladders.of(conn, job, item),
             alternative_to=question.alternative_to,
         )
 
@@ -166,7 +166,7 @@ class Asking:
         """Record the answer of the request, or that of a permission rule."""
         if question.answer is not None:
             await self._answer_from_request(conn, job, ordinal, question.answer, invoker)
-        elif question.item.command_words is not None and self._answer_by_rule is not None:
+        elif question.item.command_words is not None:
             await self._answer_by_rule(conn, job, ordinal, question.item.command_words)
 
     async def _answer_from_request(

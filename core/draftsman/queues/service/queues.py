@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -14,9 +14,9 @@ from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import actor_name, job_name, pause_name, unknown_job
 from draftsman.jobs.job import Status
-from draftsman.jobs.runs.repetition import repeat
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import jobs
+from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.queues.queue_models import (
@@ -294,6 +294,10 @@ class Queues:
     async def release(self) -> int:
         """Release held jobs whose type is no longer paused; return their number."""
         return await self._in_batches(store.release)
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of held jobs."""
+        return [Sweep(name="holds", run=self.sweep, due_turn=DueTurn.OTHERS)]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Hold jobs of paused types; release jobs of an interrupted resume and of free keys.

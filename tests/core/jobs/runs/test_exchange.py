@@ -81,7 +81,7 @@ async def test_a_lost_lease_is_skipped_and_the_others_are_settled(
 ) -> None:
     lost = await make.running()
     good = await make.running()
-    await rt.sweeps.rescue(LeaderTerm(), [])
+    await rt.dead_workers.rescue(LeaderTerm(), [])
     stale = Lease(lost.number, 1, lost.token - 1 or 999)
     unknown = Lease(999, 1, 1)
     results = await _settle(claim, (stale, {}), (unknown, {}), (good.lease, {}))
@@ -242,7 +242,7 @@ async def test_a_lost_run_counts_until_its_last_heartbeat_and_a_failed_one_until
     await claim.heartbeat([lost.lease, failed.lease], draining=False)
     await clock.forward(1000)
     await rt.settlement.failure(failed, Failure("the bank is closed"))
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
     for work, least, most in ((lost, 100, 200), (failed, 1100, 1200)):
         next_run = Lease(work.number, 2, 0)
         assert least <= await claim.previous_runtime(next_run) < most

@@ -208,8 +208,8 @@ async def up(app: App, headless: bool, attached: bool) -> None:
     to stop everything or leave it running. The embedded database is migrated first; migrate any
     other database with: draftsman migrate
     """
-    from draftsman.configured import database_url, session_url
     from draftsman.database import migrate
+    from draftsman.database.server_url import database_url, session_url
 
     code = 0
     async with shutdown_signals() as signals:

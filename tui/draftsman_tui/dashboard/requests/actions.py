@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from draftsman.configured import configured_targets
 from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
@@ -103,7 +102,7 @@ async def validate_request(typed: job_form.Typed, rt: Runtime) -> Invocation:
         request = await _resolve(fields, problems, rt)
     try:
         notify = fields.get("notify", ()) if request is None else request.notify
-        configured_targets(rt.settings)[0].of(notify)
+        rt.targets.of(notify)
     except UsageError as error:
         problems.setdefault("notify", str(error))
     if problems or request is None:
