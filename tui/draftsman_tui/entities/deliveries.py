@@ -54,7 +54,7 @@ def delivery_cells(delivery: Delivery, now: datetime | None = None) -> tuple[Tex
         and delivery.next_attempt_at is not None
         and delivery.status is not DeliveryStatus.SENDING
     ):
-        error = f"retry {times.left(delivery.next_attempt_at, now)}: {error}"
+        error = f"retry {times.until(delivery.next_attempt_at, now)}: {error}"
     return (
         styled(delivery.seq, "bold"),
         f"{job_name(delivery.job)}{question}",

@@ -54,8 +54,9 @@ def publish(ctx: BotContext, user: SlackUser) -> None:
 async def _publish(ctx: BotContext, user: SlackUser) -> None:
     try:
         actor = await authorize_person(ctx, user)
-        content = await _open_questions(ctx, actor), await _own_jobs(ctx, actor)
-        view = modal_views.home(*content, ctx.settings.command)
+        questions = await _open_questions(ctx, actor)
+        own_jobs = await _own_jobs(ctx, actor)
+        view = modal_views.home(questions, own_jobs, ctx.settings.command)
     except NotPermitted as error:
         view = modal_views.home_denied(str(error))
     await ctx.client.views_publish(user_id=user.id, view=view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation, run_all
@@ -34,9 +34,6 @@ from draftsman.questions.permission_rules.permission_rule import (
 )
 from draftsman.questions.question import ALLOW_ONCE, QuestionStatus, Resolution
 from draftsman.questions.store import questions
-
-if TYPE_CHECKING:
-    pass
 
 MAX_RULES: Final = 1000
 """Rules that are listed, the newest."""

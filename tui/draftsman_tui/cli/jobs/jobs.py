@@ -291,7 +291,7 @@ def _next(job: JobSummary, questions: Sequence[Question], serving: list[ServingW
 
 def _answer(question: Question) -> str:
     until = question.expires_at
-    left = f" {times.left(until)}" if until else ""
+    left = f" {times.until(until)}" if until else ""
     return f"{question.verb} {question.name}{left}"
 
 

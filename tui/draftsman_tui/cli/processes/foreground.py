@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman_tui.cli.app import App
     from draftsman_tui.dashboard.app import Dashboard
-    from draftsman_tui.dashboard.frame.session import Connect
+    from draftsman_tui.dashboard.frame.connection import Connect
     from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
 
 

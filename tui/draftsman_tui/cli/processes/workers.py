@@ -151,9 +151,9 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     expiring_soon = (
         f", {statistics.expiring_within_an_hour} within an hour" if statistics.next_expiry else ""
     )
-    next_expiry = (
-        f"; the next expires {times.left(statistics.next_expiry)}" if statistics.next_expiry else ""
-    )
+    next_expiry = ""
+    if statistics.next_expiry:
+        next_expiry = f"; the next expires {times.until(statistics.next_expiry)}"
     median = (
         f", median {times.span(statistics.answer_seconds)}" if statistics.answer_seconds else ""
     )

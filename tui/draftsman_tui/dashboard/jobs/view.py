@@ -244,7 +244,7 @@ class JobsResource(Resource[JobSummary]):
         )
 
     def filter_fields(self, row: JobSummary) -> FilterFields:
-        parts = (
+        texts = (
             self.key(row),
             row.ticket_title,
             row.type,
@@ -254,14 +254,14 @@ class JobsResource(Resource[JobSummary]):
         )
         repo = f"{row.repo_owner}/{row.repo_name}" if row.repo_owner else row.repo_name or ""
         return FilterFields(
-            " ".join(filter(None, parts)),
-            row.status,
-            repo,
-            row.invoker_id,
-            row.agent or "",
-            tuple(name for tag in row.tags for name in (tag, tag.partition("=")[0])),
-            row.created_at,
-            row.source,
+            " ".join(filter(None, texts)),
+            status=row.status,
+            repo=repo,
+            by=row.invoker_id,
+            agent=row.agent or "",
+            tags=tuple(name for tag in row.tags for name in (tag, tag.partition("=")[0])),
+            at=row.created_at,
+            source=row.source,
             repo_host=row.repo_host or "",
             second_status=PAUSED if row.job_paused else "",
         )
