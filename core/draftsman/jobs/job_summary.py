@@ -10,6 +10,7 @@ from uuid import UUID
 
 from draftsman.ids import job_name
 from draftsman.jobs.job import LEASED, Mode, Status
+from draftsman.text import STORED_SENTENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class JobSummary:
     run_count: int
     next_retry_at: datetime | None
     run_at: datetime | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     created_at: datetime
     started_at: datetime | None
@@ -149,7 +150,7 @@ class RetryLink:
     status: Status
     retry_of: int | None
     chain_length: int
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None = None
 
     @property
@@ -167,7 +168,7 @@ class FinishedJob:
     type: str
     agent: str | None
     ticket_title: str | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     finished_at: datetime
     matches: bool
     followed_by: int | None
