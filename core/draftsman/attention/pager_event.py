@@ -92,13 +92,13 @@ def _pagerduty(pager: str, event: dict[str, Any]) -> PagerEvent | None:
     agent = _fields(event.get("agent"))
     is_person = agent.get("type") == "user_reference"
     return _event(
-        pager,
-        event.get("id"),
-        _fields(event.get("data")).get("incident_key"),
-        _PAGERDUTY.get(_text(event.get("event_type"))),
-        event.get("occurred_at"),
-        [agent.get("id")] if is_person else [],
-        agent.get("summary"),
+        pager=pager,
+        id=event.get("id"),
+        key=_fields(event.get("data")).get("incident_key"),
+        kind=_PAGERDUTY.get(_text(event.get("event_type"))),
+        at=event.get("occurred_at"),
+        users=[agent.get("id")] if is_person else [],
+        name=agent.get("summary"),
     )
 
 
@@ -107,13 +107,13 @@ def _grafana(pager: str, event: dict[str, Any], document: dict[str, Any]) -> Pag
     at = event.get("time")
     type = _text(event.get("type"))
     return _event(
-        pager,
-        f"{document.get('alert_group_id')}:{type}:{at}",
-        _fields(document.get("alert_payload")).get("alert_uid"),
-        _GRAFANA.get(type),
-        at,
-        [user.get("id"), user.get("email")],
-        user.get("username"),
+        pager=pager,
+        id=f"{document.get('alert_group_id')}:{type}:{at}",
+        key=_fields(document.get("alert_payload")).get("alert_uid"),
+        kind=_GRAFANA.get(type),
+        at=at,
+        users=[user.get("id"), user.get("email")],
+        name=user.get("username"),
     )
 
 

@@ -35,6 +35,7 @@ from draftsman.database.direct_connection import (
 )
 from draftsman.database.named_queries import load
 from draftsman.database.pooler_connection import PoolerConnection
+from draftsman.database.sentences import refusal, with_sentences
 from draftsman.database.session_settings import (
     INDEX_SCANS,
     OF_SESSIONS,
@@ -51,7 +52,6 @@ from draftsman.errors import (
     LostRace,
     Refused,
     SchemaOutdated,
-    SchemaUnsupported,
     UsageError,
 )
 from draftsman.jobs.job import Mode, OnLost, Source, Status
@@ -406,7 +406,7 @@ def _sqlstate(error: Exception) -> str | None:
 
 
 def _translate(error: Exception) -> DraftsmanError:
-    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    text = _text(error)
     if isinstance(error, psycopg.Error) and (translated := _own_error(error, text)) is not None:
         return translated
     if isinstance(error, CONFLICTS):
@@ -437,6 +437,12 @@ def _translate(error: Exception) -> DraftsmanError:
     return DraftsmanError(f"database error: {text}")
 
 
+def _text(error: Exception) -> str:
+    sentence = refusal(error) if isinstance(error, psycopg.Error) else None
+    lines = (sentence or str(error)).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def _own_error(error: psycopg.Error, text: str) -> DraftsmanError | None:
     """Return draftsman's error for an error that its schema raises; None for another."""
     if error.sqlstate in ("DM001", "DM002", "DM003"):
@@ -450,12 +456,10 @@ def _own_error(error: psycopg.Error, text: str) -> DraftsmanError | None:
 
 
 async def _load_enums(conn: Connection) -> dict[str, EnumInfo]:
-    """Return the enums of the schema; raises SchemaOutdated or SchemaUnsupported."""
+    """Return the enums of the schema; raises SchemaOutdated."""
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_Q["enums"])
         enums = await cursor.fetchall()
-    if True in {enum.pop("unsupported") for enum in enums}:
-        raise SchemaUnsupported
     infos = {enum["name"]: EnumInfo(**enum) for enum in enums if enum["name"] in _ENUMS}
     if not infos:
         raise SchemaOutdated(
@@ -478,7 +482,7 @@ async def fetch_all(
     """Return all rows as `row`, built by column names."""
     async with conn.cursor(row_factory=class_row(row)) as cursor:
         await cursor.execute(query, params)
-        return await cursor.fetchall()
+        return [with_sentences(record) for record in await cursor.fetchall()]
 
 
 async def fetch_one(
@@ -487,7 +491,8 @@ async def fetch_one(
     """Return the first row as `row`, or None."""
     async with conn.cursor(row_factory=class_row(row)) as cursor:
         await cursor.execute(query, params)
-        return await cursor.fetchone()
+        record = await cursor.fetchone()
+        return None if record is None else with_sentences(record)
 
 
 async def scalar(conn: Connection, query: LiteralString, params: Params | None = None) -> Any:

@@ -12,6 +12,7 @@ from draftsman.deliveries.delivery import ChannelName
 from draftsman.ids import job_name
 from draftsman.jobs.job import LEASED, Mode, Source, Status
 from draftsman.jobs.reserved_names import Owner
+from draftsman.text import STORED_SENTENCE
 
 if TYPE_CHECKING:
     from draftsman.repos.repo_profile import RepoProfile
@@ -57,7 +58,7 @@ class JobSummary:
     run_count: int
     next_retry_at: datetime | None
     run_at: datetime | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     created_at: datetime
     started_at: datetime | None
@@ -154,7 +155,7 @@ class RetryLink:
     status: Status
     retry_of: int | None
     chain_length: int
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None = None
 
     @property
@@ -172,7 +173,7 @@ class FinishedJob:
     type: str
     agent: str | None
     ticket_title: str | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     finished_at: datetime
     matches: bool
     followed_by: int | None

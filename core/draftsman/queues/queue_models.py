@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from draftsman.ids import pause_name
 from draftsman.jobs.job import Status
 from draftsman.metrics import Gauge
+from draftsman.text import STORED_SENTENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class QueueChange:
     type: str | None
     action: str
     actor: str
-    reason: str | None
+    reason: str | None = field(metadata=STORED_SENTENCE)
     created_at: datetime
 
 

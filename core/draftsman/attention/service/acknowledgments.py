@@ -118,7 +118,9 @@ class Acknowledgments:
             delegate = self._policy.people[person]
             self._check_delegate(locked, delegate)
             target = delegate.ids.get(Source.SLACK, "").partition("@")[0] or None
-            return await ladders.delegate(conn, job, ordinal, actor, seconds, person, target)
+            return await ladders.delegate(
+                conn, job, ordinal, actor=actor, seconds=seconds, delegate=person, target=target
+            )
 
         return await self._db.run_transaction(work)
 

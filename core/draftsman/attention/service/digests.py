@@ -73,7 +73,9 @@ class Digests:
             _check_zone(timezone)
         hours = [] if text.strip().lower() == OFF else parse_hours(text)
         await self._db.run_transaction(
-            lambda conn: store.choose(conn, name, hours, timezone, self._timezone, actor)
+            lambda conn: store.choose(
+                conn, name, hours=hours, timezone=timezone, default=self._timezone, actor=actor
+            )
         )
         return await self.hours(name)
 

@@ -257,7 +257,15 @@ class DeliverySender:
                 policy = await with_identity_links(conn, policy, item.channel)
             if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
                 stop = await groups.stop_of(conn, item.seq)
-        message = build_message(item, facts, question, policy, stop, identical_questions, digested)
+        message = build_message(
+            item,
+            facts,
+            question,
+            policy,
+            stop=stop,
+            identical_questions=identical_questions,
+            digested=digested,
+        )
         is_closed = question is not None and question.status is not QuestionStatus.OPEN
         if item.kind is DeliveryKind.QUESTION_CLOSED and (
             not is_closed or facts.copy_kind is DeliveryKind.NOTICE

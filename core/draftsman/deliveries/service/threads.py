@@ -90,7 +90,7 @@ class Threads:
             if await questions.lock(conn, job, question) is None:
                 return False
             return await store.record_answer_change(
-                conn, job, question, event, kind, actor.name, payload
+                conn, job, question, event=event, kind=kind, actor=actor.name, detail=payload
             )
 
         return await self._db.run_transaction(work)

@@ -94,7 +94,9 @@ class FollowUpSweep:
             refused = self._refused(events, jobs[0].invoker_id)
             table = self._forges.get(pull.forge)
             delay = 0.0 if table is None else table.follow_up_delay
-            planned = plan(pull, jobs, events, refused, delay, self._mention(pull.forge))
+            planned = plan(
+                pull, jobs, events, refused=refused, delay=delay, mention=self._mention(pull.forge)
+            )
             return len(again) + await self._apply(conn, pull, jobs, planned)
 
         return await self._db.run_transaction(work)

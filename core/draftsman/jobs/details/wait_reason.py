@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -19,7 +19,7 @@ from draftsman.questions.question import (
     QuestionKind,
     QuestionStatus,
 )
-from draftsman.text import first_line, humanize
+from draftsman.text import STORED_SENTENCE, first_line, humanize
 
 if TYPE_CHECKING:
     from draftsman.queues.usage_limits import LimitUse
@@ -39,7 +39,7 @@ class JobFacts:
     type: str
     run_at: datetime | None
     next_retry_at: datetime | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     run_count: int
     attempts: int
@@ -49,7 +49,7 @@ class JobFacts:
     worker_id: UUID | None
     cancel_requested_at: datetime | None
     cancel_requested_by: str | None
-    cancel_reason: str | None
+    cancel_reason: str | None = field(metadata=STORED_SENTENCE)
     claimable: bool
     reserved_for: int | None
     """The job that the queue is reserved for, possibly the job itself."""

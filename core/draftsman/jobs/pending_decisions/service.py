@@ -101,7 +101,16 @@ class PendingDecisions:
             ):
                 return await answer_all(self._questions, conn, job, ordinal, response, actor)
             fields = response.model_dump(exclude={"source_event_id"}, exclude_none=True)
-            held = await store.hold(conn, job, ordinal, actor, event, fields, payload, window)
+            held = await store.hold(
+                conn,
+                job,
+                question=ordinal,
+                actor=actor,
+                event=event,
+                decision=fields,
+                payload=payload,
+                seconds=window,
+            )
             if held is None:
                 raise Refused("has your decision; undo it to decide again", subject=question.name)
             return held
@@ -129,7 +138,16 @@ class PendingDecisions:
                 return await self._job_control.cancel_in(conn, job, actor, reason, force=force)
             await self._job_control.check_cancelable(conn, job, actor)
             fields = {"force": force, "reason": reason}
-            held = await store.hold(conn, job, None, actor, event, fields, None, window)
+            held = await store.hold(
+                conn,
+                job,
+                question=None,
+                actor=actor,
+                event=event,
+                decision=fields,
+                payload=None,
+                seconds=window,
+            )
             if held is None:
                 raise Refused("is being canceled by you", subject=job_name(job))
             return held

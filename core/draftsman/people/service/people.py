@@ -66,7 +66,12 @@ class People:
 
         async def work(conn: Connection) -> None:
             await store.create_link_code(
-                conn, resolved.channel, resolved.id, name, _hash(code), CODE_LIFE
+                conn,
+                channel=resolved.channel,
+                id=resolved.id,
+                name=name,
+                code_hash=_hash(code),
+                seconds=CODE_LIFE,
             )
 
         await self._db.run_transaction(work)

@@ -241,10 +241,13 @@ def rules_target(settings: Settings) -> Target | None:
 async def _full_name(conn: Connection, repo: str) -> str:
     """Return the name with the owner of a repository in which agents asked for commands.
 
-    Raises UsageError if several have the name; any other name is returned unchanged.
+    It is in lower case, as in a rule. Raises UsageError if several have the name; any other name is
+    returned unchanged.
     """
     names = await store.repos(conn, repo)
-    if repo in names or not names:
+    if repo.lower() in names:
+        return repo.lower()
+    if not names:
         return repo
     if len(names) > 1:
         raise UsageError(f"several repositories are named {repo!r}; use {' or '.join(names)}")

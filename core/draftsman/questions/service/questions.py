@@ -252,7 +252,15 @@ class Questions:
             question = (await self.lock(conn, job, ordinal)).question
             event = response.source_event_id
             if await store.previous_answer(conn, job, ordinal, event) is None:
-                await self._store(conn, question, actor, actor.voter, event, payload, reason)
+                await self._store(
+                    conn,
+                    question,
+                    actor,
+                    voter=actor.voter,
+                    event=event,
+                    payload=payload,
+                    refused=reason,
+                )
 
         await self._db.run_transaction(work)
 
@@ -325,7 +333,9 @@ class Questions:
         reason = None if refused is None else spans_text(refused)
         if refused is not None and not is_late:
             payload["refusal"] = encode_spans(refused)
-        await self._store(conn, question, actor, voter, event, payload, reason)
+        await self._store(
+            conn, question, actor, voter=voter, event=event, payload=payload, refused=reason
+        )
         if refused is not None:
             return await self._with_votes(conn, locked.verdict(False, refused), voter)
         if response.token is not None:
