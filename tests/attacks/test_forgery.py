@@ -128,7 +128,7 @@ async def test_an_expiry_cannot_be_shortened(
         invocation(type="noop", queue="q"), await anna.actor()
     )
     work = await make.running(submitted.number)
-    await make.rt.questions.ask(work.lease, GATE, invoker="anna")
+    await make.rt.asking.ask(work.lease, GATE, invoker="anna")
     async with refused(FORBIDDEN, "at most 366 days"):
         await (await session("anna")).execute(
             "SELECT draftsman.extend_question(%s, 1, %s, %s)",

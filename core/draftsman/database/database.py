@@ -44,7 +44,6 @@ from draftsman.database.session_settings import (
     milliseconds,
     reply_margin,
 )
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind, DeliveryStatus
 from draftsman.errors import (
     CommandHint,
     DatabaseUnreachable,
@@ -54,10 +53,6 @@ from draftsman.errors import (
     SchemaOutdated,
     UsageError,
 )
-from draftsman.jobs.job import Mode, OnLost, Source, Status
-from draftsman.jobs.retries import ErrorClass
-from draftsman.jobs.runs.run import RunStatus
-from draftsman.questions.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
 from draftsman.text import humanize
 
 if TYPE_CHECKING:
@@ -70,23 +65,10 @@ SHORTEST_TIMEOUT: Final = 1.0
 """Seconds that any statement may take, however short a lease is."""
 Connection = AsyncConnection[Any]
 Params = Mapping[str, Any]
+Enums = Mapping[str, type[StrEnum]]
+"""Enums by the name of their type in the database."""
 
 DATA_EXCEPTION: Final = errors.DataException.sqlstate
-_ENUMS: Final[dict[str, type[StrEnum]]] = {
-    "job_status": Status,
-    "job_mode": Mode,
-    "channel": Source,
-    "run_status": RunStatus,
-    "on_lost": OnLost,
-    "error_class": ErrorClass,
-    "question_kind": QuestionKind,
-    "question_status": QuestionStatus,
-    "on_expire": OnExpire,
-    "on_deny": OnDeny,
-    "delivery_channel": ChannelName,
-    "delivery_kind": DeliveryKind,
-    "delivery_status": DeliveryStatus,
-}
 _SCHEMA_ERRORS = (
     errors.UndefinedTable,
     errors.UndefinedColumn,
@@ -102,7 +84,8 @@ class Database:
     """Autocommit connections to a database.
 
     Without `pooled`, for commands that run a few queries one after the other, the first connection
-    serves all of them; a pool is opened only if they overlap, or after a lost connection.
+    serves all of them; a pool is opened only if they overlap, or after a lost connection. Values of
+    `enums` are read as their members, and those of other enums as texts.
     `session_url` leads to the server itself if `url` is that of a transaction pooler: sessions that
     listen, hold a lock or prepare their statements use it.
     """
@@ -112,6 +95,7 @@ class Database:
         url: str,
         settings: DatabaseSettings,
         *,
+        enums: Enums,
         session_url: str | None = None,
         read_only: bool = False,
         pooled: bool = True,
@@ -121,6 +105,7 @@ class Database:
         self.behind_pooler = False
         """Whether `url` leads to a transaction pooler; known after `open`."""
         self._settings = settings
+        self._enums = enums
         self._read_only = read_only
         self._pooled = pooled
         self._adapters = AdaptersMap(psycopg.adapters)
@@ -140,10 +125,10 @@ class Database:
             try:
                 if prepare is not None:
                     await prepare(conn)
-                enums = await _load_enums(conn)
-                _register_enums(enums, self._adapters)
+                infos = await _load_enums(conn)
+                _register_enums(infos, self._enums, self._adapters)
                 if not self._pooled:
-                    _register_enums(enums, conn.adapters)
+                    _register_enums(infos, self._enums, conn.adapters)
                     self._first = conn
             finally:
                 if self._first is not conn:
@@ -460,20 +445,18 @@ async def _load_enums(conn: Connection) -> dict[str, EnumInfo]:
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_Q["enums"])
         enums = await cursor.fetchall()
-    infos = {enum["name"]: EnumInfo(**enum) for enum in enums if enum["name"] in _ENUMS}
-    if not infos:
+    if not enums:
         raise SchemaOutdated(
             "the database has no draftsman schema, or an outdated schema",
             hint=CommandHint("migrate", lead="run"),
         )
-    return infos
+    return {enum["name"]: EnumInfo(**enum) for enum in enums}
 
 
-def _register_enums(infos: dict[str, EnumInfo], adapters: AdaptersMap) -> None:
-    for name, info in infos.items():
-        enum = _ENUMS[name]
-        texts = {member: member.value for member in enum if member != "VALID"}
-        register_enum(info, adapters, enum, mapping=texts)
+def _register_enums(infos: Mapping[str, EnumInfo], enums: Enums, adapters: AdaptersMap) -> None:
+    for name in infos.keys() & enums.keys():
+        texts = {member: member.value for member in enums[name] if member != "VALID"}
+        register_enum(infos[name], adapters, enums[name], mapping=texts)
 
 
 async def fetch_all(

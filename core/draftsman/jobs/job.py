@@ -75,6 +75,9 @@ class Condition(StrEnum):
     ANY = "any"
 
 
+ENUMS: Final = {"job_status": Status, "job_mode": Mode, "channel": Source, "on_lost": OnLost}
+"""Enums that are types of the database."""
+
 S = Status
 TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.DEAD_LETTER, S.CANCELED, S.EXPIRED})
 WAITING: Final = frozenset({S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL})

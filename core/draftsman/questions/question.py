@@ -63,6 +63,15 @@ class OnDeny(StrEnum):
     CONTINUE = "continue"
 
 
+ENUMS: Final = {
+    "question_kind": QuestionKind,
+    "question_status": QuestionStatus,
+    "on_expire": OnExpire,
+    "on_deny": OnDeny,
+}
+"""Enums that are types of the database."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """The resolution of a question.

@@ -162,19 +162,19 @@ SENDING: Final = {
         "consume_tokens", "pause", "resume",
     )
 } | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"} | {
-    "activity.show", "digests.send",
+    "activity.show", "deliveries.post",
 }  # fmt: skip
 TALKING: Final = {
     "rules.propose",
     "rules.propose_in_term",
     "deliveries.add_targets",
     "deliveries.inherit_targets",
-    "deliveries.lock",
-    "deliveries.lock_jobs",
+    "jobs.lock",
+    "jobs.lock_jobs",
     "deliveries.redeliver",
     "dependencies.cancel_tree",
     "dependencies.link",
-    "dependencies.lock_run",
+    "jobs.lock_run",
     "groups.add",
     "groups.cancel",
     "groups.inherit",

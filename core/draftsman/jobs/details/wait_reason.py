@@ -19,6 +19,7 @@ from draftsman.questions.question import (
     QuestionKind,
     QuestionStatus,
 )
+from draftsman.queues.queue_models import reservation_text
 from draftsman.text import STORED_SENTENCE, first_line, humanize
 
 if TYPE_CHECKING:
@@ -322,12 +323,6 @@ def _waiting_for_place(facts: JobFacts, limit: LimitUse) -> tuple[str, str, Next
 def _ahead(facts: JobFacts) -> str:
     bound = "at least " if facts.ahead >= 1000 else ""
     return f"{bound}{facts.ahead} {'job is' if facts.ahead == 1 else 'jobs are'} ahead of it"
-
-
-def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
-    """Return who reserved a queue, for which job, until when."""
-    until = f" until {expires_at:%Y-%m-%d %H:%M %Z}" if expires_at else ""
-    return f"the queue {queue!r} is reserved by {actor_name(actor)} for {job_name(job)}{until}"
 
 
 def _reserved(facts: JobFacts, job: int) -> tuple[str, str, NextStep]:
