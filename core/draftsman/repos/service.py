@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from draftsman.database.database import Connection, Database
 from draftsman.errors import CommandHint, Conflict, NotFound, OptionHint, UsageError
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
@@ -21,7 +20,7 @@ from draftsman.repos.repo_catalog import (
     RepoLocation,
     ResolvedRepo,
 )
-from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_profile import RepoProfile, SavedProfile
 from draftsman.repos.repo_url import parse
 from draftsman.sizes import REPO_NAME, check_length
 from draftsman.text import clean

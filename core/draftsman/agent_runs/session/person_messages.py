@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.protocol import MessageBody, PersonMessage
+from draftsman.agent_runs.written_attachments import write_attachments
 from draftsman.errors import LeaseLost
-from draftsman.handlers.job_attachments import write_attachments
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.control.job_message import JobMessage
 
@@ -79,7 +79,7 @@ class PersonMessages:
     async def deliver(self, ids: Sequence[str] | None) -> None:
         """Record that the messages are delivered by the end of the work."""
         if ordinals := self.seen(ids):
-            deliver = self._run.services.checkpoints.messages.deliver
+            deliver = self._run.services.run_messages.deliver
             await self._run.wait(deliver, self._run.job.lease, ordinals)
 
     async def _take(self) -> list[JobMessage]:
@@ -90,7 +90,7 @@ class PersonMessages:
         undelivered = await self._undelivered()
         messages = [item for item in undelivered if item.ordinal not in self._delivered.values()]
         if messages:
-            hand = self._run.services.checkpoints.messages.hand
+            hand = self._run.services.run_messages.hand
             await self._run.wait(hand, self._run.job.lease, [item.ordinal for item in messages])
         return messages
 
@@ -107,7 +107,7 @@ class PersonMessages:
         ]
 
     async def _undelivered(self) -> list[JobMessage]:
-        read = self._run.services.checkpoints.messages.undelivered
+        read = self._run.services.run_messages.undelivered
         return await self._run.wait(read, self._run.job.number)
 
 

@@ -14,6 +14,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
 from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.store import deliveries
 from draftsman.deliveries.target import Target
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.jobs.runs.run import LeaderTerm
@@ -99,7 +100,7 @@ class Digests:
                 key = f"digest {person} {at.isoformat()} {questions[0].job}"
                 to = questions[0].trello if target.channel is ChannelName.TRELLO else None
                 text = digest_text(questions, shared=to is not None)
-                await store.send(conn, questions[0].job, target, key, text, to=to)
+                await deliveries.post(conn, questions[0].job, target, key, text, to=to)
             return len(due)
 
         return await self._isolation.run(

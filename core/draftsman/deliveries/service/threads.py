@@ -7,7 +7,7 @@ from typing import Any
 
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.store import threads as store
-from draftsman.jobs.read_models import CardTopic, QuestionMessage, ThreadTopic
+from draftsman.deliveries.thread import CardTopic, QuestionMessage, ThreadTopic
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question
 from draftsman.questions.store import questions

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from draftsman.errors import Failure
 from draftsman.resources import module_command
 from draftsman.sandbox import confinement, container
-from draftsman.sandbox.gateway.access import GatewayAccess
+from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.network_proxy.access import ProxyAccess
 from draftsman.sandbox.processes import guard, process_tree
 from draftsman.sandbox.processes.environment import (
