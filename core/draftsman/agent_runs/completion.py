@@ -32,12 +32,12 @@ from draftsman.errors import Failure, UsageError
 from draftsman.forges.untrusted_text import inert
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Mode
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import EVIDENCE, Owner
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import is_quota
 from draftsman.questions.question import Answered, NoAnswer, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
+from draftsman.repos.repo_profile import SavedProfile
 from draftsman.settings.agents import AgentSettings
 
 NOT_FOUND_EXIT = 127

@@ -16,9 +16,8 @@ from draftsman.agent_runs.evidence.findings import TestEvidence, TestRun, judge
 from draftsman.agent_runs.validation.commands import CommandResult
 from draftsman.agent_runs.validation.fresh_clone import FreshClone, fresh_clone
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import Owner
-from draftsman.repos.repo_profile import FILES, EvidenceProfile
+from draftsman.repos.repo_profile import FILES, EvidenceProfile, SavedProfile
 from draftsman.settings.profiles import CommandSettings
 
 MAX_FILES: Final = 50

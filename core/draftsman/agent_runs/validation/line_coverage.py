@@ -13,9 +13,8 @@ from draftsman.agent_runs.validation.commands import CommandResult
 from draftsman.agent_runs.validation.fresh_clone import fresh_clone
 from draftsman.errors import Failure
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import Owner
-from draftsman.repos.repo_profile import CoverageProfile
+from draftsman.repos.repo_profile import CoverageProfile, SavedProfile
 from draftsman.settings.profiles import CommandSettings
 
 NAME: Final = "coverage"

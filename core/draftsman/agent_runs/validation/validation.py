@@ -13,9 +13,8 @@ from draftsman.agent_runs.validation.commands import CommandResult
 from draftsman.agent_runs.validation.fresh_clone import fresh_clone
 from draftsman.agent_runs.validation.line_coverage import measure
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import Owner
-from draftsman.repos.repo_profile import check_files
+from draftsman.repos.repo_profile import SavedProfile, check_files
 from draftsman.text import digest
 
 STEP: Final = "agent:validation:"
