@@ -227,7 +227,7 @@ async def _job(rt: Runtime, repo: Path, count: int) -> list[float]:
                 if working.done():
                     working.result()
     finally:
-        process.shut_down("the calls were made")
+        process.stop.set()
         await working
     result: dict[str, Any] | None = job.result
     if result is None:

@@ -155,7 +155,16 @@ AGENTS = {
     "call_cpu_ms": "CPU of the worker, ms a call",
 }
 """Figures of programs in the sandbox, and of calls through the gateway: medians."""
+COMMANDS = {
+    "python_ms": "python -c pass, ms",
+    "help_ms": "draftsman --help, ms",
+    "help_ratio": "that / python -c pass",
+    "jobs_ms": "draftsman jobs without a job, ms",
+    "jobs_ratio": "that / python -c pass",
+}
+"""Figures of commands, from the start of the process to its end: medians."""
 LISTS = {
+    "commands": (COMMANDS, "new database", ""),
     "agents": (AGENTS, "new database", ""),
     "held": (HELD, "new database", ""),
     "schedules": (SCHEDULES, "new database", ""),

@@ -15,6 +15,7 @@ from bench import (
     agents,
     answer,
     checks,
+    commands,
     dashboard,
     floor,
     limits,
@@ -116,6 +117,16 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
         ),
         Scenario(
             "agents", agents.agents, "default", max(20, jobs // 50), True, alone=True, fresh=True
+        ),
+        Scenario(
+            "commands",
+            commands.commands,
+            "default",
+            20,
+            same=True,
+            alone=True,
+            once=True,
+            fresh=True,
         ),
         Scenario("idle", measure.idle, "fast", samples, same=True),
         Scenario("answer", answer.answer, "default", samples, same=True, alone=True),

@@ -43,10 +43,7 @@ async def run_worker(
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port))
         async with open_runtime(settings) as runtime:
-            if newer := await migrate.check_compatible(runtime.db.session_url):
-                _log.warning(
-                    "the database schema is newer than this version (it has %s); continuing", newer
-                )
+            await migrate.warn_if_newer(runtime.db.session_url)
             process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
             health.process = process
             health.read_metrics = (
@@ -59,7 +56,7 @@ async def run_worker(
                 process.worker.names,
                 lease_left=process.worker.lease_left,
             )
-            with signals.handled_by(process.shut_down), watchdog:
+            with signals.stopping(process.stop), watchdog:
                 await process.run()
         if process.worker.running:  # they ignore their cancellation and would block the exit
             _log.error("%s handlers did not stop; exiting anyway", len(process.worker.running))

@@ -244,9 +244,15 @@ BEGIN
 END $$;
 
 -- Edits the messages of an open question, whose data changed; the caller holds the lock of the job.
--- An edit that was not sent yet will have the newest data. A pager shows none of it.
+-- A message or an edit that nobody has claimed will have the newest data: the first statement keeps
+-- it unclaimed until then, and the second sees what was claimed before. A pager shows none of it.
 CREATE OR REPLACE FUNCTION draftsman.edit_question(job bigint, question int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT FROM draftsman.deliveries d
+     WHERE d.job = edit_question.job AND d.question = edit_question.question
+       AND d.kind IN ('question', 'reminder', 'question_closed') AND d.status = 'pending'
+     ORDER BY d.seq
+       FOR NO KEY UPDATE;
     INSERT INTO draftsman.deliveries
            (job, question, original, channel, target, thread, thread_key, kind, payload)
     SELECT d.job, d.question, d.seq, d.channel, d.target, d.thread, d.thread_key, 'question_closed',

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 import psycopg
 
@@ -97,19 +98,25 @@ async def open_transaction(server: EmbeddedServer) -> AsyncIterator[Transaction]
         raise _unreachable(error) from error
 
 
-async def stall(connection: Transaction, seconds: float) -> float | None:
+async def stall(
+    connection: Transaction, seconds: float, able_workers: Callable[[], Awaitable[Set[UUID]]]
+) -> float | None:
     """Leave a transaction open; return for how long no run started or ended, None if one did.
 
+    Also None if no worker was able to run jobs for the whole time, because of other faults.
     Raises psycopg.Error if it is broken.
     """
 
     async def progress() -> object:
         return await (await connection.execute(PROGRESS.read_bytes())).fetchone()
 
-    began = time.monotonic()
+    able = await able_workers()
     before = await progress()
+    began = time.monotonic()
     await asyncio.sleep(seconds)
-    return time.monotonic() - began if await progress() == before else None
+    if await progress() != before or not able & await able_workers():
+        return None
+    return time.monotonic() - began
 
 
 def _unreachable(error: psycopg.Error) -> DatabaseUnreachable:

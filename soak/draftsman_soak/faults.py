@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import UUID
 
 import psutil
 
@@ -305,7 +306,8 @@ class FaultInjector:
                     requests, actor, connection=connection
                 )
                 self._note("transaction of a client open", interrupts=False)
-                stalled = await stall(connection, self.chance.uniform(*OPEN))
+                await self.load.submit(self.load.request("ask"))  # a worker can run it meanwhile
+                stalled = await stall(connection, self.chance.uniform(*OPEN), self._able_workers)
                 if stalled is not None:
                     self.ledger.stalls.append(stalled)
                 if self.chance.random() < 0.5:
@@ -340,6 +342,20 @@ class FaultInjector:
         running = [slot for slot in self.crew.slots if slot.worker() is not None]
         slot = self.chance.choice(running or list(self.crew.slots))
         return slot, slot.worker()
+
+    async def _able_workers(self) -> set[UUID]:
+        """Return the workers that no fault keeps from running jobs, once they are registered."""
+        pids = set()
+        for slot in self.crew.slots:
+            worker = slot.worker()
+            is_silent = slot.network is not None and slot.network.is_silent
+            if worker is None or is_silent or slot.is_stopping:
+                continue
+            with contextlib.suppress(psutil.Error):
+                if worker.status() != psutil.STATUS_STOPPED:
+                    pids.add(worker.pid)
+        workers = await retry_until_reachable(lambda: self.session.read_model.workers())
+        return {worker.id for worker in workers if worker.pid in pids}
 
     async def _worker_id(self, worker: psutil.Process) -> str | None:
         """Return the worker's id in the events, or None before it registered."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.runtime import Runtime
@@ -19,6 +19,8 @@ from draftsman_soak.seed_config import KEYS, PEOPLE, PREFIX
 
 LIVE: Final = 40
 """Live jobs above which no more are submitted."""
+WAITING: Final = frozenset({Status.SCHEDULED, Status.RETRYING})
+"""Statuses of jobs that wait for a time, which are minutes away after the clock was put back."""
 BATCH: Final = 4
 LOOK: Final = 0.25
 """Seconds between two checks of the number of live jobs."""
@@ -55,10 +57,11 @@ class LoadGenerator:
     _count: int = field(default=0, init=False)
 
     async def run(self) -> None:
-        """Submit jobs while fewer than LIVE are live, until canceled."""
+        """Submit jobs while fewer than LIVE are live and wait for no time, until canceled."""
         while True:
             counts = await retry_until_reachable(lambda: self.sessions[0].read_model.stats())
-            live = sum(count for status, count in counts.jobs.items() if status not in TERMINAL)
+            idle = TERMINAL | WAITING
+            live = sum(count for status, count in counts.jobs.items() if status not in idle)
             if live < LIVE:
                 await asyncio.gather(*(self.submit(self.request()) for _ in range(BATCH)))
                 await self._submit_agent_job()

@@ -78,7 +78,8 @@ class WorkerSlot:
         self._host_clock = host_clock
         self._ledger = ledger
         self._log = config.with_name(f"worker-{number + 1}.log")
-        self._stop_requested = False
+        self.is_stopping = False
+        """Whether the worker was asked to stop, or killed, and is not yet restarted."""
         self.is_away = False
         """Whether the worker is not restarted for a while."""
 
@@ -106,7 +107,7 @@ class WorkerSlot:
                 env=environment,
                 start_new_session=True,
             )
-        self._stop_requested = False
+        self.is_stopping = False
 
     def worker(self) -> psutil.Process | None:
         """Return the worker process, a child of `up` if supervised; None if there is none."""
@@ -131,13 +132,13 @@ class WorkerSlot:
 
     def kill(self) -> None:
         """Kill the worker, or its supervisor."""
-        self._stop_requested = True
+        self.is_stopping = True
         if self.process is not None:
             self.process.kill()
 
     def terminate(self) -> None:
         """Request a stop."""
-        self._stop_requested = True
+        self.is_stopping = True
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
 
@@ -155,7 +156,7 @@ class WorkerSlot:
         """Restart an exited worker, and record an unexpected exit."""
         if self.is_away or self.process is None or (code := self.process.poll()) is None:
             return
-        if not self._stop_requested:
+        if not self.is_stopping:
             self._ledger.exits[code] += 1
         self.start()
         self._ledger.restarts += 1

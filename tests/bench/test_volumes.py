@@ -34,6 +34,7 @@ def test_volumes_are_not_measured_over_a_history() -> None:
         "held",
         "schedules",
         "agents",
+        "commands",
     }
 
 

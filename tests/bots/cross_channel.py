@@ -206,5 +206,5 @@ async def street(
             await until(begun, "the first look at the board")
             yield job
     finally:
-        bots.end()
+        bots.stop.set()
         await running

@@ -39,7 +39,7 @@ class FileRefused(Exception):
 
 
 class AttachmentDownloads:
-    """Downloads pending files of a channel until it is ended.
+    """Downloads pending files of a channel until it is stopped.
 
     `download` returns the bytes of a file, with a limit of its own on their number. It raises
     FileRefused for a file that another attempt would not get either, and Failure otherwise.
@@ -56,12 +56,12 @@ class AttachmentDownloads:
         self._channel = channel
         self._download = download
         self._delays = delays
-        self._stop = StopSignal()
+        self.stop = StopSignal(self.wake)
         self._woken = asyncio.Event()
 
     async def run(self) -> None:
-        """Download until ended; a download under way is finished."""
-        while not self._stop:
+        """Download until stopped; a download under way is finished."""
+        while not self.stop:
             self._woken.clear()
             try:
                 while files := await self._attachments.claim(self._channel):
@@ -73,11 +73,6 @@ class AttachmentDownloads:
 
     def wake(self) -> None:
         """Look for new files at once."""
-        self._woken.set()
-
-    def end(self) -> None:
-        """Claim no more files."""
-        self._stop.set()
         self._woken.set()
 
     async def _store(self, file: PendingFile) -> None:

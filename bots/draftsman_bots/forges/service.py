@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -18,13 +17,14 @@ from draftsman.errors import DraftsmanError
 from draftsman.forges import webhooks
 from draftsman.forges.webhooks import WebhookSecrets
 from draftsman.ids import new_id
+from draftsman.processes.components import Component, ComponentGroup, Routine
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman_bots.forges.deliveries.channel import ForgeChannel
 from draftsman_bots.forges.people import PeopleEventProcessor
 from draftsman_bots.forges.receiver import ForgeReceiver
 from draftsman_bots.process import http
 from draftsman_bots.process.credentials import read_credential
-from draftsman_bots.process.http import Server, serve, serve_health
+from draftsman_bots.process.http import serve, serve_health
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,72 +100,57 @@ TICK: Final = 1.0
 
 
 class ForgeService:
-    """Webhook servers and the reader of the forges; if a part fails, all stop."""
+    """Webhook servers and the reader of the forges."""
 
     def __init__(self, rt: Runtime) -> None:
-        self.stop = StopSignal()
+        """Create the components; raises ConfigError if an address cannot be used."""
         self.receiver = ForgeReceiver(rt)
         self._people = PeopleEventProcessor(rt, self.receiver.health, self.receiver.own_login)
         self._deliveries = rt.delivery_process([ForgeChannel(rt.settings)])
         self.ports: dict[str, int] = {}
-        """Port of the webhook server of each forge, once it listens."""
+        """Port of the webhook server of each forge."""
         self.health_port: int | None = None
         """Port of the server of the health endpoints; None without `health_listen`."""
         self._rt = rt
         self._owner = new_id()
         self._term: int | None = None
         self._outage = OutageGuard("the reader of forges")
-        self._servers: list[Server] = []
         self._secrets = {
             name: _webhook_secrets(f"forges.{name}", forge)
             for name, forge in rt.settings.read_forges.items()
             if forge.events == "webhook"
         }
+        self.servers = list(self._bind_servers())
+        self._components = ComponentGroup([*self.servers, Routine(self._read), self._deliveries])
+        self.stop = self._components.stop
 
     async def run(self) -> None:
-        """Run until `end`; raises ConfigError if an address cannot be used."""
-        parts = [*self._servers_to_run(), self._read(), self._deliveries.run()]
-        tasks = [asyncio.create_task(part) for part in parts]
-        for task in tasks:
-            task.add_done_callback(self._part_ended)
+        """Run until stopped."""
         forges = self._rt.settings.read_forges.items()
         sources = ", ".join(f"{name} by {forge.events}" for name, forge in forges)
         _log.info("bots: events of forges: %s", sources)
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-        if errors := [result for result in results if isinstance(result, BaseException)]:
-            raise errors[0]
+        await self._components.run()
 
-    def end(self) -> None:
-        """Stop accepting work and finish running work."""
-        self.stop.set()
-        self._deliveries.stop()
-        for server in self._servers:
-            server.end()
-
-    def _servers_to_run(self) -> list[Coroutine[Any, Any, None]]:
-        """Return a server for each address, with the forges that share it, and health servers."""
+    def _bind_servers(self) -> Iterator[Component]:
+        """Yield a server for each address, with the forges that share it, and health servers."""
+        forges = self._rt.settings.read_forges
         by_address: dict[tuple[str, int], list[str]] = defaultdict(list)
-        for name, forge in self._rt.settings.read_forges.items():
+        for name, forge in forges.items():
             if name in self._secrets and forge.address is not None:
                 by_address[forge.address].append(name)
-        parts = []
         for address, names in by_address.items():
             app = application(self.receiver, {name: self._secrets[name] for name in names})
-            server, serving, port = serve(app, address, f"forges.{names[0]}")
-            self._servers.append(server)
-            self.ports |= dict.fromkeys(names, port)
-            parts.append(serving)
-        forges = self._rt.settings.read_forges.items()
-        health = {f"forges.{name}": forge.health_address for name, forge in forges}
-        for server, serving, port in serve_health(self.receiver.health, health):
-            self.health_port = port
-            self._servers.append(server)
-            parts.append(serving)
-        return parts
+            server = serve(app, address, f"forges.{names[0]}")
+            self.ports |= dict.fromkeys(names, server.port)
+            yield server
+        addresses = {f"forges.{name}": forge.health_address for name, forge in forges.items()}
+        for server in serve_health(self.receiver.health, addresses):
+            self.health_port = server.port
+            yield server
 
-    async def _read(self) -> None:
+    async def _read(self, stop: StopSignal) -> None:
         """Read forges until stopped; polls need the lease, which a single process has."""
-        while not await self.stop.wait(TICK):
+        while not await stop.wait(TICK):
             await self._outage.guard(self._round)
         if self._term is not None:
             with contextlib.suppress(DraftsmanError):
@@ -181,11 +166,6 @@ class ForgeService:
         await self.receiver.read_due(polls=self._term is not None)
         if self._term is not None:
             await self._people.process()
-
-    def _part_ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s failed: %s", task.get_coro(), error)
-            self.end()
 
 
 def _webhook_secrets(section: str, forge: ForgeSettings) -> WebhookSecrets:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -17,12 +16,12 @@ from draftsman.attention import pager_event
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
-from draftsman.processes.lifecycle import StopSignal
+from draftsman.processes.components import Component, ComponentGroup
 from draftsman.settings.attention import webhook_pagers
 from draftsman_bots.process import http
 from draftsman_bots.process.credentials import read_credential
 from draftsman_bots.process.health import WebhookHealth
-from draftsman_bots.process.http import Server, serve, serve_health
+from draftsman_bots.process.http import serve, serve_health
 
 if TYPE_CHECKING:
     from draftsman.attention.pager_event import PagerEvent
@@ -113,60 +112,41 @@ class PagerReceiver:
 
 
 class PagerService:
-    """Webhook servers of the configured pagers; if a part fails, all stop."""
+    """Webhook servers of the configured pagers."""
 
     def __init__(self, rt: Runtime) -> None:
-        self.stop = StopSignal()
+        """Create the components; raises ConfigError if an address cannot be used."""
         self.health = PagerHealth()
         self.ports: dict[str, int] = {}
-        """Port of the webhook server of each pager, once it listens."""
+        """Port of the webhook server of each pager."""
         self.health_port: int | None = None
         """Port of the server of the health endpoints; None without `health_listen`."""
-        self._rt = rt
-        self._servers: list[Server] = []
-        self._secrets = {
-            name: read_credential(f"pagers.{name}", "webhook_secret", pager.webhook_secret, "")
-            for name, pager in webhook_pagers(rt.settings.pagers).items()
-        }
+        self._components = ComponentGroup([*self._servers(rt)])
+        self.stop = self._components.stop
 
     async def run(self) -> None:
-        """Run until `end`; raises ConfigError if an address cannot be used."""
-        parts = [asyncio.create_task(part) for part in self.servers_to_run()]
-        for part in parts:
-            part.add_done_callback(lambda _: self.end())
-        results = await asyncio.gather(*parts, return_exceptions=True)
-        if errors := [result for result in results if isinstance(result, BaseException)]:
-            raise errors[0]
+        """Serve until stopped."""
+        await self._components.run()
 
-    def end(self) -> None:
-        """Finish the requests in progress and stop."""
-        self.stop.set()
-        for server in self._servers:
-            server.end()
-
-    def servers_to_run(self) -> list[Coroutine[Any, Any, None]]:
-        """Return a server for each address, with the pagers that share it."""
+    def _servers(self, rt: Runtime) -> Iterator[Component]:
+        """Yield a server for each address, with the pagers that share it, and health servers."""
+        pagers = webhook_pagers(rt.settings.pagers)
         by_address: dict[tuple[str, int], list[str]] = defaultdict(list)
-        for name, pager in webhook_pagers(self._rt.settings.pagers).items():
+        for name, pager in pagers.items():
             if pager.address is not None:
                 by_address[pager.address].append(name)
-        parts = []
         for address, names in by_address.items():
-            secrets = {name: self._secrets[name] for name in names}
-            app = PagerReceiver(self._rt, self.health, secrets).application()
-            server, serving, port = serve(app, address, f"pagers.{names[0]}")
-            self._servers.append(server)
-            self.ports |= dict.fromkeys(names, port)
-            parts.append(serving)
-        return [*parts, *self._health_servers()]
-
-    def _health_servers(self) -> list[Coroutine[Any, Any, None]]:
-        """Return a server of the health endpoints for each `health_listen`."""
-        pagers = webhook_pagers(self._rt.settings.pagers).items()
-        addresses = {f"pagers.{name}": pager.health_address for name, pager in pagers}
-        parts = []
-        for server, serving, port in serve_health(self.health, addresses):
-            self.health_port = port
-            self._servers.append(server)
-            parts.append(serving)
-        return parts
+            secrets = {
+                name: read_credential(
+                    f"pagers.{name}", "webhook_secret", pagers[name].webhook_secret, ""
+                )
+                for name in names
+            }
+            app = PagerReceiver(rt, self.health, secrets).application()
+            server = serve(app, address, f"pagers.{names[0]}")
+            self.ports |= dict.fromkeys(names, server.port)
+            yield server
+        addresses = {f"pagers.{name}": pager.health_address for name, pager in pagers.items()}
+        for server in serve_health(self.health, addresses):
+            self.health_port = server.port
+            yield server

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from draftsman.errors import ConfigError
+from draftsman.processes.lifecycle import StopSignal
 
 # HTTP/1.1 connections with a timeout for incomplete requests.
 #
@@ -173,8 +174,25 @@ async def _read_body(request: Request) -> bytes | None:
     return b"".join(parts)
 
 
-class Server(uvicorn.Server):
-    """Uvicorn without signal handlers, because the process handles signals for all bots."""
+class HttpServer:
+    """An HTTP server as a component; stopped, it finishes the requests in progress."""
+
+    def __init__(self, app: Starlette, listener: socket.socket) -> None:
+        self.stop = StopSignal(self._exit)
+        self.port: int = listener.getsockname()[1]
+        self._listener = listener
+        self._server = _Server(app)
+
+    async def run(self) -> None:
+        """Serve until stopped."""
+        await self._server.serve([self._listener])
+
+    def _exit(self) -> None:
+        self._server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn without signal handlers, because the process handles signals for all components."""
 
     def __init__(self, app: Starlette) -> None:
         super().__init__(
@@ -198,28 +216,19 @@ class Server(uvicorn.Server):
         """Leave the signal handlers unchanged."""
         yield
 
-    def end(self) -> None:
-        """Finish the requests in progress and stop."""
-        self.should_exit = True
-
 
 def serve(
     app: Starlette, address: tuple[str, int], section: str, key: str = "listen"
-) -> tuple[Server, Coroutine[Any, Any, None], int]:
-    """Return a server, the coroutine that runs it, and its port.
-
-    Raises ConfigError that names the setting.
-    """
-    listener = bind(address, section, key)
-    port: int = listener.getsockname()[1]
-    server = Server(app)
-    _log.info("serving HTTP on %s:%s", address[0], port)
-    return server, server.serve([listener]), port
+) -> HttpServer:
+    """Return a server that listens on an address; raises ConfigError that names the setting."""
+    server = HttpServer(app, bind(address, section, key))
+    _log.info("serving HTTP on %s:%s", address[0], server.port)
+    return server
 
 
 def serve_health(
     health: HealthSource, addresses: Mapping[str, tuple[str, int] | None]
-) -> Iterator[tuple[Server, Coroutine[Any, Any, None], int]]:
+) -> Iterator[HttpServer]:
     """Yield a server of the health endpoints for each `health_listen` of sections, as `serve`."""
     sections: dict[tuple[str, int], str] = {}
     for section, address in addresses.items():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from draftsman.database import migrate
+from draftsman.processes.components import Component, ComponentGroup
 from draftsman.processes.hardening import deny_inspection
-from draftsman.processes.lifecycle import StopSignal
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
@@ -21,20 +19,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 _log = logging.getLogger(__name__)
-
-
-class BotService(Protocol):
-    """The bot of a channel."""
-
-    stop: StopSignal
-
-    async def run(self) -> None:
-        """Serve until `end` is called."""
-        ...
-
-    def end(self) -> None:
-        """Accept nothing new and finish the work in progress."""
-        ...
 
 
 async def run_bots(settings: Settings, *, only: Sequence[str], parent: int | None = None) -> int:
@@ -49,41 +33,12 @@ async def run_bots(settings: Settings, *, only: Sequence[str], parent: int | Non
         shutdown_signals(parent) as signals,
         open_runtime(_with_slack_timeout(settings, channels)) as rt,
     ):
-        if unknown_migrations := await migrate.check_compatible(rt.db.session_url):
-            _log.warning(
-                "the database has %s, which this version does not know; continuing",
-                unknown_migrations,
-            )
-        bots = [BOTS[name](rt) for name in channels]
-
-        def shut_down(reason: str) -> None:
-            if any(bot.stop for bot in bots):
-                _log.warning("%s again: exiting now", reason)
-                os._exit(1)
-            _log.info("%s: stopping", reason)
-            for bot in bots:
-                bot.end()
-
-        with signals.handled_by(shut_down):
-            await _run_all(bots)
+        await migrate.warn_if_newer(rt.db.session_url)
+        bots = ComponentGroup([BOTS[name](rt) for name in channels])
+        with signals.stopping(bots.stop):
+            await bots.run()
     _log.info("bots stopped")
     return 0
-
-
-async def _run_all(bots: Sequence[BotService]) -> None:
-    """Run all bots until they end; if one fails, all end."""
-
-    def on_done(task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            for bot in bots:
-                bot.end()
-
-    tasks = [asyncio.create_task(bot.run()) for bot in bots]
-    for task in tasks:
-        task.add_done_callback(on_done)
-    results = await asyncio.gather(*tasks, return_exceptions=True)
-    if errors := [result for result in results if isinstance(result, BaseException)]:
-        raise errors[0]
 
 
 def _with_slack_timeout(settings: Settings, channels: Sequence[str]) -> Settings:
@@ -95,27 +50,27 @@ def _with_slack_timeout(settings: Settings, channels: Sequence[str]) -> Settings
     return with_statement_timeout(settings)
 
 
-def _create_slack_bot(rt: Runtime) -> BotService:
+def _create_slack_bot(rt: Runtime) -> Component:
     from draftsman_bots.slack import credentials, service
 
     assert rt.settings.slack is not None  # noqa: S101 - only those that are configured
     return service.Service(rt, rt.settings.slack, credentials.read(rt.settings.slack))
 
 
-def _create_trello_bot(rt: Runtime) -> BotService:
+def _create_trello_bot(rt: Runtime) -> Component:
     from draftsman_bots.trello import credentials, service
 
     assert rt.settings.trello is not None  # noqa: S101 - only those that are configured
     return service.Service(rt, rt.settings.trello, credentials.read(rt.settings.trello))
 
 
-def _create_forge_bot(rt: Runtime) -> BotService:
+def _create_forge_bot(rt: Runtime) -> Component:
     from draftsman_bots.forges import service
 
     return service.ForgeService(rt)
 
 
-def _create_pager_receiver(rt: Runtime) -> BotService:
+def _create_pager_receiver(rt: Runtime) -> Component:
     from draftsman_bots.pagers import service
 
     return service.PagerService(rt)
@@ -130,7 +85,7 @@ def is_configured(settings: Settings, name: str) -> bool:
     return getattr(settings, name) is not None
 
 
-BOTS: Final[Mapping[str, Callable[[Runtime], BotService]]] = {
+BOTS: Final[Mapping[str, Callable[[Runtime], Component]]] = {
     "slack": _create_slack_bot,
     "trello": _create_trello_bot,
     "forges": _create_forge_bot,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -33,7 +32,7 @@ from draftsman.processes.lifecycle import StopSignal
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
 from draftsman_bots.process.credentials import read_credential
-from draftsman_bots.process.http import Server, bind
+from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.web import (
     job_pages,
     question_pages,
@@ -232,9 +231,8 @@ class WebService:
         if settings.proxy_secret is not None and settings.proxy_header is None:
             raise ConfigError("[web] proxy_secret needs proxy_header: the header with the account")
         proxy_secret = _proxy_secret(settings)
-        self.stop = StopSignal()
-        self._listener = bind(settings.address, "web")
-        self.port: int = self._listener.getsockname()[1]
+        listener = bind(settings.address, "web")
+        self.port: int = listener.getsockname()[1]
         if settings.url is None:
             host = settings.listen.rpartition(":")[0]
             settings = settings.model_copy(update={"url": f"http://{host}:{self.port}"})
@@ -242,18 +240,14 @@ class WebService:
         sessions = WebSessions(rt.db, rt.policy)
         access = Access(settings, sessions, proxy_secret)
         provider = _provider(settings)
+        self.stop = StopSignal(lambda: self._server.stop.set())
         self.context = WebContext(rt, settings, sessions, access, provider, stop=self.stop)
-        self._server = Server(application(self.context))
+        self._server = HttpServer(application(self.context), listener)
 
     async def run(self) -> None:
-        """Serve until `end`."""
+        """Serve until stopped."""
         _log.info("serving the web inbox on %s, port %s", self.url, self.port)
-        await self._server.serve([self._listener])
-
-    def end(self) -> None:
-        """Finish the requests in progress and stop."""
-        self.stop.set()
-        self._server.end()
+        await self._server.run()
 
 
 def _proxy_secret(settings: WebSettings) -> str | None:
@@ -285,21 +279,9 @@ async def run_web(
     """
     deny_inspection()
     async with shutdown_signals(parent) as signals, open_runtime(settings) as rt:
-        if unknown_migrations := await migrate.check_compatible(rt.db.session_url):
-            _log.warning(
-                "the database has %s, which this version does not know; continuing",
-                unknown_migrations,
-            )
+        await migrate.warn_if_newer(rt.db.session_url)
         service = WebService(rt)
-
-        def shut_down(reason: str) -> None:
-            if service.stop:
-                _log.warning("%s again: exiting now", reason)
-                os._exit(1)
-            _log.info("%s: stopping", reason)
-            service.end()
-
-        with signals.handled_by(shut_down):
+        with signals.stopping(service.stop):
             started(service.url)
             await service.run()
     _log.info("web inbox stopped")

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -40,6 +41,7 @@ from draftsman.database.direct_connection import connect_direct
 from draftsman.database.session_settings import OF_SESSIONS, PINNED
 from draftsman.errors import CommandHint, LostRace, SchemaOutdated, SchemaUnsupported
 
+_log = logging.getLogger(__name__)
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds to wait for a connection."""
 LOCK_TIMEOUT: Final = 2.0
@@ -190,6 +192,14 @@ async def check_compatible(url: str) -> str | None:
         migrations, newer = await _compare(conn)
     _refuse_pending(migrations)
     return newer
+
+
+async def warn_if_newer(url: str) -> None:
+    """Log that the database is newer than this version; raise SchemaOutdated if it is too old."""
+    if newer := await check_compatible(url):
+        _log.warning(
+            "the database schema is newer than this version (it has %s); continuing", newer
+        )
 
 
 async def start_epoch(url: str) -> int:

@@ -56,7 +56,7 @@ class DeliveryDispatcher:
         settings: NotificationSettings,
         sender: Callable[[], int | None] | None = None,
     ) -> None:
-        self.stop = StopSignal()
+        self.stop = StopSignal(self.wake)
         self._woken = asyncio.Event()
         self._delivery_sender = delivery_sender
         self._channels = channels
@@ -77,26 +77,22 @@ class DeliveryDispatcher:
 
     async def run(self) -> None:
         """Send until stopped, then finish the deliveries under way."""
-        background = [asyncio.create_task(self._wake_to_stop())]
+        rescuing: asyncio.Task[None] | None = None
         try:
             if self._sender is not None:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOCK_TIMEOUT):
                         await self._woken.wait()
-                background.append(asyncio.create_task(self._rescue(self._sender)))
+                rescuing = asyncio.create_task(self._rescue(self._sender))
             await asyncio.gather(
                 *(channel_sender.run() for channel_sender in self._channel_senders.values())
             )
         finally:
-            for task in background:
-                task.cancel()
-            await asyncio.gather(*background, return_exceptions=True)
+            if rescuing is not None:
+                rescuing.cancel()
+                await asyncio.gather(rescuing, return_exceptions=True)
             for channel in self._channels:
                 await channel.close()
-
-    async def _wake_to_stop(self) -> None:
-        await self.stop.wait(float("inf"))
-        self.wake()
 
     async def _rescue(self, sender: Callable[[], int | None]) -> None:
         """Rescue deliveries of processes that ended, while the session lock is held."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from draftsman.database.database import Database
@@ -10,12 +9,13 @@ from draftsman.database.notification_listener import NotificationListener
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.ports import Channel
+from draftsman.processes.components import ComponentGroup
 from draftsman.settings.notifications import NotificationSettings
 from draftsman.worker.registry.service import SessionLock
 
 
 class DeliveryProcess:
-    """Sends the deliveries of the channels that its process serves."""
+    """A component that sends the deliveries of the channels that its process serves."""
 
     def __init__(
         self,
@@ -27,6 +27,8 @@ class DeliveryProcess:
         self._lock = SessionLock()
         self._listener = NotificationListener(db, self._on_notification, self._lock.hold)
         self._dispatcher = DeliveryDispatcher(delivery_sender, channels, settings, self.sender)
+        self._components = ComponentGroup([self._dispatcher], [self._listener])
+        self.stop = self._components.stop
 
     def sender(self) -> int | None:
         """Return the number of the session lock, None while it is not held."""
@@ -34,20 +36,11 @@ class DeliveryProcess:
 
     async def run(self) -> None:
         """Send until stopped, then finish the deliveries under way."""
-        listening = asyncio.create_task(self._listener.run())
-        try:
-            await self._dispatcher.run()
-        finally:
-            self._listener.stop.set()
-            await listening
+        await self._components.run()
 
     def wake(self) -> None:
         """Claim due deliveries at once."""
         self._dispatcher.wake()
-
-    def stop(self) -> None:
-        """Stop claiming."""
-        self._dispatcher.stop.set()
 
     def _on_notification(self, channel: str, payload: str) -> None:
         if channel in ("", "draftsman_deliveries"):

@@ -16,12 +16,16 @@ _log = logging.getLogger(__name__)
 class StopSignal:
     """A stop signal that is set once and can be awaited anywhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_set: Callable[[], None] = lambda: None) -> None:
+        """`on_set` is called once, after the signal is set: it wakes who waits for other things."""
         self._event = asyncio.Event()
+        self._on_set = on_set
 
     def set(self) -> None:
         """Set the signal."""
-        self._event.set()
+        if not self:
+            self._event.set()
+            self._on_set()
 
     def __bool__(self) -> bool:
         return self._event.is_set()

@@ -13,6 +13,7 @@ from typing import Final
 
 from draftsman.processes import early_signals
 from draftsman.processes.early_signals import SIGNALS
+from draftsman.processes.lifecycle import StopSignal
 
 PARENT_POLL: Final = 0.5
 """Seconds between two checks for the supervisor."""
@@ -59,6 +60,20 @@ class ShutdownSignals:
         finally:
             self._handle = None
             self._ending = True
+
+    @contextlib.contextmanager
+    def stopping(self, stop: StopSignal) -> Iterator[None]:
+        """Set `stop` at the first signal, and exit at once at the second."""
+
+        def shut_down(reason: str) -> None:
+            if stop:
+                _log.warning("%s again: exiting now", reason)
+                os._exit(1)
+            _log.info("%s: stopping", reason)
+            stop.set()
+
+        with self.handled_by(shut_down):
+            yield
 
     @contextlib.contextmanager
     def left_to_kernel(self, number: signal.Signals) -> Iterator[None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -31,7 +30,7 @@ class Heartbeat:
         register: Callable[[], Awaitable[None]],
         lock_held: Callable[[], bool],
     ) -> None:
-        self.stop = StopSignal()
+        self.stop = StopSignal(self.wake)
         self._worker = worker
         self._settings = settings
         self._register = register
@@ -56,15 +55,11 @@ class Heartbeat:
 
     async def run(self) -> None:
         """Send heartbeats until stopped, more often while the session lock is not held."""
-        stopping = asyncio.create_task(self._wake_to_stop())
-        try:
-            while not self.stop:
-                woken = await self._pause(min(TICK, self._settings.heartbeat))
-                due = clock.now() - self._last >= self._settings.heartbeat - TICK / 2
-                if not self.stop and (woken or due or not self._lock_held()):
-                    await self._outage.guard(self.beat)
-        finally:
-            stopping.cancel()
+        while not self.stop:
+            woken = await self._pause(min(TICK, self._settings.heartbeat))
+            due = clock.now() - self._last >= self._settings.heartbeat - TICK / 2
+            if not self.stop and (woken or due or not self._lock_held()):
+                await self._outage.guard(self.beat)
 
     async def beat(self) -> None:
         """Send a heartbeat; stop the runs that are lost, canceled or paused."""
@@ -98,7 +93,3 @@ class Heartbeat:
         woken = self._woken.is_set()
         self._woken.clear()
         return woken
-
-    async def _wake_to_stop(self) -> None:
-        await self.stop.wait(math.inf)
-        self.wake()

@@ -34,7 +34,7 @@ class Worker:
         self.slots = slots
         self.types = sorted(handlers)
         self.claim = services.claim
-        self.stop = StopSignal()
+        self.stop = StopSignal(self.wake)
         self._heartbeat_interval = services.settings.worker.heartbeat
         self._stop_margin = services.settings.worker.lease - services.settings.worker.stop_after
         self._released_at = time.monotonic()

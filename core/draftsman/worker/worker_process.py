@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
@@ -19,6 +17,7 @@ from draftsman.handlers.run_log import route_standard_streams
 from draftsman.ids import worker_name
 from draftsman.log import LogEvent, keys
 from draftsman.processes import host
+from draftsman.processes.components import Component, ComponentGroup
 from draftsman.worker.execution import WorkerServices
 from draftsman.worker.heartbeat import Heartbeat
 from draftsman.worker.leader import Leader
@@ -78,6 +77,12 @@ class WorkerProcess:
         )
         self.lease_timer = LeaseTimer(self.worker, settings.worker.lease)
         self.leader = None if sweeps is None else Leader(sweeps, settings.sweeps, id)
+        helpers: list[Component] = [self.heartbeat, self.lease_timer, self.dispatcher]
+        if self.leader is not None:
+            helpers.append(self.leader)
+        # the listener is the last to stop: its session lock covers deliveries under way
+        self._components = ComponentGroup([self.worker], helpers, [self.listener])
+        self.stop = self._components.stop
 
     async def run(self) -> None:
         """Register, work until shutdown, and unregister."""
@@ -95,36 +100,14 @@ class WorkerProcess:
             types,
             extra=keys(event=LogEvent.WORKER_STARTED),
         )
-        candidates = (
-            self.heartbeat,
-            self.lease_timer,
-            self.listener,
-            self.leader,
-            self.dispatcher,
-        )
-        loops = [loop for loop in candidates if loop is not None]
-        tasks = [asyncio.create_task(loop.run(), name=type(loop).__name__) for loop in loops]
-        for task in tasks:
-            task.add_done_callback(self._loop_ended)
         try:
             with route_standard_streams():
-                await self.worker.run()
+                await self._components.run()
         finally:
-            for loop in loops:
-                if loop is not self.listener:
-                    loop.stop.set()
-            listening = tasks[loops.index(self.listener)]
-            await asyncio.gather(
-                *(task for task in tasks if task is not listening), return_exceptions=True
-            )
-            self.listener.stop.set()  # last: its session lock covers deliveries under way
-            results = await asyncio.gather(*tasks, return_exceptions=True)
             await self._schemas.close()
             with contextlib.suppress(DraftsmanError):
                 await self._registration.leave()
-        _log.info("worker %s stopped", name, extra=keys(event=LogEvent.WORKER_STOPPED))
-        if errors := [result for result in results if isinstance(result, Exception)]:
-            raise errors[0]
+            _log.info("worker %s stopped", name, extra=keys(event=LogEvent.WORKER_STOPPED))
 
     def _lock_number(self) -> int | None:
         """Return the number of the session lock, None while it is not held."""
@@ -141,19 +124,3 @@ class WorkerProcess:
                 self.dispatcher.wake(payload)
             case _ if self.worker.runs(payload):
                 self.heartbeat.wake()  # anyone who can connect can notify: the heartbeat checks
-
-    def _loop_ended(self, task: asyncio.Task[None]) -> None:
-        """Stop the worker when a loop failed: without a heartbeat its runs would be lost."""
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s failed: %s", task.get_name(), error)
-            self.worker.stop.set()
-            self.worker.wake()
-
-    def shut_down(self, reason: str) -> None:
-        """Drain on the first call; exit at once on the second."""
-        if self.worker.stop:
-            _log.warning("%s again: exiting now", reason)
-            os._exit(1)
-        _log.info("%s: stopping", reason)
-        self.worker.stop.set()
-        self.worker.wake()

@@ -32,7 +32,7 @@ async def ended(rt: Runtime, make: Factory, download: Download, *names: str) -> 
         return all(item.status != "pending" for item in await rt.attachments.of_job(number))
 
     await until(are_ended, "the end of the downloads")
-    downloads.end()
+    downloads.stop.set()
     await running
     return await rt.attachments.of_job(number)
 

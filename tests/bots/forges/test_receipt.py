@@ -16,6 +16,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
+from draftsman.processes.components import ComponentGroup
 from draftsman.runtime import Runtime
 from draftsman_bots.forges.event_replies import delete_branches
 from draftsman_bots.forges.service import ForgeService
@@ -48,13 +49,13 @@ async def receiving(site: ForgeHarness, rt: Runtime) -> AsyncIterator[tuple[Forg
     )
     update = {"forges": {"acme": table}, "http": site.settings.http}
     service = ForgeService(replace(rt, settings=rt.settings.model_copy(update=update)))
-    parts = service._servers_to_run()
-    running = [asyncio.create_task(part) for part in parts]
+    servers = ComponentGroup(service.servers)
+    running = asyncio.create_task(servers.run())
     try:
         yield service, f"http://127.0.0.1:{service.ports['acme']}/forges/acme"
     finally:
-        service.end()
-        await asyncio.gather(*running)
+        servers.stop.set()
+        await running
 
 
 async def stored(conn: Connection) -> list[tuple[str, str, str]]:

@@ -119,7 +119,7 @@ async def paged(
         work = await Factory(rt, make.owner).asked(CRITICAL, actor=person(rt, "anna"))
         await rt.sweeps.names["ladders"](LeaderTerm())
         service = PagerService(rt)
-        parts = [asyncio.create_task(part) for part in service.servers_to_run()]
+        running = asyncio.create_task(service.run())
         dispatcher = rt.dispatcher([PagerChannel(rt.settings.pagers, rt.settings.http, 5)])
         async with background(dispatcher.run()):
             found = Paged(rt, fake, service, work, "")
@@ -127,8 +127,8 @@ async def paged(
             (found.key,) = fake.incidents
             yield found
             dispatcher.stop.set()
-        service.end()
-        await asyncio.gather(*parts)
+        service.stop.set()
+        await running
 
 
 async def test_an_acknowledgment_in_pagerduty_counts_once_for_the_person(

@@ -24,12 +24,12 @@ HALF = b"POST /slack/events HTTP/1.1\r\nHost: a\r\nX-"
 @asynccontextmanager
 async def served(app: Starlette) -> AsyncIterator[int]:
     """Serve an application; provide its port."""
-    server, serving, port = serve(app, ("127.0.0.1", 0), "slack")
-    running = asyncio.create_task(serving)
+    server = serve(app, ("127.0.0.1", 0), "slack")
+    running = asyncio.create_task(server.run())
     try:
-        yield port
+        yield server.port
     finally:
-        server.end()
+        server.stop.set()
         await running
 
 

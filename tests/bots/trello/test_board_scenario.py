@@ -15,7 +15,7 @@ from draftsman.runtime import Runtime
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.trello import TrelloSettings
 from draftsman.trello.board import BoardConfig, LabelRule, card_subject_key
-from draftsman_bots.process.http import Server, bind
+from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.credentials import Credentials
@@ -83,15 +83,15 @@ async def working(
     tokens = Credentials(trello.key, trello.token, secret)
     async with connect(settings, tokens, timeout=10) as client:
         context = BotContext(rt, settings, client)
-        server = Server(application(context, secret))
-        serving = asyncio.create_task(server.serve([listening]))
+        server = HttpServer(application(context, secret), listening)
+        serving = asyncio.create_task(server.run())
         poller = Poller(context, settings.poll)
         try:
             await resolve_identity(context, poller.stop)
             yield Bot(context, poller, conn, owner)
             await context.background.idle()
         finally:
-            server.end()
+            server.stop.set()
             await serving
 
 

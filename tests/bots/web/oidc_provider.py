@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from draftsman_bots.process.http import Server, bind
+from draftsman_bots.process.http import HttpServer, bind
 
 CLIENT = "draftsman"
 SECRET = "s3cret:of the client"
@@ -111,10 +111,10 @@ async def providing() -> AsyncIterator[FakeProvider]:
     provider = FakeProvider()
     listener = bind(("127.0.0.1", 0), "test")
     provider.issuer = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = Server(provider.application())
-    task = asyncio.create_task(server.serve([listener]))
+    server = HttpServer(provider.application(), listener)
+    task = asyncio.create_task(server.run())
     try:
         yield provider
     finally:
-        server.end()
+        server.stop.set()
         await task

@@ -101,5 +101,5 @@ async def serving(rt: Runtime, **web: Any) -> AsyncIterator[Inbox]:
         yield inbox
     finally:
         await inbox.close()
-        service.end()
+        service.stop.set()
         await task

@@ -212,7 +212,7 @@ say("result", summary="", data={"half": open("half.txt").read(), "at": start["ch
     number = await submit_agent_job(make, repo)
     async with agent_worker(rt, data, code) as process:
         await made_by_agent(data, "half.ready")
-        process.shut_down("test")
+        process.stop.set()
         job = await wait_for_status(rt, number, S.RESUMED)
     assert (job.attempts, job.retry_count) == (0, 0)
     async with agent_worker(rt, tmp_path / "elsewhere", code):
@@ -226,7 +226,7 @@ async def test_an_agent_that_ignores_the_shutdown_is_killed(
     number = await submit_agent_job(make, repo, text="pids")
     async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)", abort=0.2) as process:
         pids = await family(data)
-        process.shut_down("test")
+        process.stop.set()
         await wait_for_status(rt, number, S.RESUMED)
         await wait_for_exit(*pids)
 

@@ -152,7 +152,7 @@ async def test_a_park_with_a_lost_reply_ends_the_run(
         waits = await wait_for_status(rt, number, parked.get(wait, S.SCHEDULED))
         assert proxy.lost.is_set()
         assert (waits.attempts, waits.last_error) == (0, None)
-        process.shut_down("test")
+        process.stop.set()
     assert len((await rt.questions.of_job(number))[0]) == int(wait != "sleep")
     assert (await run_of(rt, number)).status == "parked"
     assert await rt.read_model.job(number) == waits
@@ -258,7 +258,7 @@ async def test_a_run_that_waits_for_the_database_is_released_by_a_shutdown(
     ):
         ctx = await blocking.next()
         await _cut_and_wait(proxy, blocking, log, f"D-{number}: database unreachable")
-        process.shut_down("test")
+        process.stop.set()
         await until(lambda: _is_stopping(ctx), "the stop of the run")
         proxy.mend()
         job = await wait_for_status(rt, number, S.RESUMED)

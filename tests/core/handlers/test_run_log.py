@@ -246,7 +246,7 @@ async def test_the_last_lines_before_a_stop_are_stored(
         if canceled:
             await rt.job_control.cancel(number, make.owner)
         else:
-            process.shut_down("test")
+            process.stop.set()
         await wait_for_status(rt, number, S.CANCELED if canceled else S.RESUMED)
     assert "".join(await stored(rt, number)) == "it began\nit was stopped\n"
 

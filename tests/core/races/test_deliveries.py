@@ -107,6 +107,49 @@ async def test_a_claim_skips_a_delivery_that_an_answer_supersedes(
     assert [str(delivery.kind) for delivery in await send_all(rt)] == ["status"]
 
 
+def _extend(rt: Runtime, make: Factory, job: int) -> Any:
+    """Change what the messages of the question show."""
+    return rt.questions.extend(job, 1, 86_400.0, make.owner)
+
+
+async def test_messages_of_a_question_are_not_claimed_while_their_content_changes(
+    make: Factory, rt: Runtime, first: FirstSession
+) -> None:
+    """A message that is claimed before the commit would be built from the old data."""
+    work = await make.asked(**LOG)
+    (status,) = await claim(rt)
+    await rt.delivery_sender.record(status, RECEIPT)
+    async with first.doing(_extend(first.rt, make, work.number)):
+        async with asyncio.timeout(5):
+            assert await claim(rt) == []
+    (question,) = await claim(rt)
+    assert question.kind is DeliveryKind.QUESTION
+    await rt.delivery_sender.record(question, RECEIPT)
+    await _extend(rt, make, work.number)
+    async with first.doing(_extend(first.rt, make, work.number)):
+        async with asyncio.timeout(5):
+            assert await claim(rt) == []
+    assert [str(delivery.kind) for delivery in await send_all(rt)] == ["question_closed"]
+
+
+async def test_a_change_waits_for_the_claim_of_a_message_and_edits_it(
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
+) -> None:
+    work = await make.asked(**LOG)
+    (status,) = await claim(rt)
+    await rt.delivery_sender.record(status, RECEIPT)
+    async with first.doing(claim(first.rt)) as claimed:
+        await first.then(_extend(rt, make, work.number), conn)
+    (question,) = claimed.result()
+    await rt.delivery_sender.record(question, RECEIPT)
+    async with first.doing(claim(first.rt)) as claimed:
+        await first.then(_extend(rt, make, work.number), conn)
+    (edit,) = claimed.result()
+    assert edit.kind is DeliveryKind.QUESTION_CLOSED
+    await rt.delivery_sender.record(edit, RECEIPT)
+    assert [str(delivery.kind) for delivery in await send_all(rt)] == ["question_closed"]
+
+
 async def test_the_previous_status_is_not_claimed_while_the_next_is_committed(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:

@@ -6,7 +6,14 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.errors import Refused
+from draftsman.jobs.job import Source
+from draftsman.jobs.requests.service.request_rows import row
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
+from draftsman.jobs.runs.run import ClaimedJob
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman.workflows.store import dependencies
 from tests.factories import Factory
 from tests.support.races import FirstSession
 from tests.support.statements import value
@@ -27,6 +34,34 @@ async def test_two_submissions_at_once_cannot_exceed_the_limit_of_an_agents_job(
     again = await rt.workflows.spawn(work, "mcp:a", "noop", {})
     assert again == last.result(), "the same key is the same job"
     assert await rt.workflows.spawn(work, "handler", "noop", {}) > again, "handlers have no limit"
+
+
+async def test_sessions_that_record_the_jobs_of_an_agent_themselves_count_one_after_another(
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
+) -> None:
+    """The function of the database holds the job, whether or not its caller did."""
+    work = await make.running()
+    for number in range(19):
+        await rt.workflows.spawn(work, f"mcp:{number}", "noop", {})
+    numbers = [await _submitted(rt, work, key) for key in ("mcp:a", "mcp:b")]
+    async with first.doing(_record(first.rt, work, numbers[0])):
+        with pytest.raises(Refused, match=f"{work.name} has submitted 20 jobs"):
+            await first.then(_record(rt, work, numbers[1]), conn)
+
+
+async def _submitted(rt: Runtime, work: ClaimedJob, key: str) -> int:
+    """Submit a job for a run without recording it."""
+    actor = Actor(Source.INTERNAL, work.invoker_id, "")
+    values = row(invocation(type="noop"), actor, rt.limits)
+    values |= {"invoker_id": work.invoker_id, "idempotency_key": f"spawn:{work.number}:{key}"}
+    async with rt.db.transaction() as conn:
+        (job,) = await submissions.submit(conn, [values], f"internal:{work.name}")
+    return job.number
+
+
+async def _record(rt: Runtime, work: ClaimedJob, job: int) -> None:
+    async with rt.db.transaction() as conn:
+        await dependencies.record_spawn(conn, work.lease, job)
 
 
 async def test_the_limit_is_that_of_the_job_and_not_of_its_run(make: Factory, rt: Runtime) -> None:

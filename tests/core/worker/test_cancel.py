@@ -188,7 +188,7 @@ async def test_a_cancel_comes_before_a_shutdown(rt: Runtime, make: Factory) -> N
         await blocking.next()
         process.listener.stop.set()
         await rt.job_control.cancel(number, make.owner)
-        process.shut_down("test")
+        process.stop.set()
         job = await wait_for_end(rt, number)
     assert job.status is S.CANCELED
 

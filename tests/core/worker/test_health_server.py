@@ -77,7 +77,7 @@ async def test_a_worker_is_ready_from_its_registration_until_it_drains(
         health.read_metrics = (no_connection,)
         monkeypatch.setattr(health_server, "READ_TIMEOUT", 0.01)
         assert await get(port, "/metrics") == (503, "no metrics: see /readyz\n"), "no connection"
-        process.shut_down("test")
+        process.stop.set()
         status, body = await ready(port)
         assert (status, body["problems"]) == (503, {"worker": "draining"})
         assert (await get(port, "/healthz"))[0] == 200, "it drains and must not be killed"

@@ -81,7 +81,7 @@ async def test_one_worker_leads_and_another_takes_over_when_it_stops(
         async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as successor:
             terms = await rows(conn, "SELECT owner, term FROM draftsman.leases")
             assert terms == [(leader.id, 1)]
-            leader.shut_down("test")
+            leader.stop.set()
             await until(lambda: leads(rt, successor), "the second leader")
             assert not await leads(rt, idle)
             assert await value(conn, "SELECT term FROM draftsman.leases") == 2

@@ -65,7 +65,7 @@ async def test_a_drain_claims_no_jobs_and_lets_runs_finish(
     first = await make.queued(queue="default")
     async with running_worker(runtime_with(rt, drain=60), {"noop": blocking}) as process:
         await blocking.next()
-        process.shut_down("test")
+        process.stop.set()
         await captured.wait("draining 1 runs")
         second = await make.queued(queue="default")
         await until(lambda: is_draining(rt, process), "the drain of the worker")
@@ -88,7 +88,7 @@ async def test_an_unfinished_run_is_released_without_using_an_attempt(
     async with running_worker(runtime_with(rt, drain=0.05), {"noop": blocking}) as process:
         ctx = await blocking.next()
         await ctx.checkpoint({"at": 7})
-        process.shut_down("test")
+        process.stop.set()
         job = await wait_for_status(rt, number, S.RESUMED)
         assert (ctx.canceled, worker_run(ctx).stopping) == (True, "shutdown")
     assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
@@ -121,7 +121,7 @@ async def test_an_aborted_handler_can_save_its_state(rt: Runtime, make: Factory)
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": handler}) as process:
         await before_deadline(entered.wait())
-        process.shut_down("test")
+        process.stop.set()
         await wait_for_status(rt, number, S.RESUMED)
     assert (await rt.checkpoints.latest(number))[0] == {"saved": "at the last moment"}
 
@@ -144,7 +144,7 @@ async def test_a_run_that_fails_because_of_the_shutdown_is_released(
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": handler}) as process:
         await before_deadline(entered.wait())
-        process.shut_down("test")
+        process.stop.set()
         job = await wait_for_status(rt, number, S.RESUMED, S.RETRYING)
     assert (job.status, job.attempts, job.last_error) == (S.RESUMED, 0, None)
     assert (await run_of(rt, number)).status == "interrupted"
@@ -158,7 +158,7 @@ async def test_prefetched_jobs_are_released(rt: Runtime, make: Factory) -> None:
     async with running_worker(runtime_with(rt, prefetch=1), {"noop": blocking}, slots=1) as process:
         await blocking.next()
         await wait_for_status(rt, second, S.CLAIMED)
-        process.shut_down("test")
+        process.stop.set()
         await wait_for_status(rt, second, S.QUEUED)
     assert await rt.read_model.runs(second) == []
     assert (await last_event(rt, second, "job_returned")).payload == {"reason": "shutdown"}
@@ -170,7 +170,7 @@ async def test_a_handler_that_ignores_its_abort_is_abandoned(rt: Runtime, make: 
     try:
         async with running_worker(runtime_with(rt, abort=0.05), {"noop": stubborn}) as process:
             await stubborn.next()
-            process.shut_down("test")
+            process.stop.set()
             await before_deadline(stubborn.told.wait())
             job = await wait_for_status(rt, number, S.RESUMED)
     finally:
@@ -212,7 +212,7 @@ async def test_a_handler_that_ends_its_processes_is_awaited_and_not_canceled_aga
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt, abort=0.05), {"noop": slow}) as process:
         await slow.next()
-        process.shut_down("test")
+        process.stop.set()
         await before_deadline(waited.wait())
         slow.go.set()
         await wait_for_status(rt, number, S.RESUMED)
@@ -231,7 +231,7 @@ async def test_a_handler_that_finishes_during_its_abort_completes_its_job(
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt, abort=5), {"noop": stubborn}) as process:
         await stubborn.next()
-        process.shut_down("test")
+        process.stop.set()
         await before_deadline(stubborn.told.wait())
         stubborn.go.set()
         assert (await wait_for_end(rt, number)).result == {"anyway": 1}
@@ -248,7 +248,7 @@ async def test_a_job_that_finishes_during_the_drain_is_settled_at_once(
         runtime_with(rt, drain=60), {"short": short, "long": long}
     ) as process:
         await short.next(), await long.next()
-        process.shut_down("test")
+        process.stop.set()
         short.go.set()
         assert (await wait_for_end(rt, first)).status is S.COMPLETED
         assert (await rt.read_model.job(second)).status is S.RUNNING
@@ -267,7 +267,7 @@ async def test_a_result_is_not_lost_if_the_job_is_locked_at_shutdown(
             await conn.execute(
                 "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (number,)
             )
-            process.shut_down("test")
+            process.stop.set()
             blocking.go.set()
             await until(lambda: is_free(process), "the handler's end")
             await process.heartbeat.beat()
@@ -286,7 +286,7 @@ async def test_a_result_is_not_lost_if_the_database_is_unreachable_at_shutdown(
     ):
         await blocking.next()
         proxy.cut()
-        process.shut_down("test")
+        process.stop.set()
         blocking.go.set()
         await captured.wait("worker: database unavailable, retrying")
         proxy.mend()
@@ -376,7 +376,7 @@ async def test_a_finished_handler_is_not_run_again_because_of_a_late_log(
             blocking.go.set()
             async with rt.db.connection() as other:
                 await wait_blocked(other, by=conn.info.backend_pid)
-            process.shut_down("test")
+            process.stop.set()
             await until(lambda: is_draining(rt, process), "the drain of the worker")
         assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert [chunk.text for chunk in await rt.checkpoints.logs(number)] == ["the last line\n"]

@@ -112,7 +112,13 @@ async def test_a_delivery_waits_for_a_worker_that_has_its_webhook(
     async with serving(answer) as url:
         hook = {"url": f"{url}/x", "secret": {"env": "TEAM_SECRET"}}
         has_it = _configured(rt, tmp_path, webhooks={"team": hook}, notifications={"poll": 0.05})
-        without = _configured(rt, tmp_path, notifications={"targets": ["log"], "poll": 0.05})
+        monkeypatch.setenv("OPS_SECRET", SECRET)
+        without = _configured(
+            rt,
+            tmp_path,
+            webhooks={"ops": {"url": f"{url}/ops", "secret": {"env": "OPS_SECRET"}}},
+            notifications={"targets": ["log"], "poll": 0.05},
+        )
         number = await Factory(has_it, make.owner).queued(
             type="fine", queue="default", notify=("webhook:team", "log")
         )

@@ -100,7 +100,7 @@ async def running_worker(
         yield process
     finally:
         if not process.worker.stop:
-            process.shut_down("the end of the test")
+            process.stop.set()
         async with asyncio.timeout(DEADLINE):
             await task
 

@@ -53,7 +53,7 @@ class Backfill:
         self._identity = identity
         self._health = health
         self._handler = handler
-        self._stop = StopSignal()
+        self.stop = StopSignal(self._on_stop)
         self._notify = False
         self._wake_up = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -72,18 +72,16 @@ class Backfill:
         self._timer = asyncio.get_running_loop().call_later(AFTERWARDS, self.schedule)
         self.schedule()
 
-    def end(self) -> None:
-        """Stop `run`."""
+    def _on_stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._stop.set()
         self._wake_up.set()
 
     async def run(self) -> None:
-        """Read whenever it is scheduled, until `end`."""
+        """Read whenever it is scheduled, until stopped."""
         while True:
             await self._wake_up.wait()
-            if self._stop:
+            if self.stop:
                 return
             self._wake_up.clear()
             if self._identity.bot_user is not None:  # else it is scheduled again later
@@ -110,7 +108,7 @@ class Backfill:
         """
         oldest = ref.ts
         failures = 0
-        while failures < MAX_ATTEMPTS and not self._stop:
+        while failures < MAX_ATTEMPTS and not self.stop:
             failure: Failure | None = None
             args = {"channel": ref.channel, "ts": root, "oldest": oldest}
             async for page in self._web_api.pages("conversations.replies", **args):
@@ -123,7 +121,7 @@ class Backfill:
             if failure is None or not self._is_retryable(failure, ref.channel):
                 return
             failures += failure.http_status != 429
-            await self._stop.wait(failure.retry_after or RETRY_DELAY)
+            await self.stop.wait(failure.retry_after or RETRY_DELAY)
 
     def _is_retryable(self, failure: Failure, channel: str) -> bool:
         """Return whether to retry."""
@@ -156,7 +154,7 @@ class Backfill:
             try:
                 return await work()
             except (DatabaseUnreachable, LostRace):
-                if await self._stop.wait(RETRY_DELAY):
+                if await self.stop.wait(RETRY_DELAY):
                     break
             except DraftsmanError as error:
                 _log.warning("a missed reply was not processed: %s", error)

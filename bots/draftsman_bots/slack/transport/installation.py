@@ -16,7 +16,7 @@ from slack_sdk.errors import SlackApiError
 from draftsman.deliveries.delivery import ChannelName, Unconfirmed
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.errors import Failure
-from draftsman.processes.lifecycle import OutageGuard
+from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import NETWORK
 from draftsman_bots.slack.transport.api_errors import ACCOUNT, ACCOUNT_PAUSE
@@ -36,9 +36,17 @@ OPTIONAL: Final = frozenset(
 class Installation:
     """The state of the installation, and its recovery."""
 
-    def __init__(self, health: BotHealth) -> None:
+    def __init__(
+        self, health: BotHealth, client: AsyncWebClient, delivery_sender: DeliverySender
+    ) -> None:
+        self.stop = StopSignal(lambda: self._wake_up.set())
+        self.on_resume: Callable[[], None] = lambda: None
+        """Called when deliveries are resumed."""
         self._health = health
-        self._lost = self._restored = self._ended = False
+        self._client = client
+        self._delivery_sender = delivery_sender
+        self._lost = False
+        self._restored = False
         self._losses = 0
         self._reason = ""
         self._wake_up = asyncio.Event()
@@ -72,33 +80,26 @@ class Installation:
             if self._lost:
                 self._wake_up.set()
 
-    def end(self) -> None:
-        """Stop `run`."""
-        self._ended = True
-        self._wake_up.set()
-
-    async def run(
-        self, client: AsyncWebClient, deliver: DeliverySender, wake: Callable[[], None]
-    ) -> None:
-        """Pause deliveries, retry until Slack accepts the token, and resume them, until `end`."""
+    async def run(self) -> None:
+        """Pause deliveries, retry until Slack accepts the token, and resume them, until stopped."""
         outage = OutageGuard("the Slack account")
         attempts = 0
 
         async def pause() -> None:
-            await deliver.pause(ChannelName.SLACK, ACCOUNT_PAUSE, self._reason)
+            await self._delivery_sender.pause(ChannelName.SLACK, ACCOUNT_PAUSE, self._reason)
 
         async def resume() -> None:
             losses = self._losses
             self._restored = False
-            await deliver.resume(ChannelName.SLACK)
+            await self._delivery_sender.resume(ChannelName.SLACK)
             if self._losses == losses:  # no call was rejected in the meantime
                 self._lost = False
                 self._health.clear(INSTALLATION)
-                wake()
+                self.on_resume()
 
-        while not self._ended:
+        while not self.stop:
             if self._lost and attempts and not self._restored:
-                self._restored = await _is_token_valid(client)
+                self._restored = await _is_token_valid(self._client)
             if self._restored or self._lost:
                 await outage.guard(resume if self._restored else pause)
             attempts = attempts + 1 if self._lost else 0

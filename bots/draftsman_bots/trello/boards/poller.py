@@ -22,6 +22,7 @@ from draftsman.trello.board import BoardConfig
 from draftsman_bots.trello import action_router
 from draftsman_bots.trello.boards import board_reader, label_comparison, webhooks
 from draftsman_bots.trello.deliveries.due_dates import show_expiry
+from draftsman_bots.trello.identity import resolve_identity
 from draftsman_bots.trello.requests import label_jobs
 from draftsman_bots.trello.transport.api_errors import ACCOUNT
 from draftsman_bots.trello.transport.rate_limit import background
@@ -150,7 +151,13 @@ class Poller:
         self._checked: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Acquire the lease and poll, until stopped."""
+        """Acquire the lease and poll, until stopped.
+
+        Only once the bot's account is known: its own comments are not answers. Raises ConfigError
+        if the account cannot be used.
+        """
+        if not self._context.me:
+            await resolve_identity(self._context, self.stop)
         while not self.stop:
             await self._outage.guard(self._hold_lease)
             await self.stop.wait(min(self._every, LEASE_RETRY))

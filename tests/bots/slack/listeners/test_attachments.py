@@ -27,7 +27,7 @@ async def ended(bench: SlackBotHarness, number: int) -> list[JobAttachment]:
         return all(item.status != "pending" for item in items)
 
     await until(are_ended, "the end of the downloads")
-    bench.ctx.downloads.end()
+    bench.ctx.downloads.stop.set()
     await task
     return await bench.rt.attachments.of_job(number)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from draftsman_bots.process.http import Server, bind
+from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport import acknowledgments
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
@@ -26,12 +26,12 @@ async def either(
     courier = bench.slack.event_delivery
     assert isinstance(courier, InProcessDelivery)
     served = bind(("127.0.0.1", 0), "slack")
-    server = Server(application(courier.bot, bench.slack.signing_secret, BotHealth()))
-    serving = asyncio.create_task(server.serve([served]))
+    server = HttpServer(application(courier.bot, bench.slack.signing_secret, BotHealth()), served)
+    serving = asyncio.create_task(server.run())
     bench.slack.request_url = f"http://127.0.0.1:{served.getsockname()[1]}{EVENTS_PATH}"
     yield bench
     await courier.close()
-    server.end()
+    server.stop.set()
     await serving
 
 

@@ -38,7 +38,7 @@ async def main(database: str, api_url: str, token: str, team: str, bot_user: str
                 timeout=10.0,
                 streams=True,
             )
-            with signals.handled_by(lambda _: loop.stop.set()):
+            with signals.stopping(loop.stop):
                 await loop.run()
         finally:
             await db.close()

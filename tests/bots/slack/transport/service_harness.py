@@ -18,7 +18,7 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.settings.slack import SlackSettings
-from draftsman_bots.process.http import Server, bind
+from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.credentials import Credentials
 from draftsman_bots.slack.health import BotHealth
@@ -174,13 +174,13 @@ async def over_http(rt: Runtime) -> AsyncIterator[ServiceHarness]:
     """Provide a bot over HTTP."""
     async with made(rt) as rig:
         served = bind(("127.0.0.1", 0), "slack")
-        server = Server(application(rig.bot, rig.slack.signing_secret, rig.health))
-        serving = asyncio.create_task(server.serve([served]))
+        server = HttpServer(application(rig.bot, rig.slack.signing_secret, rig.health), served)
+        serving = asyncio.create_task(server.run())
         rig.url = f"http://127.0.0.1:{served.getsockname()[1]}"
         rig.slack.request_url = rig.url + EVENTS_PATH
         yield rig
         await rig.slack.event_delivery.close()
-        server.end()
+        server.stop.set()
         await serving
 
 
@@ -214,6 +214,6 @@ async def serving(rt: Runtime, slack: FakeSlack) -> AsyncIterator[Service]:
         await until(ready, "readiness")
         yield service
     finally:
-        service.end()
+        service.stop.set()
         await running
     await slack.sockets.wait(0)

@@ -108,11 +108,12 @@ async def test_restart_releases_a_pause_of_another_process(
 
 
 async def test_missing_scope_is_reported_until_its_method_works(
-    slack: FakeSlack, general: str
+    rt: Runtime, slack: FakeSlack, general: str
 ) -> None:
     health = BotHealth()
     web = client(slack.bot_token, slack.api_url, 5)
-    channel = SlackChannel(web, timeout=5, account=Installation(health))
+    installation = Installation(health, web, rt.delivery_sender)
+    channel = SlackChannel(web, timeout=5, account=installation)
     file = message(DeliveryKind.FILE, general, payload={"name": "a"})
     for scope in ("files:write", "channels:history"):
         slack.world.scopes.discard(scope)

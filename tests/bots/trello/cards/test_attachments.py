@@ -27,7 +27,7 @@ async def ended(bench: TrelloBotHarness, number: int) -> list[JobAttachment]:
         return all(item.status != "pending" for item in items)
 
     await until(are_ended, "the end of the downloads")
-    downloads.end()
+    downloads.stop.set()
     await running
     return await bench.rt.attachments.of_job(number)
 

@@ -21,7 +21,7 @@ from draftsman.settings import Settings
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.trello import TrelloSettings
 from draftsman.trello.board import BoardConfig, LabelRule
-from draftsman_bots.process.http import Server, bind
+from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.credentials import Credentials
@@ -58,7 +58,7 @@ class TrelloBotHarness:
         tokens = Credentials(trello.key, trello.token, trello.secret)
         self.context = BotContext(rt, settings, connect(settings, tokens, timeout=10))
         self.poller = Poller(self.context, 15.0)
-        self._server: tuple[Server, asyncio.Task[None]] | None = None
+        self._server: tuple[HttpServer, asyncio.Task[None]] | None = None
 
     def configure(self, **changes: Any) -> None:
         """Change the Trello settings."""
@@ -98,8 +98,8 @@ class TrelloBotHarness:
         served = bind(("127.0.0.1", 0), "trello")
         callback = f"http://127.0.0.1:{served.getsockname()[1]}/trello"
         self.configure(callback_url=callback)
-        server = Server(application(self.context, self.trello.secret))
-        self._server = server, asyncio.create_task(server.serve([served]))
+        server = HttpServer(application(self.context, self.trello.secret), served)
+        self._server = server, asyncio.create_task(server.run())
         for config in await self.rt.boards.all():
             await self.poller.check(config)
         return callback
@@ -107,7 +107,7 @@ class TrelloBotHarness:
     async def close(self) -> None:
         """Stop the server and the client."""
         if self._server is not None:
-            self._server[0].end()
+            self._server[0].stop.set()
             await self._server[1]
         await self.context.background.close(5)
         await self.context.trello.close()

@@ -41,7 +41,7 @@ async def deliver(
         try:
             await db.open()
             process = wire(settings, db, False).delivery_process([channel])
-            with signals.handled_by(lambda _: process.stop()):
+            with signals.stopping(process.stop):
                 await process.run()
         finally:
             await db.close()

@@ -35,5 +35,5 @@ async def test_delivery_process_wakes_for_due_deliveries(
     async with background(process.run()) as running:
         await said(first)
         await said(await asked())
-        process.stop()
+        process.stop.set()
         await running

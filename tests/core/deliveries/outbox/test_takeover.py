@@ -73,7 +73,7 @@ async def successor(
             running = await stack.enter_async_context(background(process.run()))
 
             async def end() -> None:
-                process.stop()
+                process.stop.set()
                 await running
 
             stack.push_async_callback(end)
