@@ -109,7 +109,7 @@ class Factory:
     async def due(self, number: int) -> None:
         """Make a retrying job due now."""
         await self.set_due(number, 0)
-        await self.rt.sweeps.promote(LeaderTerm())
+        await self.rt.promotion.promote(LeaderTerm())
         job = await self.rt.read_model.job(number)
         assert job.status is not Status.RETRYING, "a running worker may have claimed it already"
 
@@ -142,7 +142,7 @@ class Factory:
         """Ask in a job, without an answer until the question expires."""
         item = QUESTION.model_copy(update={"expires_in": 0.000001})
         work = await self.asked(item, **fields)
-        assert await self.rt.sweeps.expire(LeaderTerm()) == 1
+        assert await self.rt.expiry.expire(LeaderTerm()) == 1
         return work.number
 
     async def job_in(self, status: Status, **fields: Any) -> int:

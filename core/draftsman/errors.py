@@ -167,9 +167,14 @@ class RejectedField(FieldError):
     def reworded(self, message: str) -> RejectedField:
         """Return an error with the same data and the message of a front end."""
         return RejectedField(
-            message, field=self.field, rule=self.rule, problem=self.problem,
-            value=self.value, known=self.known, skippable=self.skippable,
-        )  # fmt: skip
+            message,
+            field=self.field,
+            rule=self.rule,
+            problem=self.problem,
+            value=self.value,
+            known=self.known,
+            skippable=self.skippable,
+        )
 
 
 class InvalidParameters(UsageError):

@@ -147,8 +147,8 @@ def field_error(
     rule = details["type"]
     if allowed and rule == "extra_forbidden":
         problem = f"unknown key; allowed: {', '.join(allowed)}"
-    shown = f" {value[:60]!r}" if isinstance(value, str) and shows(field) else ""
-    name = f"{field or default}{shown}" if field or default else ""
+    quoted_value = f" {value[:60]!r}" if isinstance(value, str) and shows(field) else ""
+    name = f"{field or default}{quoted_value}" if field or default else ""
     text = ": ".join(filter(None, (subject, name, problem)))
     path = ".".join(filter(None, (parent, field)))
     return FieldError(text, field=path, problem=problem, rule=rule)

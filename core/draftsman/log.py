@@ -178,12 +178,12 @@ class _Line(logging.Formatter):
         self._color = color
 
     def format(self, record: logging.LogRecord) -> str:
-        parts = [_time(record), self._level(record), record.name, _clean(_message(record))]
-        parts += [f"{key}={_quote(_clean(str(value)))}" for key, value in _extras(record)]
+        words = [_time(record), self._level(record), record.name, _clean(_message(record))]
+        words += [f"{key}={_quote(_clean(str(value)))}" for key, value in _extras(record)]
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            parts.append(f"error={_quote(_clean(f'{type(error).__name__}: {error}'))}")
-        line = " ".join(parts)
+            words.append(f"error={_quote(_clean(f'{type(error).__name__}: {error}'))}")
+        line = " ".join(words)
         if error is None or not self._tracebacks:
             return line
         trace = "".join(traceback.format_exception(error)).splitlines()

@@ -199,8 +199,20 @@ class _Files:
 
 def _attachment(job: int, number: int, file: AttachedFile) -> JobAttachment:
     status = "refused" if file.data is None else "stored"
-    about = file.message, number, file.name, file.media_type, status, file.reason
-    return JobAttachment(job, number, *about, None, None, DEFAULTS["created_at"], overdue=False)
+    return JobAttachment(
+        job=job,
+        ordinal=number,
+        message=file.message,
+        id=number,
+        name=file.name,
+        media_type=file.media_type,
+        status=status,
+        reason=file.reason,
+        size=None,
+        sha256=None,
+        created_at=DEFAULTS["created_at"],
+        overdue=False,
+    )
 
 
 @dataclass(slots=True)
@@ -299,7 +311,7 @@ class _Memory:
 
     # Outcomes and messages
 
-    async def outcome(self, work: ClaimedJob, outcome: Snooze) -> None:
+    async def outcome(self, job: ClaimedJob, outcome: Snooze) -> None:
         if isinstance(outcome.until, datetime):
             self.clock.now = max(self.clock.now, outcome.until)
         else:
@@ -315,12 +327,12 @@ class _Memory:
         return None
 
     async def of_key(self, job: int, key: str) -> Question | None:
-        asked = [
+        current = [
             question
             for question in self.asked
             if question.key == key and question.status is not QuestionStatus.CANCELED
         ]
-        return asked[-1] if asked else None
+        return current[-1] if current else None
 
     async def of_job(self, job: int) -> tuple[list[Question], list[Any]]:
         return self.asked, []
@@ -329,17 +341,17 @@ class _Memory:
         self, lease: Lease, questions: Sequence[AskedQuestion], **_: object
     ) -> Sequence[str]:
         first = len(self.asked)
-        self.asked += [
-            self._question(lease, first, place, asked) for place, asked in enumerate(questions, 1)
-        ]
-        return [question.name for question in self.asked[first:]]
+        for question in questions:
+            self.asked.append(self._question(lease, first, question))
+        return [recorded.name for recorded in self.asked[first:]]
 
-    def _question(self, lease: Lease, first: int, place: int, asked: AskedQuestion) -> Question:
-        item = asked.item
+    def _question(self, lease: Lease, first: int, question: AskedQuestion) -> Question:
+        item = question.item
         length = item.expires_in
+        alternative_to = question.alternative_to
         return Question(
             job=lease.job,
-            ordinal=first + place,
+            ordinal=len(self.asked) + 1,
             run=self.run,
             key=item.key,
             kind=item.kind,
@@ -359,7 +371,7 @@ class _Memory:
             asked_at=self.clock.now,
             expires_at=None if length is None else self.clock.now + timedelta(seconds=length),
             answered_at=None,
-            alternative_of=None if asked.alternative_to is None else first + asked.alternative_to,
+            alternative_of=None if alternative_to is None else first + alternative_to,
         )
 
     def answer_open_questions(self) -> None:
@@ -435,8 +447,12 @@ class _Services:
     def __init__(self, settings: Settings, memory: _Memory, schemas: SchemaChecker) -> None:
         self.settings = settings
         self.schemas = schemas
-        self.checkpoints = self.model_calls = self.questions = memory
-        self.settlement = self.outbox = self.workflows = memory
+        self.checkpoints = memory
+        self.model_calls = memory
+        self.questions = memory
+        self.settlement = memory
+        self.outbox = memory
+        self.workflows = memory
 
     @property
     def repos(self) -> Any:
@@ -447,7 +463,7 @@ def _claimed(run: int, payload: Mapping[str, Any], columns: Mapping[str, Any]) -
     """Build a claimed job."""
     if unknown := columns.keys() - DEFAULTS.keys():
         raise TypeError(f"{min(unknown)} is not a column of a job; allowed: {', '.join(DEFAULTS)}")
-    values = {**DEFAULTS, **columns, "payload": payload}
+    fields = {**DEFAULTS, **columns, "payload": payload}
     job = ClaimedJob((1, run, run, "running", ""))
-    job.__dict__.update(copy.deepcopy(values))
+    job.__dict__.update(copy.deepcopy(fields))
     return job

@@ -171,8 +171,8 @@ def _shorten(value: Any, keep: int) -> Any:
 def is_link(url: str) -> bool:
     """Return whether a text is an HTTP URL that may be displayed as a link."""
     try:
-        parts = urlsplit(url)
-        valid = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        split = urlsplit(url)
+        valid = split.scheme in {"http", "https"} and bool(split.hostname)
     except ValueError:
         return False
     return valid and not any(char.isspace() for char in url)

@@ -41,7 +41,7 @@ LANGUAGE sql VOLATILE ROWS 1 AS $$
      CROSS JOIN LATERAL (
            SELECT q.location
              FROM draftsman.claimable q
-            WHERE q.number = r.job AND q.queue = r.queue AND q.type = ANY (types)
+            WHERE q.number = r.job AND q.type = ANY (types)
             LIMIT 1
               FOR NO KEY UPDATE SKIP LOCKED) c
      WHERE r.queue = ANY (queues)

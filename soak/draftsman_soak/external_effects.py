@@ -32,7 +32,7 @@ class EffectRequest:
 class Effects:
     """Effects of a job: (key, value) by invocation id, and the requests in order."""
 
-    made: dict[str, tuple[str, str]] = field(default_factory=dict)
+    created: dict[str, tuple[str, str]] = field(default_factory=dict)
     requests: tuple[EffectRequest, ...] = ()
 
 
@@ -79,14 +79,14 @@ def read_effects(folder: Path, job: int) -> Effects:
     job_folder = folder / str(job)
     if not job_folder.is_dir():
         return Effects()
-    made = {}
+    created = {}
     for path in job_folder.iterdir():
         if path.name != REQUESTS and not path.name.startswith("."):
             key, value = path.read_text().split()
-            made[path.name] = (key, value)
+            created[path.name] = (key, value)
     with contextlib.suppress(FileNotFoundError):
         lines = (line.split() for line in (job_folder / REQUESTS).read_text().splitlines())
         return Effects(
-            made, tuple(EffectRequest(int(run), key, verb == "has") for verb, run, key in lines)
+            created, tuple(EffectRequest(int(run), key, verb == "has") for verb, run, key in lines)
         )
-    return Effects(made)
+    return Effects(created)

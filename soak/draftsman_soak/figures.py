@@ -134,9 +134,9 @@ class Figures:
 
     def _count_effects(self, world: FinalState) -> None:
         for job in world.jobs.values():
-            self.effects += len(job.effects.made)
+            self.effects += len(job.effects.created)
             requests = sum(not request.recorded for request in job.effects.requests)
-            self.effects_rejected += max(0, requests - len(job.effects.made))
+            self.effects_rejected += max(0, requests - len(job.effects.created))
 
     def _add_recoveries(self, times: Iterable[tuple[str, float]]) -> None:
         self._times += times

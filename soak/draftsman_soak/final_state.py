@@ -194,10 +194,15 @@ class Violations:
     @property
     def findings(self) -> tuple[str, ...]:
         """All findings."""
-        parts = (self.doubled, self.answers_lost, self.jobs_lost, self.stuck)
-        return sum(
-            (*parts, self.overlapping, self.stalled, self.wrongly_ended, self.broken),
-            (),
+        return (
+            *self.doubled,
+            *self.answers_lost,
+            *self.jobs_lost,
+            *self.stuck,
+            *self.overlapping,
+            *self.stalled,
+            *self.wrongly_ended,
+            *self.broken,
         )
 
 
@@ -227,16 +232,16 @@ def _effects(job: JobRecord) -> Iterator[str]:
     if not job.type.startswith(PREFIX):
         return
     steps = {step.key: step for step in job.steps if not step.key.startswith(SLEEP)}
-    for key in sorted({key for key, _ in job.effects.made.values()}):
-        ids = [id for id, (made, _) in job.effects.made.items() if made == key]
+    for key in sorted({key for key, _ in job.effects.created.values()}):
+        ids = [id for id, (created, _) in job.effects.created.items() if created == key]
         if len(ids) > 1:
             yield f"D-{job.number}: effect {key} was created {len(ids)} times"
         if key not in steps or steps[key].invocation not in ids:
             yield f"D-{job.number}: effect {key} was created, but no step recorded it"
     for key, step in steps.items():
-        made = job.effects.made.get(step.invocation, (key, None))[1]
-        if step.status == "done" and step.value != made:
-            text = f"is recorded as {step.value!r}, but was created as {made!r}"
+        value = job.effects.created.get(step.invocation, (key, None))[1]
+        if step.status == "done" and step.value != value:
+            text = f"is recorded as {step.value!r}, but was created as {value!r}"
             yield f"D-{job.number}: effect {key} {text}"
     for key, value in job.result.get("effects", {}).items():
         if key not in steps or steps[key].value != value:
@@ -315,9 +320,9 @@ def _jobs(world: FinalState, ledger: Ledger) -> Iterator[str]:
     for key, numbers in ledger.requests.items():
         if len(numbers) > 1:
             yield f"{key} created {len(numbers)} jobs: {sorted(numbers)}"
-    for number, made in ledger.retries.items():
-        if len(made) > 1:
-            yield f"D-{number} was retried {len(made)} times: {sorted(made)}"
+    for number, retries in ledger.retries.items():
+        if len(retries) > 1:
+            yield f"D-{number} was retried {len(retries)} times: {sorted(retries)}"
     for number in sorted(ledger.jobs):
         if number not in world.jobs:
             yield f"D-{number} ({ledger.jobs[number]}) was acknowledged but does not exist"
@@ -351,7 +356,7 @@ def _end(job: JobRecord, ledger: Ledger) -> Iterator[str]:
     if not _ended(job):
         return
     expected = {str(Status.COMPLETED)}
-    retry = any(job.number in made for made in ledger.retries.values())
+    retry = any(job.number in retries for retries in ledger.retries.values())
     if job.type == f"{PREFIX}doomed" and not retry:
         expected = {str(Status.DEAD_LETTER)}
     if job.number in ledger.cancels:

@@ -35,10 +35,9 @@ class SilentNetwork:
     def url(self) -> str:
         """The URL of the database through this network."""
         socket = self.server.status().socket_dir
-        own = self.server.url()
-        return own.replace(f"host={quote(str(socket), safe='')}", f"host={LOOPBACK}").replace(
-            "port=5432", f"port={self.port}"
-        )
+        direct_url = self.server.url()
+        with_host = direct_url.replace(f"host={quote(str(socket), safe='')}", f"host={LOOPBACK}")
+        return with_host.replace("port=5432", f"port={self.port}")
 
     @property
     def is_silent(self) -> bool:

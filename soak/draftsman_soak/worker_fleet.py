@@ -34,7 +34,10 @@ END: Final = 30.0
 SKEW: Final = 400_000
 """Seconds by which the monotonic clock of a time namespace is ahead."""
 TIME_NAMESPACE: Final = (
-    *("unshare", "--time", f"--monotonic={SKEW}", f"--boottime={SKEW}"),
+    "unshare",
+    "--time",
+    f"--monotonic={SKEW}",
+    f"--boottime={SKEW}",
     "--",
 )
 

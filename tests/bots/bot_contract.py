@@ -93,7 +93,7 @@ class BotHarness(Protocol):
 @asynccontextmanager
 async def run_dispatcher(rt: Runtime, *channels: Channel) -> AsyncIterator[DeliveryDispatcher]:
     """Run a dispatcher that retries at once."""
-    deliver = DeliverySender(rt.db, FAST, parse("log"), rt.policy)
+    deliver = DeliverySender(db=rt.db, policy=rt.policy, settings=FAST, fallback=parse("log"))
     async with running(DeliveryDispatcher(deliver, channels, FAST)) as dispatcher:
         yield dispatcher
 

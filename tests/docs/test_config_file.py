@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from draftsman.resources import config_example
 from draftsman.settings import Settings, load
+from draftsman.settings.agents import AgentSettings
 from tests.docs.config_file import config_text, declaring_class, docstrings, sections_in
 
 SETTING = re.compile(r'^#(?=[a-z_"][^ ]* = |\[)', re.MULTILINE)
@@ -109,6 +110,17 @@ def test_file_shows_every_default(tmp_path: Path) -> None:
     uncommented = dict(_defaults(_load(tmp_path, SETTING.sub("", config_example()))))
     defaults = dict(_defaults(Settings()))
     assert {key: uncommented[key] for key in defaults} == defaults
+
+
+def test_file_shows_the_default_agent(tmp_path: Path) -> None:
+    shown, default = (
+        settings.agents["tidy"]
+        for settings in (_load(tmp_path, SETTING.sub("", config_example())), Settings())
+    )
+    fields = AgentSettings.model_fields.items()
+    examples = {name for name, field in fields if field.examples and name != "command"}
+    assert shown.model_dump(exclude=examples) == default.model_dump(exclude=examples)
+    assert default.limits() == {}
 
 
 def test_the_docstring_of_an_unset_key_says_unset() -> None:

@@ -246,5 +246,5 @@ async def _answer(rt: Runtime) -> None:
                     )
             async with rt.db.connection() as conn:
                 await conn.execute(HASTEN)
-            await rt.sweeps.promote(LeaderTerm())
+            await rt.promotion.promote(LeaderTerm())
         await asyncio.sleep(LOOK)

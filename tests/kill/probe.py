@@ -99,9 +99,9 @@ class Probe:
         AsyncCursor.execute = wrapped  # type: ignore[method-assign]
         fetch = PinnedConnection.fetch
 
-        async def fetching(self: PinnedConnection, statement: Statement, values: Any) -> Any:
-            call = partial(fetch, self, statement, values)
-            return await probe._around_query(names[statement.query], self, call, values)
+        async def fetching(self: PinnedConnection, statement: Statement, params: Any) -> Any:
+            call = partial(fetch, self, statement, params)
+            return await probe._around_query(names[statement.query], self, call, params)
 
         PinnedConnection.fetch = fetching  # type: ignore[method-assign]
 

@@ -15,8 +15,8 @@ def test_a_repeated_invocation_makes_no_effect_and_gets_the_first_value(tmp_path
     assert outside.make(2, "send", "i2") != first
     assert outside.find("i3") is None
     effects = read_effects(tmp_path, 7)
-    assert effects.made["i1"] == ("send", first)
-    assert set(effects.made) == {"i1", "i2"}
+    assert effects.created["i1"] == ("send", first)
+    assert set(effects.created) == {"i1", "i2"}
     request = EffectRequest(2, "send", recorded=False)
     assert effects.requests == (
         EffectRequest(1, "send", recorded=False),
@@ -29,4 +29,4 @@ def test_a_repeated_invocation_makes_no_effect_and_gets_the_first_value(tmp_path
 def test_a_job_without_an_effect_has_no_effects(tmp_path: Path) -> None:
     assert read_effects(tmp_path, 8) == Effects()
     ExternalSystem(tmp_path, 8).recorded(1, "send")
-    assert read_effects(tmp_path, 8).made == {}
+    assert read_effects(tmp_path, 8).created == {}

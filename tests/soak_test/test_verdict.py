@@ -134,7 +134,7 @@ def job_with(**changes: object) -> FinalState:
 
 def effects_with(**also: tuple[str, str]) -> Effects:
     """Return the effects of D-1 with added or replaced effects."""
-    return replace(ASKED.effects, made={**ASKED.effects.made, **also})
+    return replace(ASKED.effects, created={**ASKED.effects.created, **also})
 
 
 def requests(*also: EffectRequest) -> Effects:

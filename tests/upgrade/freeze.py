@@ -25,7 +25,6 @@ from typing import Any, Final
 from draftsman import resources
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.attention.pager_event import PagerEvent
-from draftsman.configured import directory
 from draftsman.costs.budgets import CallEstimate, question_of
 from draftsman.costs.service.budgets import BudgetSweep
 from draftsman.database.database import Connection, Database
@@ -39,6 +38,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.quota import Quota, QuotaLimit
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
+from draftsman.people.configuration import configured_directory
 from draftsman.people.service.web_sessions import WebSessions
 from draftsman.people.web_session import SignInMethod
 from draftsman.questions.service.questions import MAX_REFUSALS_PER_VOTER
@@ -129,7 +129,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
     crew = await make.worker_row(queues=["default"], version="the release")
     for _ in range(2):
         await make.running(type="noop", worker=crew, on_lost="resume")
-    await rt.sweeps.rescue(term, [crew])
+    await rt.dead_workers.rescue(term, [crew])
     await make.running(type="noop", worker=dead, notify=("slack:C4",))
     assert await LiveThreads(rt.db, rt.policy).claim(1, 60)
 
@@ -141,7 +141,7 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     kept = await make.running(type="asks", worker=await make.worker_row(version="the release"))
     critical = QUESTION.model_copy(update={"critical": True})
     await rt.questions.ask(kept.lease, critical, grace=3600)
-    await rt.sweeps.names["ladders"](term)
+    await rt.sweeps.run("ladders", term)
     await rt.figures.record_views(await rt.questions.open_of([kept.number]), make.owner)
     await rt.acknowledgments.delegate(kept.number, 1, make.owner, "ben", 3600)
     await rt.acknowledgments.acknowledge(kept.number, 1, make.owner, 3600)
@@ -258,7 +258,7 @@ async def freeze(folder: Path, url: str, *, code: bool) -> None:
     db = Database(url, settings.database)
     await db.open()
     rt = wire(settings, db, False)
-    await rt.people.save(directory(settings))
+    await rt.people.save(configured_directory(settings))
     await fill(rt, Factory(rt, Actor(Source.CLI, "root", "Root", person="root", owner=True)))
     async with db.connection() as conn:
         data = await tables(conn)

@@ -37,12 +37,12 @@ async def decide(ctx: BotContext, actor: Actor, action: BlockAction, kind: str) 
     text = f"{note}: rule {rule}, {changed.text}"
     if action.message is None or not action.channel or not action.ts:
         return Reply(f"{escape_truncated(text, 300)}.")
-    shown = [item for item in objects(action.message, "blocks") if item.get("type") != CONTROLS]
+    blocks = [block for block in objects(action.message, "blocks") if block.get("type") != CONTROLS]
     update = ctx.client.chat_update(
         channel=action.channel,
         ts=action.ts,
         text=escape_truncated(text, 300),
-        blocks=[*shown, context(escape_truncated(f"{note}.", 300))],
+        blocks=[*blocks, context(escape_truncated(f"{note}.", 300))],
     )
     ctx.background.spawn(update)
     return None

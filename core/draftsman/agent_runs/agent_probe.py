@@ -159,10 +159,12 @@ async def _talk(
         request=RequestBody(title=PROMPT),
     )
     refusals: list[str] = []
-    limits = BUILT_IN["run_agent"].nested()
     async with (
         open_network_proxy(
-            *(settings.http, agent.network, sandbox, limits),
+            http=settings.http,
+            network=agent.network,
+            sandbox=sandbox,
+            limits=BUILT_IN["run_agent"].nested(),
             setting=AGENT_SETTING,
             log=refusals.append,
         ) as proxy,

@@ -46,12 +46,12 @@ class Iteration:
         recorded: dict[str, Any] = steps[f"{STEP}{number}"].result if number > 1 else {}
         ended = f"{RESULT}{number}"
         return cls(
-            number,
-            recorded.get("tree"),
-            tuple(recorded.get("failed", ())),
-            steps[ended].result if _is_done(steps, ended) else None,
-            recorded.get("last", 0),
-            recorded.get("usage", {}),
+            number=number,
+            tree=recorded.get("tree"),
+            failed=tuple(recorded.get("failed", ())),
+            result=steps[ended].result if _is_done(steps, ended) else None,
+            last=recorded.get("last", 0),
+            usage=recorded.get("usage", {}),
         )
 
     async def save_result(self, run: WorkerRun, result: dict[str, Any]) -> None:
@@ -61,11 +61,11 @@ class Iteration:
     async def finish(self, run: WorkerRun, outcome: str, **fields: Any) -> None:
         """Write the event of its end, with the tokens and cost that are known."""
         total = await run.total_usage()
-        used = {name: amount - self.usage.get(name, 0) for name, amount in total.items()}
+        usage = {name: amount - self.usage.get(name, 0) for name, amount in total.items()}
         payload = {
             "iteration": self.number,
             "outcome": outcome,
-            "usage": {name: round(amount, 9) for name, amount in used.items() if amount > 0},
+            "usage": {name: round(amount, 9) for name, amount in usage.items() if amount > 0},
         }
         fields = {name: value for name, value in fields.items() if value}
         await run.event("iteration_finished", payload | fields, Owner.WORKER)

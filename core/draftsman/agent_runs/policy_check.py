@@ -80,8 +80,8 @@ async def _owner_rules(
     run: WorkerRun, workspace: Workspace, policy: RepoPolicy, findings: list[PolicyFinding]
 ) -> OwnerRules | None:
     """Return the CODEOWNERS of the base commit, which the agent cannot change."""
-    asked = any(finding.path is not None for finding in findings)
-    if policy.settings.owners != "codeowners" or not asked:
+    has_paths = any(finding.path is not None for finding in findings)
+    if policy.settings.owners != "codeowners" or not has_paths:
         return None
     text = await first_file(workspace.mirror, workspace.base_sha, FILES, MAX_SIZE)
     return OwnerRules(text.decode("utf-8", "replace"), run.settings.codeowners)
@@ -173,7 +173,7 @@ async def owners_of_changes(
     CODEOWNERS are those of the base commit, which the agent cannot change.
     """
     ladders = run.services.questions.ladders
-    if ladders is None or not ladders.uses_owners:
+    if not ladders.uses_owners:
         return []
     text = await first_file(workspace.mirror, workspace.base_sha, FILES, MAX_SIZE)
     rules = OwnerRules(text.decode("utf-8", "replace"), run.settings.codeowners)

@@ -14,7 +14,7 @@ from draftsman.deliveries.delivery import ChannelName, DeliveryKind
 from draftsman.deliveries.result_text import change_summary
 from draftsman.deliveries.target import IssueTarget, Target
 from draftsman.errors import Failure
-from draftsman.forges.api.connection import forge_of, forge_settings
+from draftsman.forges.api.connection import forge_of
 from draftsman.forges.api.publication import base_branch, open_pull_request
 from draftsman.forges.body import (
     AnsweredQuestion,
@@ -52,11 +52,12 @@ async def open_for_job(
     The work is published already: a forge that refuses the pull request for good, or after the last
     attempt of the job, is a field of the result. Raises Failure while the job is retried.
     """
-    found = forge_settings(run.settings, workspace.source.location)
     forge = forge_of(run.settings, workspace.source.location)
-    if found is None or forge is None or not found[1].pull_requests:
+    if forge is None:
         return {}
-    settings = found[1]
+    settings = run.settings.forges[forge.name]
+    if not settings.pull_requests:
+        return {}
 
     async def effect(_: str) -> dict[str, Any]:
         base = ref
@@ -119,7 +120,7 @@ async def _facts(
 ) -> PullRequestFacts:
     job = run.job
     runs = await run.runs()
-    used = usage_of(runs)
+    usage = usage_of(runs)
     ticket = await run.wait(run.services.checkpoints.ticket_url, job.number)
     evidence = validation.evidence
     followed = await run.wait(run.services.workflows.followed_pull, job.number)
@@ -128,13 +129,8 @@ async def _facts(
     source = job.source if followed is None else followed.source
     # anyone may write the text of an issue, and an agent that of a job that another job submitted
     by_person = "issue" not in job.payload and source != Source.INTERNAL
-    changes, conflicts = (
-        change_summary({key: result.get(key) for key in keys})
-        for keys in (
-            ("files_changed", "insertions", "deletions"),
-            ("conflicts", "conflicts_unknown"),
-        )
-    )
+    counts = ("files_changed", "insertions", "deletions")
+    conflicts = ("conflicts", "conflicts_unknown")
     return PullRequestFacts(
         job=job.name,
         id=job.id if followed is None else followed.root_id,
@@ -144,8 +140,8 @@ async def _facts(
         requester=job.invoker_id,
         source=str(job.source),
         summary=str(result.get("summary") or ""),
-        changes=changes,
-        conflicts=conflicts,
+        changes=change_summary({key: result.get(key) for key in counts}),
+        conflicts=change_summary({key: result.get(key) for key in conflicts}),
         agent=_agent_text(run, runs),
         draft=bool(result.get("draft")),
         commands=_commands(validation),
@@ -153,8 +149,8 @@ async def _facts(
         check_files=validation.check_files,
         evidence_sha256=await _evidence_sha256(run, result),
         decisions=await _decisions(run),
-        tokens=int(used.get("input_tokens", 0) + used.get("output_tokens", 0)),
-        cost=used.get("cost_usd", 0.0),
+        tokens=int(usage.get("input_tokens", 0) + usage.get("output_tokens", 0)),
+        cost=usage.get("cost_usd", 0.0),
         issues=find_issues(request, forge.project, ticket, closes=by_person),
     )
 
@@ -165,13 +161,13 @@ def _commands(validation: Validation) -> list[Command]:
     base = len(validation.commands)
     return [
         Command(
-            item.name + (" (check files of the base)" if place >= base else ""),
-            item.command,
-            item.passed,
-            item.required and place < base,
-            item.summary,
+            name=item.name + (" (check files of the base)" if index >= base else ""),
+            command=item.command,
+            passed=item.passed,
+            required=item.required and index < base,
+            summary=item.summary,
         )
-        for place, item in enumerate(commands)
+        for index, item in enumerate(commands)
         if not item.missing
     ]
 
@@ -211,15 +207,7 @@ async def _decisions(run: WorkerRun) -> list[AnsweredQuestion]:
 
 def _is_retried(run: WorkerRun, error: Failure) -> bool:
     """Return whether the job runs again after this failure."""
-    job = run.job
-    decision = after_failure(
-        classify(error),
-        run.limits,
-        attempts=job.attempts,
-        max_attempts=job.max_attempts,
-        retry_count=job.retry_count,
-        max_retries=job.max_retries,
-    )
+    decision = after_failure(classify(error), run.limits, run.job.retry_counts)
     return decision.status is Status.RETRYING
 
 
@@ -231,9 +219,9 @@ async def _ask_there(
     path = forge.project.path.casefold()
     number = int(opened["number"])
     target = IssueTarget(forge.name, path, number, is_pull).target
-    asked = (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
+    kinds = (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
     add = run.services.checkpoints.add_target
-    await run.wait(add, run.job.lease, Target(ChannelName.FORGE, target, kinds=asked))
+    await run.wait(add, run.job.lease, Target(ChannelName.FORGE, target, kinds=kinds))
 
 
 async def _ask_for_merge(run: WorkerRun, opened: dict[str, Any]) -> None:

@@ -172,7 +172,14 @@ async def _load(run: WorkerRun, pinned: dict[str, Any], ref: str | None) -> JobR
     profile = await run.wait(run.repos.profile, location)
     method = str(pinned["method"])
     confidence = float(pinned["confidence"])
-    return JobRepository(source, ref or repo.default_branch, location, method, confidence, profile)
+    return JobRepository(
+        source=source,
+        ref=ref or repo.default_branch,
+        location=location,
+        method=method,
+        confidence=confidence,
+        saved=profile,
+    )
 
 
 def _unregistered(source: str) -> Repo:

@@ -130,8 +130,8 @@ class AcpAdapter(Adapter):
     def check_mode(self, modes: list[Any]) -> None:
         """Raise AgentFailure for a mode that the agent does not have."""
         if self.mode not in modes:
-            known = ", ".join(map(str, modes)) or "none"
-            raise self.wrong_mode(f"is not among its modes: {known}")
+            names = ", ".join(map(str, modes)) or "none"
+            raise self.wrong_mode(f"is not among its modes: {names}")
 
     def turn(self, prompt: str) -> None:
         """Run a turn of the agent; raises AgentFailure unless it ends by itself."""
@@ -147,9 +147,9 @@ class AcpAdapter(Adapter):
             error_class = "PERMANENT" if reason == "refusal" else "TRANSIENT_APP"
             text = f"the agent ended its turn with {reason}"
             raise AgentFailure(error_class, f"stop:{reason}", text)
-        said = self.message.strip()
-        if said.startswith(CALL_FAILED[0]) and said.endswith(CALL_FAILED[1]):
-            raise AgentFailure("TRANSIENT_APP", "model_error", said)
+        message = self.message.strip()
+        if message.startswith(CALL_FAILED[0]) and message.endswith(CALL_FAILED[1]):
+            raise AgentFailure("TRANSIENT_APP", "model_error", message)
 
     def report(self, usage: Message) -> None:
         """Report the tokens of calls, if there are any."""
@@ -207,27 +207,27 @@ class AcpAdapter(Adapter):
     def follow_tool(self, update: Message) -> None:
         """Show a call of a tool, and record the end of an allowed call."""
         tool_id = str(update.get("toolCallId"))
-        known = self.tools.setdefault(tool_id, {})
-        before = known.get("title")
-        known.update({key: value for key, value in update.items() if value is not None})
-        if goose_tool(known) == GOOSE_SHELL:
-            known["kind"] = "execute"
-        title = str(known.get("title") or "tool")
+        tool = self.tools.setdefault(tool_id, {})
+        before = tool.get("title")
+        tool.update({key: value for key, value in update.items() if value is not None})
+        if goose_tool(tool) == GOOSE_SHELL:
+            tool["kind"] = "execute"
+        title = str(tool.get("title") or "tool")
         status = update.get("status")
         if status in ENDED:
             self.tools.pop(tool_id)
             self.ended(tool_id, title, str(status))
             if status == "completed":
-                self.show_files(known)
-        elif known.get("title") != before:
-            kind = known.get("kind")
+                self.show_files(tool)
+        elif tool.get("title") != before:
+            kind = tool.get("kind")
             self.tool_started(tool_id, title, kind if isinstance(kind, str) else None)
 
     def retitle(self, tool_id: str, title: str, kind: Any) -> None:
         """Show a call by the title of its request: that of its start may name the tool only."""
         self.tools.setdefault(tool_id, {})["title"] = title
-        _, known = self.titles.get(tool_id, ("", None))
-        self.titles[tool_id] = title, known or (kind if isinstance(kind, str) else None)
+        _, kind_at_start = self.titles.get(tool_id, ("", None))
+        self.titles[tool_id] = title, kind_at_start or (kind if isinstance(kind, str) else None)
 
     def show_files(self, tool: Message) -> None:
         """Show the files that a completed call changed."""
@@ -245,16 +245,16 @@ class AcpAdapter(Adapter):
         if method != "session/request_permission":
             return None
         self.flush()
-        tool = part_of(params, "toolCall")
-        tool_id = str(tool.get("toolCallId"))
-        known = self.tools.get(tool_id, {})
-        own = {key: item for key, item in tool.items() if item is not None}
-        if own.get("kind") == "other":  # the kind of a call that has none
-            own.pop("kind")
-        call = Call.of({**known, **own}, self.roots)
-        if isinstance(title := own.get("title"), str) and title:
-            self.retitle(tool_id, title, own.get("kind"))
-        if goose_tool(known) == GOOSE_SUBAGENT:
+        requested = part_of(params, "toolCall")
+        tool_id = str(requested.get("toolCallId"))
+        started = self.tools.get(tool_id, {})
+        fields = {key: item for key, item in requested.items() if item is not None}
+        if fields.get("kind") == "other":  # the kind of a call that has none
+            fields.pop("kind")
+        call = Call.of({**started, **fields}, self.roots)
+        if isinstance(title := fields.get("title"), str) and title:
+            self.retitle(tool_id, title, fields.get("kind"))
+        if goose_tool(started) == GOOSE_SUBAGENT:
             self.client.send("log", text="denied: calls of a subagent would not be asked")
             allowed = False
         else:
@@ -291,12 +291,12 @@ def keep_sessions(home: Path) -> None:
     """
     for file in home.glob(".gemini/tmp/*/chats/session-2*.jsonl"):
         session = file.stem.rpartition("-")[2]
-        others = [other for other in file.parent.glob(f"*-{session}.jsonl") if other != file]
-        if others and ANSWERED not in file.read_text(encoding="utf-8"):
+        same_session = [path for path in file.parent.glob(f"*-{session}.jsonl") if path != file]
+        if same_session and ANSWERED not in file.read_text(encoding="utf-8"):
             file.unlink()
         else:
-            kept = f"session-earlier-{time.time_ns()}-{file.name.removeprefix('session-')}"
-            file.rename(file.with_name(kept))
+            name = f"session-earlier-{time.time_ns()}-{file.name.removeprefix('session-')}"
+            file.rename(file.with_name(name))
 
 
 def distrust(workspace: str) -> None:

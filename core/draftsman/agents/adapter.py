@@ -99,14 +99,15 @@ class Adapter(ABC):
         self.permissions = Permissions(client, self.name)
         self.inputs = Inputs(client, self.name)
         self.roots = {self.workspace: ".", str(Path.home()): "~"}
-        self.message = self.summary = ""
+        self.message = ""
+        self.summary = ""
         self.texts = {kind: TextStream(client, kind) for kind in ("message", "thought")}
         self.titles: dict[str, tuple[str, str | None]] = {}
         """Title and kind of the running calls of tools."""
         self.denials: list[str] = []
         self.offered: list[Message] = []
         """Messages of people that the agent got, and has not reacted to."""
-        self.given: list[str] = []
+        self.received: list[str] = []
         """Ids of the messages that the session of the agent has."""
         self.loaded = False
         """Whether the session is that of an earlier run."""
@@ -149,7 +150,7 @@ class Adapter(ABC):
             self.checkpoint()
             summary = self.summary[:MAX_SUMMARY] or NOTHING_SAID
             self.client.call(
-                "result", summary=summary, data={"agent": self.name}, messages=self.given
+                "result", summary=summary, data={"agent": self.name}, messages=self.received
             )
         except RunParked:
             if self.live and "pending" not in self.saved:
@@ -163,33 +164,33 @@ class Adapter(ABC):
     def prompt(self) -> str:
         """Return the first prompt of this run."""
         start = self.client.start
-        parts = []
+        paragraphs = []
         if not self.loaded:
             request = start["request"]
             texts = request["title"], request["text"], attachment_text(start)
-            parts += [text for text in texts if text]
+            paragraphs += [text for text in texts if text]
             if start["mode"] == "investigate":
-                parts.append("Report your findings. Changes of files are not kept.")
+                paragraphs.append("Report your findings. Changes of files are not kept.")
         if not self.loaded and (self.saved.get("pending") or start["run"] > 1):
-            parts.append("An earlier run began this work; its changes are in the workspace.")
+            paragraphs.append("An earlier run began this work; its changes are in the workspace.")
         if not self.loaded:
-            parts += self.saved.get("messages", [])
+            paragraphs += self.saved.get("messages", [])
         if (decided := self.decided()) is not None:
-            parts.append(decided)
+            paragraphs.append(decided)
         self.saved.pop("pending", None)
         for check in start["failed"]:
-            parts.append(f"This check failed: {check['command']}\n{check['output']}")
+            paragraphs.append(f"This check failed: {check['command']}\n{check['output']}")
         if start["failed"]:
-            parts.append("Change the files so that these checks pass.")
-        parts += self.person_messages()
-        return "\n\n".join(parts) or "The run was interrupted. Continue."
+            paragraphs.append("Change the files so that these checks pass.")
+        paragraphs += self.person_messages()
+        return "\n\n".join(paragraphs) or "The run was interrupted. Continue."
 
     def next_prompt(self) -> str | None:
         """Return the prompt of another turn: denials, and messages of people; None for no turn."""
         self.client.poll()
         denied = self.denied()
-        parts = [*([denied] if denied else []), *self.person_messages()]
-        return "\n\n".join(parts) or None
+        paragraphs = [*([denied] if denied else []), *self.person_messages()]
+        return "\n\n".join(paragraphs) or None
 
     def person_messages(self) -> list[str]:
         """Return the messages of people that the agent has not got, for its next prompt."""
@@ -202,7 +203,7 @@ class Adapter(ABC):
         """Count the messages that the agent got as part of its session: it has reacted."""
         if not self.offered:
             return
-        self.given += [message["id"] for message in self.offered]
+        self.received += [message["id"] for message in self.offered]
         texts = [*self.saved.get("messages", []), *map(_quoted, self.offered)]
         while sum(map(len, texts)) > MAX_MESSAGES and len(texts) > 1:
             del texts[0]
@@ -227,11 +228,13 @@ class Adapter(ABC):
             if not self.permissions.may_have_run(str(pending.get("call"))):
                 return None
             return f"The run was stopped during this call:\n\n{pending['body']}\n\n{MAKE_AGAIN}"
-        told = f"The run was stopped while this call waited for a decision:\n\n{pending['body']}\n"
+        reminder = (
+            f"The run was stopped while this call waited for a decision:\n\n{pending['body']}\n"
+        )
         if decision.allowed:
-            return f"{told}\nIt was {decision.text}. {MAKE_NOW}"
+            return f"{reminder}\nIt was {decision.text}. {MAKE_NOW}"
         self.permissions.use(pending["call"], self.checkpoint(), decision)
-        return f"{told}\nIt was {decision.text}. Do not make it again; continue without it."
+        return f"{reminder}\nIt was {decision.text}. Do not make it again; continue without it."
 
     def _answered(self, pending: Message) -> str:
         """Return the answers that ended the wait of an earlier run, for the agent."""
@@ -240,14 +243,14 @@ class Adapter(ABC):
             for name, text, choices, freeform in pending["questions"]
         ]
         answers = self.inputs.answer_all(questions)
-        if not pending["told"]:
-            told = f"The run was stopped while this question waited:\n\n{pending['body']}\n"
+        if not pending["in_prompt"]:
             return (
-                f"{told}\nIt is answered. Make the same call of the tool again, to get the answer."
+                f"The run was stopped while this question waited:\n\n{pending['body']}\n\n"
+                "It is answered. Make the same call of the tool again, to get the answer."
             )
         self.inputs.give(questions)
-        told = "\n\n".join(f"{item.text}\nAnswer: {answers[item.name]}" for item in questions)
-        return f"Your questions were answered. Do not ask them again.\n\n{told}"
+        pairs = "\n\n".join(f"{item.text}\nAnswer: {answers[item.name]}" for item in questions)
+        return f"Your questions were answered. Do not ask them again.\n\n{pairs}"
 
     def denied(self) -> str | None:
         """Return the reasons of the calls denied in this turn; None if none was."""
@@ -291,17 +294,17 @@ class Adapter(ABC):
 
     def show_tool(self, tool_id: str, state: str, title: str, kind: str | None) -> None:
         """Show the state of a call of a tool."""
-        shown = " ".join(title.split())[:MAX_TITLE] or "tool"
+        text = " ".join(title.split())[:MAX_TITLE] or "tool"
         fields = {"tool": kind[:100]} if kind else {}
         self.client.send(
-            "activity", kind="tool", key=tool_id[:200], state=state, text=shown, **fields
+            "activity", kind="tool", key=tool_id[:200], state=state, text=text, **fields
         )
 
     def file_changed(self, path: str, change: str = "changed") -> None:
         """Show a file that the agent `created`, `changed` or `deleted`."""
-        shown = path.removeprefix(f"{self.workspace}/")[:MAX_TITLE]
-        if shown:
-            self.client.send("activity", kind="file", state=change, text=shown)
+        name = path.removeprefix(f"{self.workspace}/")[:MAX_TITLE]
+        if name:
+            self.client.send("activity", kind="file", state=change, text=name)
 
     def plan(self, entries: Iterable[tuple[str, str]]) -> None:
         """Show the plan of the agent: text and state of each step.
@@ -334,14 +337,14 @@ class Adapter(ABC):
         self.record(call, decision)
         return decision
 
-    def ask_inputs(self, questions: list[InputQuestion], *, told: bool) -> dict[str, str]:
+    def ask_inputs(self, questions: list[InputQuestion], *, in_prompt: bool) -> dict[str, str]:
         """Return answers by name; raises RunParked while people have not answered.
 
-        `told`: the next run tells the answers to the model, which does not ask again.
+        `in_prompt`: the next run has the answers in its prompt, and the model does not ask again.
         """
-        asked = [[item.name, item.text, list(item.choices), item.freeform] for item in questions]
+        stored = [[item.name, item.text, list(item.choices), item.freeform] for item in questions]
         body = "\n".join(item.text for item in questions)[:MAX_BODY]
-        self.saved["pending"] = {"body": body, "questions": asked, "told": told}
+        self.saved["pending"] = {"body": body, "questions": stored, "in_prompt": in_prompt}
         self.checkpoint()
         answers = self.inputs.answer_all(questions)
         del self.saved["pending"]
@@ -354,7 +357,7 @@ class Adapter(ABC):
         if questions is None:
             self.client.send("log", text=f"an elicitation {params.get('mode')!r} is declined")
             return {"action": "decline"}
-        content = form_content(params, self.ask_inputs(questions, told=False))
+        content = form_content(params, self.ask_inputs(questions, in_prompt=False))
         return (
             {"action": "decline"} if content is None else {"action": "accept", "content": content}
         )
@@ -368,7 +371,9 @@ class Adapter(ABC):
 
     def checkpoint(self) -> str:
         """Store the session and the workspace; return the id of the tree."""
-        reply = self.client.call("checkpoint", data=self.saved, home=self.home, messages=self.given)
+        reply = self.client.call(
+            "checkpoint", data=self.saved, home=self.home, messages=self.received
+        )
         self.inputs.finish()  # the session has the answers that the model was given
         self.saved_at = time.monotonic()
         return str(reply.get("tree"))

@@ -91,12 +91,12 @@ SEVERAL: Final = "Several choices are possible: answer in your own words, separa
 def call_of(event: Mapping[str, Any], roots: Mapping[str, str]) -> Call:
     """Return the call of an event of the hook."""
     name = str(event.get("tool_name"))
-    given = event.get("tool_input")
-    fields = given if isinstance(given, dict) else {}
+    tool_input = event.get("tool_input")
+    fields = tool_input if isinstance(tool_input, dict) else {}
     tool = {
         "kind": "execute" if name == "Bash" else name,
         "title": name,
-        "rawInput": given,
+        "rawInput": tool_input,
         "content": _diffs(name, fields),
         "cwd": event.get("cwd"),
     }
@@ -105,16 +105,16 @@ def call_of(event: Mapping[str, Any], roots: Mapping[str, str]) -> Call:
 
 def questions_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the messages `ask`, without their keys, of a call of the tool that asks."""
-    given = event.get("tool_input")
-    listed = given.get("questions") if isinstance(given, dict) else None
+    tool_input = event.get("tool_input")
+    listed = tool_input.get("questions") if isinstance(tool_input, dict) else None
     return [_question(item) for item in (listed if isinstance(listed, list) else []) if _asks(item)]
 
 
 def with_answers(event: Mapping[str, Any], answers: list[str]) -> dict[str, Any]:
     """Return the input of the call with the answers to its questions, in their order."""
-    given: dict[str, Any] = event["tool_input"]
-    asked = [item["question"] for item in given["questions"] if _asks(item)]
-    return {**given, "answers": dict(zip(asked, answers, strict=True))}
+    tool_input: dict[str, Any] = event["tool_input"]
+    questions = [item["question"] for item in tool_input["questions"] if _asks(item)]
+    return {**tool_input, "answers": dict(zip(questions, answers, strict=True))}
 
 
 def _asks(item: Any) -> bool:
@@ -134,11 +134,11 @@ def _question(item: Mapping[str, Any]) -> dict[str, Any]:
         and stored_value(option["label"])
     ]
     text = item["question"][:MAX_TEXT] or "…"
-    values = [choice["value"] for choice in choices]
-    if len({matching_key(value) for value in values}) < len(values) or any(
-        len(unicodedata.normalize("NFKC", value)) > MAX_VALUE for value in values
+    labels = [choice["value"] for choice in choices]
+    if len({matching_key(value) for value in labels}) < len(labels) or any(
+        len(unicodedata.normalize("NFKC", value)) > MAX_VALUE for value in labels
     ):
-        text = "\n".join([text, "", *values])[:MAX_TEXT]
+        text = "\n".join([text, "", *labels])[:MAX_TEXT]
         choices = []
     context = SEVERAL if item.get("multiSelect") is True else None
     return {"text": text, "choices": choices, "freeform": True, "context": context}
@@ -241,7 +241,9 @@ class ClaudeAdapter(Adapter):
     def start(self) -> AgentProgram:
         """Start the program with the session."""
         transcript = transcript_of(self.saved["session"])
-        session = ("--session-id", self.saved["session"])
+        session = ("--resume", str(transcript))
+        if transcript is None:
+            session = ("--session-id", self.saved["session"])
         hook = (sys.executable, "-I", "-S", claude_hook.__file__, str(self.hooks.path))
         entry = {"type": "command", "command": shlex.join(hook), "timeout": HOOK_SECONDS}
         settings: dict[str, Any] = {
@@ -258,11 +260,20 @@ class ClaudeAdapter(Adapter):
         command = (
             *self.command,
             *tools,
-            *("-p", "--input-format", "stream-json", "--output-format", "stream-json"),
-            *("--verbose", "--permission-prompt-tool", "stdio", "--permission-mode"),
-            *(str(self.mode), *sources),
-            *("--settings", json.dumps(settings)),
-            *(session if transcript is None else ("--resume", str(transcript))),
+            "-p",
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--permission-prompt-tool",
+            "stdio",
+            "--permission-mode",
+            str(self.mode),
+            *sources,
+            "--settings",
+            json.dumps(settings),
+            *session,
         )
         program = AgentProgram(self.client, command, self.workspace)
         program.serve(self.hooks.fileno(), self.hooks.answer)
@@ -272,9 +283,11 @@ class ClaudeAdapter(Adapter):
 
     def prompt(self) -> str:
         """Return the first prompt; empty if the session makes its pending call without any."""
-        kept = deferred_call(transcript_of(self.saved["session"]))
+        deferred_id = deferred_call(transcript_of(self.saved["session"]))
         pending = part_of(self.saved, "pending")
-        if kept is not None and (kept == pending.get("tool_id") or "questions" in pending):
+        if deferred_id is not None and (
+            deferred_id == pending.get("tool_id") or "questions" in pending
+        ):
             return ""
         return super().prompt()
 
@@ -393,11 +406,11 @@ class ClaudeAdapter(Adapter):
         request = part_of(message, "request")
         reply: Message = {"request_id": message.get("request_id")}
         if request.get("subtype") == "can_use_tool":
-            given = request.get("input")
-            known = self.granted.get(str(request.get("tool_use_id")))
+            tool_input = request.get("input")
+            granted = self.granted.get(str(request.get("tool_use_id")))
             reply["response"] = (
-                {"behavior": "allow", "updatedInput": given}
-                if known is not None and known == given
+                {"behavior": "allow", "updatedInput": tool_input}
+                if granted is not None and granted == tool_input
                 else {"behavior": "deny", "message": UNDECIDED}
             )
         elif request.get("subtype") == "elicitation":
@@ -432,8 +445,8 @@ class ClaudeAdapter(Adapter):
             return self.decide_questions(event, tool_id)
         call = call_of(event, self.roots)
         answered = self.answered or self.permissions.answered() is not None
-        known = answered and call.digest == self.expected
-        if known or self.permissions.for_job(call) is not None:
+        is_expected = answered and call.digest == self.expected
+        if is_expected or self.permissions.for_job(call) is not None:
             try:
                 decision = self.decide(call, tool_id)
             except RunParked:  # the answer was for another tree
@@ -470,8 +483,8 @@ class ClaudeAdapter(Adapter):
 
     def allow(self, event: Message, reason: str = "", updated: Message | None = None) -> Message:
         """Return the output that allows a call."""
-        given = event.get("tool_input") if updated is None else updated
-        self.granted[str(event.get("tool_use_id"))] = given
+        tool_input = event.get("tool_input") if updated is None else updated
+        self.granted[str(event.get("tool_use_id"))] = tool_input
         output = _output("allow", reason)
         if updated is not None:
             output["hookSpecificOutput"]["updatedInput"] = updated
@@ -519,10 +532,10 @@ def _blocks(message: Message) -> list[Message]:
 
 
 def _title(block: Message) -> str:
-    given = part_of(block, "input")
+    fields = part_of(block, "input")
     for key in ("command", "file_path", "notebook_path", "pattern", "url"):
-        if isinstance(given.get(key), str):
-            return f"{block.get('name')} {given[key]}"
+        if isinstance(fields.get(key), str):
+            return f"{block.get('name')} {fields[key]}"
     return str(block.get("name"))
 
 

@@ -34,9 +34,21 @@ from draftsman.agents.program import AgentFailure, Message
 SYSTEM_SHELL: Final = re.compile(r"(/usr)?/bin/(ba|da|z)?sh\Z")
 NOT_THE_CALL: Final = frozenset(
     {
-        *("threadId", "turnId", "itemId", "approvalId", "startedAtMs", "reason", "command"),
-        *("commandActions", "availableDecisions", "proposedExecpolicyAmendment"),
-        *("proposedNetworkPolicyAmendments", "_meta", "mode", "message", "serverName"),
+        "_meta",
+        "approvalId",
+        "availableDecisions",
+        "command",
+        "commandActions",
+        "itemId",
+        "message",
+        "mode",
+        "proposedExecpolicyAmendment",
+        "proposedNetworkPolicyAmendments",
+        "reason",
+        "serverName",
+        "startedAtMs",
+        "threadId",
+        "turnId",
     }
 )
 """Members of a request that are no part of the call."""
@@ -46,18 +58,18 @@ DEFAULTS: Final[Mapping[str, Any]] = {"kind": "command", "environmentId": "local
 def command_call(params: Message, roots: Mapping[str, str], workspace: str) -> Call:
     """Return a command; its digest has the command line with the shell, which is not shown."""
     line = str(params.get("command") or "")
-    given = {"command": shell_script(line), **_rest(params)}
-    if given.get("cwd") == workspace:
-        del given["cwd"]
-    tool = {"kind": "execute", "title": line, "rawInput": given}
+    fields = {"command": shell_script(line), **_rest(params)}
+    if fields.get("cwd") == workspace:
+        del fields["cwd"]
+    tool = {"kind": "execute", "title": line, "rawInput": fields}
     return _with_reason(Call.of(tool, roots), params)
 
 
 def edit_call(params: Message, changes: Sequence[Message], roots: Mapping[str, str]) -> Call:
     """Return an edit, of which Codex sends the content of new files and the hunks of others."""
-    given = {"changes": list(changes), **_rest(params)}
+    fields = {"changes": list(changes), **_rest(params)}
     diffs = [_diff(change) for change in changes]
-    tool = {"kind": "edit", "title": "edit", "rawInput": given, "content": diffs}
+    tool = {"kind": "edit", "title": "edit", "rawInput": fields, "content": diffs}
     return _with_reason(Call.of(tool, roots), params)
 
 
@@ -73,8 +85,8 @@ def tool_call(params: Message, roots: Mapping[str, str]) -> Call | None:
     server = str(params.get("serverName"))
     if isinstance(meta, dict) and meta.get("codex_approval_kind") == "mcp_tool_call":
         name = f"{server}.{meta.get('tool_name')}"
-        given = meta.get("tool_params")
-        return Call.of({"kind": name, "title": name, "rawInput": given}, roots)
+        tool_input = meta.get("tool_params")
+        return Call.of({"kind": name, "title": name, "rawInput": tool_input}, roots)
     if params.get("mode") == "url" or (params.get("mode") == "form" and not fields_of(params)):
         message = str(params.get("message") or "")
         return Call.of({"kind": server, "title": message, "rawInput": _rest(params)}, roots)
@@ -166,7 +178,8 @@ class CodexAdapter(Adapter):
 
     def __init__(self, client: AgentClient, options: argparse.Namespace) -> None:
         super().__init__(client, options)
-        self.mode = self.policy = self.mode or UNTRUSTED
+        self.mode = self.mode or UNTRUSTED
+        self.policy = self.mode
         self.model = ""
         self.items: dict[str, Message] = {}
         self.turn_id = ""
@@ -261,8 +274,8 @@ class CodexAdapter(Adapter):
         if method in REVIEWED:
             raise self.wrong_mode("has a model as the reviewer of this call")
         if method in ("item/started", "item/completed"):
-            self.follow_item(part_of(params, "item"), own=self.is_own(params))
-        elif not self.is_own(params):
+            self.follow_item(part_of(params, "item"), in_thread=self.is_in_thread(params))
+        elif not self.is_in_thread(params):
             return
         elif method == "thread/settings/updated":
             settings = part_of(params, "threadSettings")
@@ -275,17 +288,17 @@ class CodexAdapter(Adapter):
             text = part_of(params, "error").get("message")
             self.client.send("log", text=f"error: {text}"[:2000])
 
-    def is_own(self, params: Message) -> bool:
+    def is_in_thread(self, params: Message) -> bool:
         """Return whether a message is of the thread, not of an agent that the model started."""
         return params.get("threadId") == self.saved.get("session")
 
     def count(self, usage: Message) -> None:
         """Report the tokens since the last report; the first has those of a resumed thread."""
         total = part_of(usage, "total")
-        known = self.counted
+        counted = self.counted
         self.counted = total
-        new = part_of(usage, "last") if known is None else total
-        before = {} if known is None else known
+        new = part_of(usage, "last") if counted is None else total
+        before = {} if counted is None else counted
         counts = {
             name: _number(new, key) - _number(before, key)
             for name, key in (("input_tokens", "inputTokens"), ("output_tokens", "outputTokens"))
@@ -293,12 +306,12 @@ class CodexAdapter(Adapter):
         if all(number >= 0 for number in counts.values()) and any(counts.values()):
             self.client.send("usage", **counts, model=self.model[:100] or None)
 
-    def follow_item(self, item: Message, *, own: bool) -> None:
+    def follow_item(self, item: Message, *, in_thread: bool) -> None:
         """Show a message or a call of a tool, and record the end of an allowed call."""
         item_id = str(item.get("id"))
         status = item.get("status")
         if item.get("type") == "agentMessage":
-            if own and item.get("completedAtMs") is not None:
+            if in_thread and item.get("completedAtMs") is not None:
                 self.message = str(item.get("text") or "")
                 self.flush()
         elif status in ENDED:
@@ -325,8 +338,8 @@ class CodexAdapter(Adapter):
             return _decision(self.allow_edit(params, item_id))
         if method == "item/permissions/requestApproval":
             allowed = self.decide(permissions_call(params, self.roots), item_id).allowed
-            asked = part_of(params, "permissions")
-            granted = {key: value for key, value in asked.items() if value is not None}
+            permissions = part_of(params, "permissions")
+            granted = {key: value for key, value in permissions.items() if value is not None}
             return {"permissions": granted if allowed else {}, "scope": "turn"}
         if method == "item/tool/requestUserInput":
             return {"answers": self.answer_user_input(params)}
@@ -348,7 +361,7 @@ class CodexAdapter(Adapter):
         if questions is None:
             self.client.send("log", text="a question for a secret is not asked")
             return {}
-        answers = self.ask_inputs(questions, told=True)
+        answers = self.ask_inputs(questions, in_prompt=True)
         return {name: {"answers": [answer]} for name, answer in answers.items()}
 
     def answer_elicitation(self, params: Message) -> Message:

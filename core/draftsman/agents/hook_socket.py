@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -66,8 +67,6 @@ class HookSocket:
             self.path.unlink()
             self._folder.rmdir()
         except OSError:  # the agent can write here too
-            import shutil
-
             shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -57,21 +57,21 @@ class InputQuestion(NamedTuple):
 
         Two choices with the same value are a single choice.
         """
-        values: dict[str, dict[str, str]] = {}
+        by_key: dict[str, dict[str, str]] = {}
         for value, description in choices:
             choice = {"value": stored_value(value)}
             if description:
                 choice["description"] = description[:MAX_DESCRIPTION]
             if choice["value"]:
-                values.setdefault(matching_key(value), choice)
-        kept = tuple(values.values())[:MAX_CHOICES]
-        return cls(name, text.strip()[:MAX_TEXT] or name, kept, freeform or not kept)
+                by_key.setdefault(matching_key(value), choice)
+        listed = tuple(by_key.values())[:MAX_CHOICES]
+        return cls(name, text.strip()[:MAX_TEXT] or name, listed, freeform or not listed)
 
     @property
     def digest(self) -> str:
         """The SHA-256 of the question, to which its answer is bound."""
-        values = [choice["value"] for choice in self.choices]
-        return canonical_digest([self.name, self.text, values, self.freeform])
+        choice_values = [choice["value"] for choice in self.choices]
+        return canonical_digest([self.name, self.text, choice_values, self.freeform])
 
 
 class Inputs:
@@ -178,8 +178,8 @@ def _values(field: Message) -> list[str]:
     if field.get("type") == "boolean":
         return [YES, NO]
     if field.get("type") == "array":
-        items = field.get("items")
-        return _values({**items, "type": "string"}) if isinstance(items, dict) else []
+        item_field = field.get("items")
+        return _values({**item_field, "type": "string"}) if isinstance(item_field, dict) else []
     listed = field.get("enum")
     if isinstance(listed, list):
         return [str(value) for value in listed]
@@ -188,9 +188,9 @@ def _values(field: Message) -> list[str]:
     return [str(item["const"]) for item in constants if isinstance(item, dict) and "const" in item]
 
 
-def _listed(answer: str, values: Sequence[str]) -> str:
+def _listed(answer: str, choice_values: Sequence[str]) -> str:
     """Return the value of the form that an answer chose, as the form lists it; else the answer."""
-    return next((value for value in values if stored_value(value) == answer), answer)
+    return next((choice for choice in choice_values if stored_value(choice) == answer), answer)
 
 
 def _typed(answer: str, kind: Any) -> Any:

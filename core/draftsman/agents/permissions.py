@@ -8,6 +8,7 @@ agent comes with another call, the question with the same key supersedes the ear
 
 from __future__ import annotations
 
+import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping
@@ -75,8 +76,6 @@ class Call(NamedTuple):
 
 def canonical_digest(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON of a value."""
-    import hashlib
-
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -139,17 +138,17 @@ class Permissions:
 
     def for_job(self, call: Call) -> Decision | None:
         """Return the decision that allows this call for the whole job, whatever the tree is."""
-        for key, used in self._used.items():
+        for key, bound in self._used.items():
             answer = self._answers.get(key, {})
-            if answer.get("value") == JOB and used.startswith(f"{call.digest}:"):
+            if answer.get("value") == JOB and bound.startswith(f"{call.digest}:"):
                 return _decision(answer)
         return None
 
     def denied(self, call: Call, tree: str) -> Decision | None:
         """Return the decision that denied this call on the same tree."""
-        for key, used in self._used.items():
+        for key, bound in self._used.items():
             answer = self._answers.get(key)
-            if answer is not None and used == f"{call.digest}:{tree}":
+            if answer is not None and bound == f"{call.digest}:{tree}":
                 decision = _decision(answer)
                 if not decision.allowed:
                     return decision
@@ -223,47 +222,47 @@ def _with_names(value: Any, roots: Mapping[str, str]) -> Any:
 
 
 def _paths(locations: Any) -> list[str]:
-    items = locations if isinstance(locations, list) else []
-    return sorted({str(item.get("path")) for item in items if isinstance(item, dict)})
+    locations = locations if isinstance(locations, list) else []
+    return sorted({str(item.get("path")) for item in locations if isinstance(item, dict)})
 
 
 def _texts(content: Any) -> list[str]:
     content = content if isinstance(content, list) else []
-    items = [item.get("content") for item in content if isinstance(item, dict)]
-    return [str(item["text"]) for item in items if isinstance(item, dict) and "text" in item]
+    blocks = [item.get("content") for item in content if isinstance(item, dict)]
+    return [str(item["text"]) for item in blocks if isinstance(item, dict) and "text" in item]
 
 
 def _describe(call: Mapping[str, Any]) -> tuple[str, str]:
     """Return the action of the call, and its readable text."""
-    given = call["input"] if isinstance(call["input"], dict) else {}
-    command = given.get("command")
+    tool_input = call["input"] if isinstance(call["input"], dict) else {}
+    command = tool_input.get("command")
     if call["tool"] == "execute" and isinstance(command, str | list):
         line = command if isinstance(command, str) else json.dumps(command)
-        rest = {key: item for key, item in given.items() if key != "command"}
-        return "to run a command", _visible(f"$ {line}") + _fields(rest)
+        options = {key: item for key, item in tool_input.items() if key != "command"}
+        return "to run a command", _visible(f"$ {line}") + _fields(options)
     if call["diffs"]:
         return "to edit files", "\n".join(_diff(item) for item in call["diffs"])
     title = "\n".join(_visible(text) for text in (str(call["title"]), *call.get("texts", ())))
     if call["tool"] == "execute" and call["input"] is None:
         return "to run a command", f"$ {title}"
-    if host := _host(given):
-        return f"to connect to {host}", title + _fields(given)
-    return f"to use the tool {_visible(str(call['tool']))}", title + _fields(given)
+    if host := _host(tool_input):
+        return f"to connect to {host}", title + _fields(tool_input)
+    return f"to use the tool {_visible(str(call['tool']))}", title + _fields(tool_input)
 
 
 def _command(call: Mapping[str, Any]) -> str | None:
     """Return the command of a call that runs it without any other option."""
-    given = call["input"] if isinstance(call["input"], dict) else {}
-    line = given.get("command")
+    tool_input = call["input"] if isinstance(call["input"], dict) else {}
+    line = tool_input.get("command")
     if call["tool"] != "execute" or not isinstance(line, str):
         return None
-    rest = {key for key, value in given.items() if (key, value) not in FOREGROUND}
-    return line if rest <= {"command", "description", "timeout"} else None
+    options = {key for key, value in tool_input.items() if (key, value) not in FOREGROUND}
+    return line if options <= {"command", "description", "timeout"} else None
 
 
-def _host(given: Mapping[str, Any]) -> str:
+def _host(tool_input: Mapping[str, Any]) -> str:
     """Return the host that a call connects to; empty if it names none."""
-    url = given.get("url")
+    url = tool_input.get("url")
     try:
         return _visible(urlsplit(url).netloc.rpartition("@")[2]) if isinstance(url, str) else ""
     except ValueError:

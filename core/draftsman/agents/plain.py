@@ -58,8 +58,7 @@ class PlainAdapter(Adapter):
         self.template: str = options.prompt or TEMPLATE
         self.scratch: list[str] = options.scratch
         self.process: subprocess.Popen[bytes] | None = None
-        self.told: str | None = None
-        """The text of a person for this run."""
+
         self.tail = ""
 
     def run(self) -> None:
@@ -92,8 +91,8 @@ class PlainAdapter(Adapter):
         if answer == DONE:
             self.send_result(ended["summary"])
             return True
-        self.told = None if answer == AGAIN else answer
-        self.saved["told"] = [*self.saved.get("told", []), *([self.told] if self.told else [])]
+        if answer != AGAIN:
+            self.saved["texts"] = [*self.saved.get("texts", []), answer]
         del self.saved["ended"]
         return False
 
@@ -115,7 +114,7 @@ class PlainAdapter(Adapter):
         """Return the prompt: the template with its placeholders, and the history of the job."""
         start = self.client.start
         request = start["request"]
-        values = {
+        texts = {
             "title": request["title"] or "",
             "text": request["text"] or "",
             "job": start["job"],
@@ -125,27 +124,27 @@ class PlainAdapter(Adapter):
         template = self.template
         if "{history}" not in template:
             template += "\n\n{history}"
-        return PLACEHOLDER.sub(lambda match: values[match[1]], template).strip() or "Continue."
+        return PLACEHOLDER.sub(lambda match: texts[match[1]], template).strip() or "Continue."
 
     def history(self) -> list[str]:
         """Return the answers, the earlier work and the failed checks, as paragraphs."""
         start = self.client.start
-        parts = [text] if (text := attachment_text(start)) else []
+        paragraphs = [text] if (text := attachment_text(start)) else []
         if start["mode"] == "investigate":
-            parts.append("Report your findings. Changes of files are not kept.")
+            paragraphs.append("Report your findings. Changes of files are not kept.")
         if start["run"] > 1 or start.get("iteration", 1) > 1:
-            parts.append("An earlier run began this work; its changes are in the workspace.")
+            paragraphs.append("An earlier run began this work; its changes are in the workspace.")
         for key, answer in start["answers"].items():
             if not key.startswith(END) and (question := answer.get("question")):
                 text = answer.get("value") or answer.get("text") or answer["outcome"]
                 reason = f": {answer['reason']}" if answer.get("reason") else ""
-                parts.append(f"Question: {question}\nAnswer: {text}{reason}")
-        parts += [f"A person wrote: {text}" for text in self.saved.get("told", [])]
+                paragraphs.append(f"Question: {question}\nAnswer: {text}{reason}")
+        paragraphs += [f"A person wrote: {text}" for text in self.saved.get("texts", [])]
         for check in start["failed"]:
-            parts.append(f"This check failed: {check['command']}\n{check['output']}")
+            paragraphs.append(f"This check failed: {check['command']}\n{check['output']}")
         if start["failed"]:
-            parts.append("Change the files so that these checks pass.")
-        return parts
+            paragraphs.append("Change the files so that these checks pass.")
+        return paragraphs
 
     def open_session(self) -> None:
         """Do nothing: every turn starts the program, which has no session."""
@@ -153,10 +152,10 @@ class PlainAdapter(Adapter):
     def turn(self, prompt: str) -> None:
         """Run the program with its output as the log; raises AgentFailure for another exit code."""
         command = [part.replace(PROMPT, prompt) for part in self.command]
-        given = "" if any(PROMPT in part for part in self.command) else prompt
+        input_text = "" if any(PROMPT in part for part in self.command) else prompt
         (Path.home() / SUMMARY).unlink(missing_ok=True)
         with tempfile.TemporaryFile(dir=Path.home()) as source:
-            source.write(given.encode())
+            source.write(input_text.encode())
             source.seek(0)
             try:
                 self.process = subprocess.Popen(

@@ -154,5 +154,5 @@ class AgentProgram:
 
 def own_environment() -> dict[str, str]:
     """Return the environment without the path of this module, which is not the agent's."""
-    own = os.environ.get("PYTHONPATH") == str(Path(__file__).parents[2])
-    return {key: item for key, item in os.environ.items() if not (own and key == "PYTHONPATH")}
+    is_added = os.environ.get("PYTHONPATH") == str(Path(__file__).parents[2])
+    return {key: item for key, item in os.environ.items() if not (is_added and key == "PYTHONPATH")}

@@ -147,8 +147,8 @@ def _read(
     """Return the output, and whether the command ended before the deadline."""
     output = HeadTailBuffer()
     source = child.stdout.fileno() if child.stdout else 0
-    while (left := deadline - time.monotonic()) > 0:
-        if client.wait(source, min(left, EXIT_POLL)):
+    while (seconds := deadline - time.monotonic()) > 0:
+        if client.wait(source, min(seconds, EXIT_POLL)):
             chunk = os.read(source, 1 << 16)
             output.add(chunk)
             if not chunk:
@@ -248,11 +248,11 @@ class Tidy:
             after = self.stage("after", self.validate) if level != NOTHING else before
             self.finish(_sum_up(applied, after), applied, after)
 
-    def stage(self, name: str, work: Callable[[], Any]) -> Any:
+    def stage(self, name: str, run: Callable[[], Any]) -> Any:
         """Return the outcome of a stage, from the checkpoint if an earlier run finished it."""
         if name not in self.done:
             self.show_plan(name)
-            self.done[name] = work()
+            self.done[name] = run()
             self.client.call("checkpoint", data=self.done)
         return self.done[name]
 

@@ -182,20 +182,20 @@ def attention_of(
         step = LadderStep.of(row.steps[row.step - 1])
     held = next((delay for delay in delays if delay.acknowledged), None)
     return QuestionAttention(
-        row.job,
-        row.question,
-        row.critical,
-        row.ladder,
-        tuple(
+        job=row.job,
+        question=row.question,
+        critical=row.critical,
+        ladder=row.ladder,
+        notifications=tuple(
             item for item in notifications if (item.job, item.question) == (row.job, row.question)
         ),
-        () if step is None else step.notify,
-        row.due_at,
-        step is not None and step.escalate,
-        row.delegated_to,
-        row.delegated_by,
-        row.delegated_until,
-        None if held is None else held.person,
-        None if held is None else held.expires_at,
-        tuple(delay for delay in delays if not delay.acknowledged),
+        next_step=() if step is None else step.notify,
+        next_at=row.due_at,
+        escalates=step is not None and step.escalate,
+        delegated_to=row.delegated_to,
+        delegated_by=row.delegated_by,
+        delegated_until=row.delegated_until,
+        acknowledged_by=None if held is None else held.person,
+        acknowledged_until=None if held is None else held.expires_at,
+        snoozed=tuple(delay for delay in delays if not delay.acknowledged),
     )

@@ -64,14 +64,14 @@ class DigestQuestion:
 
 def parse_hours(text: str) -> list[time]:
     """Parse `09:00,15:00`; `9:00` is 09:00. Raises UsageError."""
-    parts = [part.strip() for part in text.split(",")]
-    wrong = next((part for part in parts if not _CLOCK.fullmatch(part)), None)
-    if wrong is not None or len(parts) > 24:
+    hours = [hour.strip() for hour in text.split(",")]
+    wrong = next((hour for hour in hours if not _CLOCK.fullmatch(hour)), None)
+    if wrong is not None or len(hours) > 24:
         problem = f"{wrong[:80]!r}" if wrong is not None else "more than 24 times"
         raise UsageError(
             f"invalid hours: {problem}; give up to 24 times of 00:00 to 23:59, as in 09:00,15:00"
         )
-    return sorted({time.fromisoformat(part.rjust(5, "0")) for part in parts})
+    return sorted({time.fromisoformat(hour.rjust(5, "0")) for hour in hours})
 
 
 def digest_text(questions: Sequence[DigestQuestion], *, shared: bool = False) -> str:

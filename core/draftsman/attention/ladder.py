@@ -227,7 +227,12 @@ def _of_target(due: DueStep, recipient: str) -> LadderNotice:
     if target.channel is ChannelName.PAGER and not due.critical:
         return LadderNotice(recipient, NotificationOutcome.NOT_ALLOWED)
     return LadderNotice(
-        recipient, NotificationOutcome.SENT, None, target.channel, target.target, target.thread
+        recipient=recipient,
+        outcome=NotificationOutcome.SENT,
+        away_until=None,
+        channel=target.channel,
+        target=target.target,
+        thread=target.thread,
     )
 
 

@@ -90,8 +90,8 @@ def person_in(summary: str, people: Collection[str]) -> str | None:
     names = {name.casefold(): name for name in people}
     if (name := names.get(summary.strip().casefold())) is not None:
         return name
-    found = {names[word.casefold()] for word in _WORD.findall(summary) if word.casefold() in names}
-    return found.pop() if len(found) == 1 else None
+    named = {names[word.casefold()] for word in _WORD.findall(summary) if word.casefold() in names}
+    return named.pop() if len(named) == 1 else None
 
 
 def _with_overrides(duties: Sequence[Duty], overrides: Iterable[Duty]) -> list[Duty]:

@@ -63,8 +63,8 @@ def is_genuine(kind: str, secret: str, headers: Mapping[str, str], body: bytes) 
     if not secret:
         return False
     if kind != "pagerduty":
-        given = headers.get("authorization", "").removeprefix("Bearer ")
-        return hmac.compare_digest(given.encode(errors="replace"), secret.encode())
+        token = headers.get("authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(token.encode(errors="replace"), secret.encode())
     expected = "v1=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     signatures = headers.get("x-pagerduty-signature", "").split(",")
     matches = [
@@ -125,8 +125,8 @@ def _event(
     id = _text(id)
     if kind is None or alert is None or moment is None or not 0 < len(id) <= MAX_ID:
         return None
-    known = tuple(text.casefold() for user in users if (text := _text(user)))
-    return PagerEvent(pager, id, *alert, kind, moment, known, _text(name))
+    user_names = tuple(text.casefold() for user in users if (text := _text(user)))
+    return PagerEvent(pager, id, *alert, kind, moment, user_names, _text(name))
 
 
 def _alert(key: str) -> tuple[UUID, int] | None:

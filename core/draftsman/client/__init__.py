@@ -40,7 +40,8 @@ class Draftsman:
 
     def __enter__(self) -> BlockingClient:
         self._refuse_second_entry()
-        self._open = client = BlockingClient(self._connect())
+        client = BlockingClient(self._connect())
+        self._open = client
         return client
 
     def __exit__(self, *error: object) -> None:

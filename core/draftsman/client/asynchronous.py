@@ -7,13 +7,14 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Ma
 from contextlib import aclosing, contextmanager
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
+from typing import Any, Final, Literal, Unpack, cast
 from uuid import UUID, uuid4
 
 from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.attention.attention import ReminderDelay
 from draftsman.client.requests import Fields, JobName, Request
 from draftsman.costs.budgets import BudgetUse, Cost
+from draftsman.database.caller_connection import CallersConnection
 from draftsman.errors import Conflict, QuestionClosed, Refused, UsageError
 from draftsman.events.event import Event
 from draftsman.ids import job_name, parse_job, parse_question
@@ -36,10 +37,6 @@ from draftsman.schedules.template import Template, define
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import GroupMember, JobGroup
 
-if TYPE_CHECKING:
-    from draftsman.database.caller_connection import CallersConnection
-
-
 # Batches of requests of the client.
 
 
@@ -59,8 +56,8 @@ def batch_note(position: int) -> Iterator[None]:
 
 def in_batches(requests: Iterable[Request]) -> Iterator[list[Request]]:
     """Yield lists of BATCH requests."""
-    items = iter(requests)
-    while batch := list(islice(items, BATCH)):
+    remaining = iter(requests)
+    while batch := list(islice(remaining, BATCH)):
         yield batch
 
 
@@ -259,9 +256,17 @@ class ScheduleClient(QueueClient):
         Conflict where the schedule exists.
         """
         spec = ScheduleSpec(
-            name, rule, zone, template, params, request,
-            Misfire(misfire), misfire_limit, jitter, Overlap(overlap),
-        )  # fmt: skip
+            name=name,
+            rule=rule,
+            timezone=zone,
+            template=template,
+            params=params,
+            request=request,
+            misfire=Misfire(misfire),
+            misfire_limit=misfire_limit,
+            jitter=jitter,
+            overlap=Overlap(overlap),
+        )
         actor = await self._rt.actor(Source.API)
         try:
             return await self._rt.schedules.add(spec, actor)

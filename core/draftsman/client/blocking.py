@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Itera
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack
+from typing import Any, Final, Literal, TypeVar, Unpack
 
 from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.attention.attention import ReminderDelay
 from draftsman.client.asynchronous import HOUR, Client, Cursor, batch_note, in_batches
 from draftsman.client.requests import Fields, JobName, Request
 from draftsman.costs.budgets import BudgetUse, Cost
+from draftsman.database.caller_connection import CallersConnection
 from draftsman.errors import DraftsmanError
 from draftsman.events.event import Event
 from draftsman.jobs.control.job_message import SentMessage
@@ -32,10 +33,6 @@ from draftsman.schedules.schedule import Fire, Schedule
 from draftsman.schedules.template import Template
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import GroupMember, JobGroup
-
-if TYPE_CHECKING:
-    from draftsman.database.caller_connection import CallersConnection
-
 
 # Methods of the blocking client about templates and schedules.
 
@@ -375,13 +372,13 @@ class BlockingClient(BlockingSchedules):
         """Yield the activity of the agent of a job until the job has ended."""
         yield from self._iterate(self._client.activity(job))
 
-    def _iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        while (item := self._run(_next(items))) is not None:
+    def _iterate(self, iterator: AsyncIterator[T]) -> Iterator[T]:
+        while (item := self._run(_next(iterator))) is not None:
             try:
                 yield item
             except BaseException:
                 if not self._closed:
-                    self._run(_close(items))
+                    self._run(_close(iterator))
                 raise
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
@@ -408,12 +405,12 @@ class BlockingClient(BlockingSchedules):
         self._loop.close()
 
 
-async def _next(items: AsyncIterator[T]) -> T | None:
-    return await anext(items, None)
+async def _next(iterator: AsyncIterator[T]) -> T | None:
+    return await anext(iterator, None)
 
 
-async def _close(items: Any) -> None:
-    await items.aclose()
+async def _close(iterator: Any) -> None:
+    await iterator.aclose()
 
 
 async def _finish(closing: Awaitable[Any]) -> None:

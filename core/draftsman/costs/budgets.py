@@ -116,11 +116,11 @@ def use_text(state: BudgetState, job: str) -> str:
     """Return the use of a budget: `D-142 has used $5.00 of $5.00`."""
     subject = title(state, job)
     verb = "has" if state.scope in ("job", "repo") else "have"
-    used, budget = (amount_text(state.measure, n) for n in (state.used, state.budget))
+    amount, budget = (amount_text(state.measure, n) for n in (state.used, state.budget))
     if state.measure != "cost_usd":
-        used = used.partition(" ")[0]
+        amount = amount.partition(" ")[0]
     day = f" on {state.day:%Y-%m-%d}" if state.day else ""
-    text = f"{subject} {verb} used {used} of {budget}{day}"
+    text = f"{subject} {verb} used {amount} of {budget}{day}"
     if state.reserved > 0 and state.outcome == "wait":
         text += f", and running calls have reserved {amount_text(state.measure, state.reserved)}"
     return text[0].upper() + text[1:]
@@ -187,8 +187,8 @@ def refusal_of(state: BudgetState, estimate: CallEstimate, job: str) -> str:
     if state.outcome == "price":
         return f"the model {estimate.model} has no price, but a budget is in US dollars"
     if state.outcome == "call":
-        used = amount_text(state.measure, state.used)
-        return f"the call may use {used}, more than {amount_text(state.measure, state.budget)}"
+        amount = amount_text(state.measure, state.used)
+        return f"the call may use {amount}, more than {amount_text(state.measure, state.budget)}"
     return use_text(state, job)
 
 
@@ -211,8 +211,8 @@ def budget_failure(text: str) -> Failure:
 
 def usage_of(runs: Iterable[Run]) -> dict[str, float]:
     """Return the usage of runs by measure, without measures that are 0."""
-    used = [run.usage or {} for run in runs]
-    totals = {name: sum(usage.get(name, 0) for usage in used) for name in MEASURES}
+    by_run = [run.usage or {} for run in runs]
+    totals = {name: sum(usage.get(name, 0) for usage in by_run) for name in MEASURES}
     return {name: total for name, total in totals.items() if total}
 
 

@@ -27,7 +27,7 @@ async def reserve(
     lease: Lease,
     call: UUID | None,
     estimate: CallEstimate,
-    own: Mapping[str, float] | None,
+    profile_budget: Mapping[str, float] | None,
 ) -> BudgetState | None:
     """Reserve the estimate of a call, or only check the budgets; None after a lost lease."""
     params = {
@@ -37,7 +37,7 @@ async def reserve(
         "cost_usd": estimate.cost_usd,
         "input_tokens": estimate.input_tokens,
         "output_tokens": estimate.output_tokens,
-        "own": None if own is None else Jsonb(own),
+        "own": None if profile_budget is None else Jsonb(profile_budget),
     }
     states = await fetch_all(conn, _Q["reserve"], params, BudgetState)
     return states[0] if states else None
@@ -49,7 +49,7 @@ async def record(
     usage: Mapping[str, Any],
     model: str | None = None,
     call: UUID | None = None,
-    own: Mapping[str, float] | None = None,
+    profile_budget: Mapping[str, float] | None = None,
 ) -> list[BudgetState] | None:
     """Record the usage of a run so far; return used-up budgets, None after a lost lease."""
     params = {
@@ -58,7 +58,7 @@ async def record(
         "usage": Jsonb(usage),
         "model": model,
         "call": call,
-        "own": None if own is None else Jsonb(own),
+        "own": None if profile_budget is None else Jsonb(profile_budget),
     }
     states = await fetch_all(conn, _Q["record"], params, BudgetState)
     return states[1:] if states else None

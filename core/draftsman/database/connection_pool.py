@@ -69,10 +69,10 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close all connections; safe to call twice."""
         await self._pool.close()
-        kept = self._kept
+        connection = self._kept
         self._kept = None
-        if kept is not None:
-            await self._pool.putconn(kept)
+        if connection is not None:
+            await self._pool.putconn(connection)
 
     @asynccontextmanager
     async def connection(self, wait: float | None) -> AsyncIterator[DatabaseConnection]:

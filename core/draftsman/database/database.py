@@ -343,7 +343,8 @@ class DedicatedSession:
                 conn = self._conn
                 if conn is None or is_disconnected(conn):
                     await self.close()
-                    conn = self._conn = await self._connect(wait)
+                    conn = await self._connect(wait)
+                    self._conn = conn
                 try:
                     yield conn
                 finally:
@@ -406,8 +407,8 @@ def _sqlstate(error: Exception) -> str | None:
 
 def _translate(error: Exception) -> DraftsmanError:
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if isinstance(error, psycopg.Error) and (own := _own_error(error, text)) is not None:
-        return own
+    if isinstance(error, psycopg.Error) and (translated := _own_error(error, text)) is not None:
+        return translated
     if isinstance(error, CONFLICTS):
         return TransactionConflict(f"a conflict with another transaction: {text}; try again")
     if isinstance(error, _SCHEMA_ERRORS):

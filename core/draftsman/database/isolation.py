@@ -92,7 +92,7 @@ class Isolation:
     ) -> int:
         """Do `work` in a transaction; return the number of rows that it changed.
 
-        If it is refused, `candidates` names its rows, and it is done in parts.
+        If it is refused, `candidates` names its rows, and it is done in batches.
         """
         selection = Selection(without=self.aside)
         try:
@@ -104,7 +104,7 @@ class Isolation:
                 rows = await candidates(conn, selection)
             if not rows:
                 raise
-        return await self._in_parts(rows, work)
+        return await self._in_batches(rows, work)
 
     async def each(
         self, items: Iterable[tuple[int, Item]], work: Callable[[Item], Awaitable[int]]
@@ -125,29 +125,30 @@ class Isolation:
                 self._refusals.pop(row, None)
         return total
 
-    async def _in_parts(
+    async def _in_batches(
         self, rows: Sequence[int], work: Callable[[Connection, Selection], Awaitable[int]]
     ) -> int:
-        parts = [rows]
-        changed = refused = 0
-        while parts:
-            part = parts.pop()
+        batches = [rows]
+        changed = 0
+        refused = 0
+        while batches:
+            batch = batches.pop()
             try:
-                changed += await self._part(part, work)
+                changed += await self._run_batch(batch, work)
             except Exception as error:
                 if not is_refusal(error):
                     raise
-                if len(part) == 1:
-                    self._set_aside(part[0], error)
+                if len(batch) == 1:
+                    self._set_aside(batch[0], error)
                     refused += 1
                     if refused >= MAX_REFUSED:
                         raise
                 else:
-                    half = len(part) // 2
-                    parts += [part[half:], part[:half]]
+                    half = len(batch) // 2
+                    batches += [batch[half:], batch[:half]]
         return changed
 
-    async def _part(
+    async def _run_batch(
         self, rows: Sequence[int], work: Callable[[Connection, Selection], Awaitable[int]]
     ) -> int:
         selection = Selection(only=list(rows))

@@ -267,10 +267,11 @@ async def _apply(conn: Connection, pending: list[Migration], report: Callable[[s
 
 async def _with_lost(conn: Connection, pending: list[Migration]) -> list[Migration]:
     """Return the pending files of functions, and those that a numbered file dropped parts of."""
-    known = {item.name.removeprefix(FUNCTIONS): item for item in available() if item.has_functions}
+    files = [item for item in available() if item.has_functions]
+    by_name = {item.name.removeprefix(FUNCTIONS): item for item in files}
     changed = {item.name for item in pending}
-    lost = await schema.lost_functions(conn, list(known))
-    return [item for name, item in known.items() if item.name in changed or name in lost]
+    lost = await schema.lost_functions(conn, list(by_name))
+    return [item for name, item in by_name.items() if item.name in changed or name in lost]
 
 
 async def _finish(conn: Connection, applied: list[Migration]) -> list[str]:
@@ -319,12 +320,12 @@ async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
     if applied.keys() & set(UNRELEASED):
         raise SchemaUnsupported
     functions = await schema.applied_functions(conn)
-    known = available()
-    newer = max(applied.keys() - {item.name for item in known}, default=None)
+    files = available()
+    newer = max(applied.keys() - {item.name for item in files}, default=None)
     newest = max((at for _, at in applied.values()), default=None)
-    numbered_pending = any(not i.has_functions and i.name not in applied for i in known)
+    numbered_pending = any(not i.has_functions and i.name not in applied for i in files)
     migrations = []
-    for item in known:
+    for item in files:
         if not item.has_functions:
             checksum, at = applied.get(item.name, (None, None))
             if checksum not in (None, item.checksum):

@@ -62,10 +62,10 @@ def parse(text: str) -> dict[str, LiteralString]:
     literal. Comments and indentation are removed: psycopg caches the parsed query only up to 4,096
     characters.
     """
-    parts = _NAME.split(text)
+    pieces = _NAME.split(text)
     shared: dict[str, str] = {}
     queries: dict[str, LiteralString] = {}
-    for kind, name, section in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+    for kind, name, section in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
         body = _INCLUDE.sub(lambda match: shared[match[1]], section)
         if kind == "part":
             shared[name] = body

@@ -43,7 +43,7 @@ class Statement:
         self.query = query
         self.names = tuple(dict.fromkeys(_PARAMETER.findall(query)))
         self.types = [BIGINT if name in integers else 0 for name in self.names]
-        positions = {name: f"${place}" for place, name in enumerate(self.names, 1)}
+        positions = {name: f"${number}" for number, name in enumerate(self.names, 1)}
         numbered = _PARAMETER.sub(lambda match: positions[match[1]], query)
         self.text = numbered.replace("%%", "%").encode()
 
@@ -77,20 +77,20 @@ class PinnedConnection(DatabaseConnection):
         return bool(self.pgconn.transaction_status == TransactionStatus.IDLE)
 
     async def fetch(
-        self, statement: Statement, values: Mapping[str, object]
+        self, statement: Statement, params: Mapping[str, object]
     ) -> list[tuple[Any, ...]]:
         """Return all rows; a value is text, an integer or None.
 
         Raises LostRace after repeated conflicts with other transactions.
         """
-        return await retry_conflicts(lambda: self._fetch(statement, values))
+        return await retry_conflicts(lambda: self._fetch(statement, params))
 
     async def _fetch(
-        self, statement: Statement, values: Mapping[str, object]
+        self, statement: Statement, params: Mapping[str, object]
     ) -> list[tuple[Any, ...]]:
         codec = self._codec
         parameters = [
-            None if (value := values[name]) is None else str(value).encode(codec)
+            None if (value := params[name]) is None else str(value).encode(codec)
             for name in statement.names
         ]
         async with self.lock:
@@ -188,24 +188,24 @@ class PinnedConnection(DatabaseConnection):
 
 
 async def fetch(
-    conn: AsyncConnection[Any], statement: Statement, values: Mapping[str, object]
+    conn: AsyncConnection[Any], statement: Statement, params: Mapping[str, object]
 ) -> list[tuple[Any, ...]]:
     """Return all rows as tuples, of any connection; arrays are passed as text."""
     if isinstance(conn, PinnedConnection) and conn.is_idle:
-        return await conn.fetch(statement, values)
+        return await conn.fetch(statement, params)
     async with conn.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(statement.query, values)
+        await cursor.execute(statement.query, params)
         return await cursor.fetchall()
 
 
-def integer_array(values: Iterable[int]) -> str:
+def integer_array(numbers: Iterable[int]) -> str:
     """Return the text of an array of integers."""
-    return "{" + ",".join(map(str, values)) + "}"
+    return "{" + ",".join(map(str, numbers)) + "}"
 
 
-def text_array(values: Iterable[str]) -> str:
+def text_array(texts: Iterable[str]) -> str:
     """Return the text of an array of texts, or of another type with these texts."""
-    return "{" + ",".join(map(_quoted, values)) + "}"
+    return "{" + ",".join(map(_quoted, texts)) + "}"
 
 
 def _quoted(text: str) -> str:

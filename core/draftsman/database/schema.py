@@ -30,10 +30,10 @@ async def applied(conn: Connection) -> dict[str, tuple[str | None, datetime]]:
 async def applied_functions(conn: Connection) -> dict[str, tuple[str | None, datetime]]:
     """Return (checksum, time) of the files of functions as they are now, by name."""
     try:
-        found = await rows(conn, _Q["applied_functions"])
+        records = await rows(conn, _Q["applied_functions"])
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return {}
-    return {name: (checksum, at) for name, checksum, at in found}
+    return {name: (checksum, at) for name, checksum, at in records}
 
 
 async def limit_lock_waits(conn: Connection, seconds: float) -> None:
@@ -53,8 +53,8 @@ async def record(conn: Connection, name: str, checksum: str) -> None:
 
 async def record_functions(conn: Connection, name: str, checksum: str, objects: list[str]) -> None:
     """Add the checksum and the objects of a file of functions, which recorded itself."""
-    values = {"name": name, "checksum": checksum, "objects": objects}
-    await execute(conn, _Q["record_functions"], values)
+    params = {"name": name, "checksum": checksum, "objects": objects}
+    await execute(conn, _Q["record_functions"], params)
 
 
 async def lost_functions(conn: Connection, names: list[str]) -> set[str]:
@@ -84,12 +84,12 @@ def finishing_script(files: list[tuple[str, str, list[str]]], defined: list[str]
         f"{_filled(_Q['drop_vanished'], defined=defined)}\n"
         "LOOP EXECUTE statement; END LOOP; END $drop$;"
     )
-    parts = [drop]
-    parts += [
+    statements = [drop]
+    statements += [
         f"{_filled(_Q['record_functions'], name=name, checksum=checksum, objects=objects)};"
         for name, checksum, objects in files
     ]
-    return "\n".join([*parts, f"{_Q['grant_roles']};"])
+    return "\n".join([*statements, f"{_Q['grant_roles']};"])
 
 
 def _filled(query: LiteralString, **values: object) -> str:

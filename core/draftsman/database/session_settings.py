@@ -89,17 +89,17 @@ def conninfo(url: str, settings: Mapping[str, str], connect_timeout: float) -> s
     options, or those of `PGOPTIONS`, come first.
     """
     try:
-        given = conninfo_to_dict(url)
+        url_parameters = conninfo_to_dict(url)
     except ProgrammingError as error:
         raise InvalidDatabaseUrl(f"the database URL is invalid: {str(error).strip()}") from None
     parameters: dict[str, Any] = {
-        name: value for name, value in KEEPALIVE.items() if name not in given
+        name: value for name, value in KEEPALIVE.items() if name not in url_parameters
     }
     parameters["client_encoding"] = "UTF8"
     parameters["application_name"] = "draftsman"
     parameters["connect_timeout"] = max(2, round(connect_timeout))
     if settings:
-        earlier = given.get("options") or os.environ.get("PGOPTIONS", "")
+        earlier = url_parameters.get("options") or os.environ.get("PGOPTIONS", "")
         parameters["options"] = f"{earlier} {start_up_options(settings)}".strip()
     return make_conninfo(url, **parameters)
 

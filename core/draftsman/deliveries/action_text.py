@@ -12,8 +12,21 @@ from draftsman.text import humanize
 VERBS: Final = ("action", "do", "verb", "command", "operation")
 """Keys whose value is the verb; the first of them begins the text."""
 PREPOSITIONS: Final = (
-    *("of", "from", "in", "on", "into", "to", "at", "for", "with", "as", "by", "via"),
-    *("after", "before", "until"),
+    "of",
+    "from",
+    "in",
+    "on",
+    "into",
+    "to",
+    "at",
+    "for",
+    "with",
+    "as",
+    "by",
+    "via",
+    "after",
+    "before",
+    "until",
 )
 """Keys that end the text, in this order, since the database does not keep the order of keys."""
 POLICY: Final = "policy"

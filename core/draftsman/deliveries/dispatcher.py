@@ -54,6 +54,7 @@ class DeliveryDispatcher:
         delivery_sender: DeliverySender,
         channels: Sequence[Channel],
         settings: NotificationSettings,
+        *,
         sender: Callable[[], int | None] | None = None,
     ) -> None:
         self.stop = StopSignal(self.wake)
@@ -63,7 +64,11 @@ class DeliveryDispatcher:
         self._sender = sender
         self._channel_senders = {
             str(channel.name): ChannelSender(
-                delivery_sender, channel, settings, self.stop, sender or (lambda: None)
+                delivery_sender,
+                channel,
+                settings,
+                stop=self.stop,
+                sender=sender or (lambda: None),
             )
             for channel in channels
         }
@@ -117,6 +122,7 @@ class ChannelSender:
         delivery_sender: DeliverySender,
         channel: Channel,
         settings: NotificationSettings,
+        *,
         stop: StopSignal,
         sender: Callable[[], int | None],
     ) -> None:

@@ -168,8 +168,8 @@ def _brief_question(question: Question, reply: str) -> Iterator[str]:
     yield f"{question.name} {'asks for approval' if approval else 'asks'}: {question.text}"
     choices = question.choices[:_CHOICES]
     yield from (f"{number}. {choice['label']}" for number, choice in enumerate(choices, 1))
-    if (more := len(question.choices) - _CHOICES) > 0:
-        yield f"and {more} more"
+    if (omitted := len(question.choices) - _CHOICES) > 0:
+        yield f"and {omitted} more"
     if question.expires_at is not None:
         yield f"expires at {format_time(question.expires_at)}"
     response = "approve, or deny with a reason" if approval else "your answer"
@@ -254,8 +254,8 @@ def resolution_spans(question: Question) -> Spans:
         by = ("policy",)
     text = question.answer_text() or resolution.get("reason")
     verb = outcome if outcome == "expired" else f"was {outcome}"
-    own = " (own request)" if resolution.get("self_approved") else ""
-    people = (" by ", *by, own) if by else ()
+    self_approval = " (own request)" if resolution.get("self_approved") else ""
+    people = (" by ", *by, self_approval) if by else ()
     return verb, *people, f": {text}" if text else ""
 
 

@@ -19,14 +19,17 @@ class DeliveryProcess:
 
     def __init__(
         self,
+        *,
+        db: Database,
         delivery_sender: DeliverySender,
         channels: Sequence[Channel],
         settings: NotificationSettings,
-        db: Database,
     ) -> None:
         self._lock = SessionLock()
         self._listener = NotificationListener(db, self._on_notification, self._lock.hold)
-        self._dispatcher = DeliveryDispatcher(delivery_sender, channels, settings, self.sender)
+        self._dispatcher = DeliveryDispatcher(
+            delivery_sender, channels, settings, sender=self.sender
+        )
         self._components = ComponentGroup([self._dispatcher], [self._listener])
         self.stop = self._components.stop
 

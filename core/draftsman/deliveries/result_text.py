@@ -9,8 +9,16 @@ from typing import Any, Final
 from draftsman.text import humanize, is_link
 
 _CHANGE: Final = (
-    *("branch", "draft", "commit", "files_changed", "insertions", "deletions", "check_files"),
-    *("conflicts", "conflicts_unknown", "pull_request_problem"),
+    "branch",
+    "draft",
+    "commit",
+    "files_changed",
+    "insertions",
+    "deletions",
+    "check_files",
+    "conflicts",
+    "conflicts_unknown",
+    "pull_request_problem",
 )
 """Fields of a result that `change_summary` renders."""
 _ANSWER: Final = {"outcome", "value", "text", "by", "at", "reason"}
@@ -30,22 +38,22 @@ def change_summary(result: Mapping[str, Any]) -> str:
     """
     change = {key: result.get(key) for key in _CHANGE}
     draft = " (draft)" if change["draft"] is True else ""
-    parts = [f"branch {change['branch']}{draft}"] if isinstance(change["branch"], str) else []
+    clauses = [f"branch {change['branch']}{draft}"] if isinstance(change["branch"], str) else []
     if isinstance(change["commit"], str):
-        parts.append(f"commit {change['commit'][:12]}")
+        clauses.append(f"commit {change['commit'][:12]}")
     if isinstance(files := change["files_changed"], int):
-        parts.append(f"{files} file{'' if files == 1 else 's'} changed")
+        clauses.append(f"{files} file{'' if files == 1 else 's'} changed")
     lines = [(sign, change[key]) for sign, key in (("+", "insertions"), ("-", "deletions"))]
     if counts := " ".join(f"{sign}{n}" for sign, n in lines if isinstance(n, int)):
-        parts.append(counts)
+        clauses.append(counts)
     if isinstance(checks := change["check_files"], list) and checks:
-        parts.append(f"changes check files {_first_three(checks)}")
-    parts += [f"conflicts with {text}" for text in _conflict_texts(change["conflicts"])]
+        clauses.append(f"changes check files {_first_three(checks)}")
+    clauses += [f"conflicts with {text}" for text in _conflict_texts(change["conflicts"])]
     if isinstance(unknown := change["conflicts_unknown"], str):
-        parts.append(f"conflicts unknown: {unknown}")
+        clauses.append(f"conflicts unknown: {unknown}")
     if isinstance(problem := change["pull_request_problem"], str) and problem:
-        parts.append(f"pull request {problem}")
-    return ", ".join(parts)
+        clauses.append(f"pull request {problem}")
+    return ", ".join(clauses)
 
 
 def _conflict_texts(conflicts: Any) -> Iterator[str]:
@@ -59,9 +67,9 @@ def _conflict_texts(conflicts: Any) -> Iterator[str]:
         yield f"{_first_three(names)} ({files})"
 
 
-def _first_three(items: Sequence[Any]) -> str:
-    more = f" and {len(items) - 3} more" if len(items) > 3 else ""
-    return ", ".join(map(str, items[:3])) + more
+def _first_three(names: Sequence[Any]) -> str:
+    omission = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(str, names[:3])) + omission
 
 
 def pr_url(result: Mapping[str, Any]) -> str | None:
@@ -100,11 +108,11 @@ def usage_text(
 
     `allowed` counts the questions that permission `rules` answered.
     """
-    used = f"{tokens:,} tokens" + (f", ${cost:,.2f}" if cost >= 0.005 else "") if tokens else ""
+    usage = f"{tokens:,} tokens" + (f", ${cost:,.2f}" if cost >= 0.005 else "") if tokens else ""
     names = f"rule{'' if len(rules) == 1 else 's'} {', '.join(map(str, rules))}"
     commands = f"{allowed:,} command{'' if allowed == 1 else 's'}"
     cited = f"{commands} allowed by {names}" if allowed else ""
-    return "; ".join(filter(None, [used, cited]))
+    return "; ".join(filter(None, [usage, cited]))
 
 
 def unrendered_fields(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,9 +141,9 @@ def _split_numbers(result: Mapping[str, Any]) -> tuple[Numbers, dict[str, Any]]:
     data = result.get("data")
     if not isinstance(data, Mapping):
         return _take_numbers(result, rendered, _COUNTS)
-    numbers, rest = _take_numbers(result, rendered | {"data"}, _COUNTS)
-    data_numbers, data_rest = _take_numbers(data, rendered, _COUNTS - len(numbers))
-    return data_numbers | numbers, rest | ({"data": data_rest} if data_rest else {})
+    numbers, remaining = _take_numbers(result, rendered | {"data"}, _COUNTS)
+    data_numbers, remaining_data = _take_numbers(data, rendered, _COUNTS - len(numbers))
+    return data_numbers | numbers, remaining | ({"data": remaining_data} if remaining_data else {})
 
 
 def _take_numbers(
@@ -143,7 +151,7 @@ def _take_numbers(
 ) -> tuple[Numbers, dict[str, Any]]:
     """Return at most `limit` numbers of a table, and its other fields."""
     numbers: Numbers = {}
-    rest: dict[str, Any] = {}
+    remaining: dict[str, Any] = {}
     for key, value in table.items():
         if key in rendered or not value:
             continue
@@ -151,8 +159,8 @@ def _take_numbers(
         if field_numbers and len(numbers) + len(field_numbers) <= limit:
             numbers |= field_numbers
         else:
-            rest[str(key)] = value
-    return numbers, rest
+            remaining[str(key)] = value
+    return numbers, remaining
 
 
 def _rendered_keys(result: Mapping[str, Any]) -> set[str]:

@@ -9,10 +9,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.delivery import ChannelName, DeliveryKind
-from draftsman.errors import UsageError
+from draftsman.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.settings import Settings
 
 FORMS: Final = "log, webhook:NAME, slack:CHANNEL, trello:CARD or forge:NAME/OWNER/REPO#NUMBER"
 """The notations of a target, for error messages."""
@@ -66,12 +67,15 @@ def parse(text: str) -> Target:
 
     Raises UsageError.
     """
-    channel, _, rest = text.strip().partition(":")
-    target, _, thread = rest.partition("/") if channel != ChannelName.FORGE else (rest, "", "")
-    known = channel in ChannelName.__members__.values() and channel != ChannelName.PAGER
-    if channel == ChannelName.LOG and not rest:
+    channel, _, address = text.strip().partition(":")
+    target = address
+    thread = ""
+    if channel != ChannelName.FORGE:
+        target, _, thread = address.partition("/")
+    is_valid_channel = channel in ChannelName.__members__.values() and channel != ChannelName.PAGER
+    if channel == ChannelName.LOG and not address:
         return Target(ChannelName.LOG, "log")
-    if not known or channel == ChannelName.LOG or not target or len(text) > MAX_LENGTH:
+    if not is_valid_channel or channel == ChannelName.LOG or not target or len(text) > MAX_LENGTH:
         raise UsageError(f"{text[:60]!r} is not a target; use {FORMS}")
     if thread and channel != ChannelName.SLACK:
         raise UsageError(f"{text[:60]!r}: only Slack has threads; use {FORMS}")
@@ -143,6 +147,8 @@ class Targets:
     default: tuple[Target, ...] = ()
     hooks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Outcomes that each configured webhook is notified of."""
+    fallback: Target | None = None
+    """Receives dead letters that no other target receives."""
 
     def of(self, invocation: Invocation) -> list[Target]:
         """Return the targets of a request; raises UsageError for an invalid target."""
@@ -162,5 +168,23 @@ class Targets:
     def check(self, target: Target) -> None:
         """Raise UsageError for a webhook that is not configured."""
         if target.channel is ChannelName.WEBHOOK and target.target not in self.hooks:
-            known = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
-            raise UsageError(f"unknown webhook {target.target!r}; configured: {known}")
+            names = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
+            raise UsageError(f"unknown webhook {target.target!r}; configured: {names}")
+
+
+def configured_targets(settings: Settings) -> Targets:
+    """Return the configured targets; raises ConfigError."""
+    notifications = settings.notifications
+    try:
+        default = tuple(parse(text) for text in notifications.targets)
+        fallback = None if notifications.fallback == NONE else parse(notifications.fallback)
+        targets = Targets(
+            default=default,
+            hooks={name: hook.on for name, hook in settings.webhooks.items()},
+            fallback=fallback,
+        )
+        for target in (*default, *([fallback] if fallback else ())):
+            targets.check(target)
+    except UsageError as error:
+        raise ConfigError(f"notifications: {error}") from None
+    return targets

@@ -99,7 +99,7 @@ def body_of(facts: PullRequestFacts, limits: TextLimits, template: str | None = 
     end = marker(facts.job, facts.id, facts.head)
     if facts.draft:
         end = f"{DRAFT_LINE}\n{end}"
-    parts = {
+    sections = {
         "draft": _draft(facts),
         "request": _request(facts),
         "changes": _changes(facts),
@@ -109,11 +109,11 @@ def body_of(facts: PullRequestFacts, limits: TextLimits, template: str | None = 
         "issues": _issues(facts),
     }
     if template is None:
-        text = "\n\n".join(part for part in parts.values() if part)
+        text = "\n\n".join(section for section in sections.values() if section)
     else:
         named = {"job": facts.job, "title": facts.title or "", "requester": facts.requester}
         text = text_template.fill(
-            template, parts | {name: line(value, 300) for name, value in named.items()}
+            template, sections | {name: line(value, 300) for name, value in named.items()}
         )
     return f"{truncate(text, limits.body - len(end) - 2)}\n\n{end}"
 
@@ -140,22 +140,22 @@ def find_issues(
     `url` is that of the ticket of the job: as an issue of the repository it is closed. Without
     `closes` the text closes no others: anyone may have written the text of an issue.
     """
-    found: dict[int, bool] = {}
+    closing_by_number: dict[int, bool] = {}
     own_ticket = ""
     if url is not None and (match := ISSUE.match(url)) is not None and match["url"] is not None:
         own_ticket = f"closes {url}\n"
     for match in ISSUE.finditer(own_ticket + text):
         address = match["url"]
         path = match["path"]
-        own = f"{project.url}/"
-        if address is not None and not address.casefold().startswith(own.casefold()):
+        prefix = f"{project.url}/"
+        if address is not None and not address.casefold().startswith(prefix.casefold()):
             continue
         if path is not None and path.casefold() != project.path.casefold():
             continue
         number = int(match["number"])
         closing = match["closes"] is not None and (closes or match.start() < len(own_ticket))
-        found[number] = found.get(number, False) or closing
-    return [Issue(number, closes) for number, closes in found.items()][:MAX_ISSUES]
+        closing_by_number[number] = closing_by_number.get(number, False) or closing
+    return [Issue(number, closes) for number, closes in closing_by_number.items()][:MAX_ISSUES]
 
 
 def _draft(facts: PullRequestFacts) -> str:
@@ -170,17 +170,17 @@ def _request(facts: PullRequestFacts) -> str:
     title = facts.title or ""
     request = facts.request
     repeated = request.strip().startswith(title.removesuffix("…").strip())
-    parts = (request,) if repeated else (title, request)
-    text = "\n\n".join(part for part in parts if part.strip())
+    texts = (request,) if repeated else (title, request)
+    text = "\n\n".join(paragraph for paragraph in texts if paragraph.strip())
     return f"{head}:\n\n{quote(text, REQUEST)}" if text.strip() else f"{head}."
 
 
 def _changes(facts: PullRequestFacts) -> str:
     author = f" by {line(facts.agent, 200)}" if facts.agent else ""
-    parts = [block(facts.summary, SUMMARY), f"{line(facts.changes, 200)}{author}."]
+    paragraphs = [block(facts.summary, SUMMARY), f"{line(facts.changes, 200)}{author}."]
     if conflicts := line(facts.conflicts, 1000):
-        parts.append(f"{conflicts[0].upper()}{conflicts[1:]}.")
-    return "## Changes\n\n" + "\n\n".join(part for part in parts if part)
+        paragraphs.append(f"{conflicts[0].upper()}{conflicts[1:]}.")
+    return "## Changes\n\n" + "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
 def _evidence(facts: PullRequestFacts) -> str:
@@ -189,22 +189,22 @@ def _evidence(facts: PullRequestFacts) -> str:
     rows = [_row(item) for item in facts.commands[:COMMANDS]]
     if (omitted := len(facts.commands) - len(rows)) > 0:
         rows.append(f"| {omitted} more | |")
-    parts = [f"draftsman ran these commands on `{facts.head[:12]}`, in fresh clones.".strip()]
+    paragraphs = [f"draftsman ran these commands on `{facts.head[:12]}`, in fresh clones.".strip()]
     if rows:
-        parts.append("\n".join(("| command | result |", "|---|---|", *rows)))
+        paragraphs.append("\n".join(("| command | result |", "|---|---|", *rows)))
     else:
-        parts = ["draftsman ran no validation commands on this work."]
-    for name, items in (("Findings", facts.findings), ("Changed check files", facts.check_files)):
-        if items:
-            shown = ", ".join(code(item, 150) for item in items[:10])
-            more = f" and {len(items) - 10} more" if len(items) > 10 else ""
-            parts.append(f"{name}: {shown}{more}.")
+        paragraphs = ["draftsman ran no validation commands on this work."]
+    for name, names in (("Findings", facts.findings), ("Changed check files", facts.check_files)):
+        if names:
+            listed = ", ".join(code(item, 150) for item in names[:10])
+            omission = f" and {len(names) - 10} more" if len(names) > 10 else ""
+            paragraphs.append(f"{name}: {listed}{omission}.")
     if facts.evidence_sha256 is not None:
-        parts.append(
+        paragraphs.append(
             f"Signed statement: `evidence.json`, SHA-256 `{facts.evidence_sha256}`."
             f" To check it: `draftsman verify {facts.job}`"
         )
-    return "## Evidence\n\n" + "\n\n".join(parts)
+    return "## Evidence\n\n" + "\n\n".join(paragraphs)
 
 
 def _row(item: Command) -> str:
@@ -228,8 +228,8 @@ def _decisions(facts: PullRequestFacts) -> str:
 
 
 def _cost(facts: PullRequestFacts) -> str:
-    used = usage_text(facts.tokens, facts.cost)
-    return f"## Cost\n\n{used}" if used else ""
+    usage = usage_text(facts.tokens, facts.cost)
+    return f"## Cost\n\n{usage}" if usage else ""
 
 
 def _issues(facts: PullRequestFacts) -> str:

@@ -35,8 +35,19 @@ class CommitCheck:
 PASSED: Final = frozenset({"success", "neutral", "skipped"})
 PENDING: Final = frozenset(
     {
-        *("", "pending", "queued", "in_progress", "waiting", "requested", "expected"),
-        *("created", "running", "preparing", "scheduled", "waiting_for_resource", "manual"),
+        "",
+        "pending",
+        "queued",
+        "in_progress",
+        "waiting",
+        "requested",
+        "expected",
+        "created",
+        "running",
+        "preparing",
+        "scheduled",
+        "waiting_for_resource",
+        "manual",
     }
 )
 
@@ -55,15 +66,16 @@ def overall(checks: Sequence[CommitCheck]) -> tuple[CheckState, str]:
     The status of draftsman is no check of its own work: it can fail the others, and not replace
     them.
     """
-    others = foreign(checks)
+    other_checks = foreign(checks)
     for state in (CheckState.FAILED, CheckState.PENDING):
         if names := sorted({check.name for check in checks if check.state is state}):
-            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            return state, f"{', '.join(names[:SHOWN])}{more} {_verb(state)}"
-    if not others:
+            omission = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            return state, f"{', '.join(names[:SHOWN])}{omission} {_verb(state)}"
+    if not other_checks:
         besides = f" besides the status {STATUS_NAME}" if checks else ""
         return CheckState.FAILED, f"it has no checks{besides}"
-    return CheckState.PASSED, f"{len(others)} check{'' if len(others) == 1 else 's'} passed"
+    count = len(other_checks)
+    return CheckState.PASSED, f"{count} check{'' if count == 1 else 's'} passed"
 
 
 def foreign(checks: Sequence[CommitCheck]) -> list[CommitCheck]:
@@ -107,27 +119,27 @@ def relevant_part(log: str, limit: int = LIMIT) -> str:
     while lines and not lines[-1]:
         lines.pop()
     hits = [n for n, line in enumerate(lines) if _ERROR.search(line) and not _NOISE.search(line)]
-    kept: set[int] = set()
+    numbers: set[int] = set()
     size = 0
     for hit in reversed(hits or [len(lines) - 1]):
         before = BEFORE if hits else len(lines)
         block = range(min(hit + AFTER, len(lines) - 1), max(hit - before, 0) - 1, -1)
-        for place in block:
-            if place in kept:
+        for number in block:
+            if number in numbers:
                 continue
-            size += len(lines[place]) + 1
+            size += len(lines[number]) + 1
             if size > limit - 100:
-                return _joined(lines, kept)
-            kept.add(place)
-    return _joined(lines, kept)
+                return _joined(lines, numbers)
+            numbers.add(number)
+    return _joined(lines, numbers)
 
 
-def _joined(lines: list[str], kept: set[int]) -> str:
+def _joined(lines: list[str], numbers: set[int]) -> str:
     rows: list[str] = []
     last = -1
-    for place in sorted(kept):
-        if place != last + 1:
+    for number in sorted(numbers):
+        if number != last + 1:
             rows.append("…")
-        rows.append(lines[place])
-        last = place
+        rows.append(lines[number])
+        last = number
     return "\n".join(rows).strip("\n")

@@ -12,7 +12,7 @@ from uuid import UUID
 from draftsman.forges.forge_event import EventKind, ForgeEvent
 from draftsman.forges.untrusted_text import ZERO_WIDTH, truncate
 from draftsman.ids import job_name
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import TERMINAL, Status
 
 MENTION: Final = "draftsman"
 """Login that comments mention, if the forge has no other."""
@@ -146,11 +146,11 @@ class Family:
         names = ", ".join(job_name(other) for other in self.jobs[1:] if other != job)
         root = self.jobs[0]
         if job == root:
-            others = f"followed up by {names}" if names else "no follow-ups"
+            text = f"followed up by {names}" if names else "no follow-ups"
         else:
-            others = f"follow-up {self.jobs.index(job)} of {job_name(root)}"
-            others += f", with {names}" if names else ""
-        return f"{self.pull.state}, {others}"
+            text = f"follow-up {self.jobs.index(job)} of {job_name(root)}"
+            text += f", with {names}" if names else ""
+        return f"{self.pull.state}, {text}"
 
 
 def plan(
@@ -169,9 +169,9 @@ def plan(
     """
     for event in events:
         if (state := ENDS.get(EventKind(event.kind))) is not None:
-            others = [item for item in events if item is not event]
+            remaining = [item for item in events if item is not event]
             late = f"the pull request is {state}"
-            return FollowUpPlan(tuple((item, late) for item in others), (event, state))
+            return FollowUpPlan(tuple((item, late) for item in remaining), (event, state))
     if pull.state != "open":
         return FollowUpPlan(tuple((item, f"the pull request is {pull.state}") for item in events))
     ignored: list[tuple[FollowUpEvent, str]] = []
@@ -240,8 +240,8 @@ def message_text(event: FollowUpEvent, mention: str = MENTION) -> str:
     by = event.author_name
     match EventKind(event.kind):
         case EventKind.REVIEW_THREAD:
-            place = f"{event.path}, line {event.line}" if event.line else str(event.path)
-            text = f"Review comment of {by} on {place}:\n\n{event.text}"
+            location = f"{event.path}, line {event.line}" if event.line else str(event.path)
+            text = f"Review comment of {by} on {location}:\n\n{event.text}"
         case EventKind.REVIEW:
             verdict = (event.verdict or "").replace("_", " ")
             text = f"Review of {by} ({verdict}):\n\n{event.text}"
@@ -301,6 +301,4 @@ def _identity(event: FollowUpEvent) -> str:
 
 
 def _is_over(job: FamilyJob) -> bool:
-    from draftsman.jobs.job import TERMINAL
-
     return job.status in TERMINAL

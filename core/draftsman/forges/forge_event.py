@@ -118,9 +118,9 @@ class Labeling:
     """Id of this account."""
 
 
-def label_key(number: int, label: str, place: object) -> str:
-    """Return the key of a label of an issue: `place` is the time of a webhook."""
-    return f"label:{number}:{label.casefold()}:{place or ''}"
+def label_key(number: int, label: str, occurrence: object) -> str:
+    """Return the key of a label of an issue: `occurrence` is the time of a webhook."""
+    return f"label:{number}:{label.casefold()}:{occurrence or ''}"
 
 
 def labeled(event: ForgeEvent, labelings: Sequence[Labeling]) -> ForgeEvent:
@@ -132,17 +132,17 @@ def labeled(event: ForgeEvent, labelings: Sequence[Labeling]) -> ForgeEvent:
     """
     at = event.at
     before = [item for item in labelings if at is None or item.at is None or item.at <= at + CLOCKS]
-    found = next(iter(reversed(before or labelings)), None)
+    labeling = next(iter(reversed(before or labelings)), None)
     label = event.label or ""
-    if found is None:
+    if labeling is None:
         return replace(event, key=label_key(event.number, label, None))
-    key = label_key(event.number, label, f"#{found.id}")
+    key = label_key(event.number, label, f"#{labeling.id}")
     return replace(
         event,
         key=key,
-        author=found.by or event.author,
-        author_id=found.by_id if found.by else event.author_id,
-        at=found.at or at,
+        author=labeling.by or event.author,
+        author_id=labeling.by_id if labeling.by else event.author_id,
+        at=labeling.at or at,
     )
 
 

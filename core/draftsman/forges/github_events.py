@@ -31,7 +31,7 @@ def parse(event: str, payload: Mapping[str, Any]) -> Notification:
     """Return the content of a webhook; perhaps without events."""
     project = project_of(payload)
     action = str(payload.get("action") or "")
-    found: ForgeEvent | None = None
+    parsed: ForgeEvent | None = None
     if action == "edited" and _is_of_another(payload):
         return Notification(project)
     match event:
@@ -40,21 +40,21 @@ def parse(event: str, payload: Mapping[str, Any]) -> Notification:
             # GitHub leaves it out of an issue, and Gitea has null
             is_pull = issue.get("pull_request") is not None or bool(payload.get("is_pull"))
             kind = EventKind.COMMENT if is_pull else EventKind.ISSUE_COMMENT
-            found = comment(project, number(issue.get("number")), payload.get("comment"), kind)
+            parsed = comment(project, number(issue.get("number")), payload.get("comment"), kind)
         case "pull_request_review_comment" if action in WRITTEN:
             pull = fields(payload.get("pull_request"))
-            found = thread_comment(project, number(pull.get("number")), payload.get("comment"))
+            parsed = thread_comment(project, number(pull.get("number")), payload.get("comment"))
         case "pull_request_review" if action in ("submitted", "edited"):
             pull = fields(payload.get("pull_request"))
-            found = review(project, number(pull.get("number")), payload.get("review"))
+            parsed = review(project, number(pull.get("number")), payload.get("review"))
         case "pull_request" if action == "closed":
-            found = ended(project, fields(payload.get("pull_request")))
+            parsed = ended(project, fields(payload.get("pull_request")))
         case "issues" if action in ("labeled", "label_updated"):
             return Notification(project, labeled(project, payload))
         case _:
             changed = event in CHANGES or event.startswith("pull_request")
             return Notification(project, changed=changed)
-    return Notification(project, () if found is None or not found.number else (found,))
+    return Notification(project, () if parsed is None or not parsed.number else (parsed,))
 
 
 def _is_of_another(payload: Mapping[str, Any]) -> bool:
@@ -134,8 +134,8 @@ def labeled(project: str, payload: Mapping[str, Any]) -> tuple[ForgeEvent, ...]:
     sender = fields(payload.get("sender"))
     if issue.get("pull_request"):
         return ()
-    given = payload.get("label")
-    labels = [given] if isinstance(given, Mapping) else issue.get("labels") or ()
+    label = payload.get("label")
+    labels = [label] if isinstance(label, Mapping) else issue.get("labels") or ()
     return tuple(
         labeled_issue(project, issue, str(fields(item).get("name") or ""), sender)
         for item in labels

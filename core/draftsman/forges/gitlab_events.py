@@ -37,8 +37,8 @@ def parse(event: str, payload: Mapping[str, Any]) -> Notification:
         case "Note Hook":
             events = _noted(project, payload, item, user)
         case "Merge Request Hook" if item.get("action") == "merge":
-            found = ended(project, item)
-            events = () if found is None else (found,)
+            end = ended(project, item)
+            events = () if end is None else (end,)
         case "Issue Hook":
             events = _labeled(project, payload, item, user)
         case _:
@@ -166,8 +166,8 @@ def _labeled(
     change = fields(fields(payload.get("changes")).get("labels"))
     before = {fields(label).get("title") for label in change.get("previous") or ()}
     now = change.get("current") if change else payload.get("labels")
-    given = [str(fields(label).get("title") or "") for label in now or ()]
-    names = [name for name in given if name and name not in before]
+    current = [str(fields(label).get("title") or "") for label in now or ()]
+    names = [name for name in current if name and name not in before]
     return tuple(labeled_issue(project, item, name, user) for name in names)
 
 

@@ -56,8 +56,8 @@ def find_project(forge_url: str, source: str) -> Project | None:
         return None
     owner = address.owner
     if is_web and (prefix := urlsplit(forge_url).path.strip("/")):
-        before, found, owner = f"/{owner}/".partition(f"/{prefix}/")
-        if before or not found:
+        before, separator, owner = f"/{owner}/".partition(f"/{prefix}/")
+        if before or not separator:
             return None
         owner = owner.strip("/")
     if not owner:
@@ -107,8 +107,8 @@ def compare_url(kind: str, project: Project, base: str, branch: str) -> str:
 
 
 def _split(url: str) -> tuple[str, str, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, (parts.hostname or "").casefold(), parts.port
+    split = urlsplit(url)
+    return split.scheme, (split.hostname or "").casefold(), split.port
 
 
 def _netloc(host: str, port: int | None) -> str:

@@ -136,19 +136,19 @@ def marker(job: str, id: UUID, head: str) -> str:
 
 
 def next_step(
-    found: Sequence[PullRequest], id: UUID, head: str
+    pulls: Sequence[PullRequest], id: UUID, head: str
 ) -> tuple[Reconciliation, PullRequest | None]:
     """Return the next step, and the pull request of the branch that it is about.
 
     A job has a single pull request: if a person closed or merged it, it is not opened again.
     """
-    pulls = sorted(found, key=lambda pull: (pull.state is not PullState.OPEN, -pull.number))
-    for pull in pulls:
-        own = _marker_of(pull.body)
-        if own is not None and own["id"] == str(id):
-            same = own["head"] == head or pull.state is not PullState.OPEN
+    by_state = sorted(pulls, key=lambda pull: (pull.state is not PullState.OPEN, -pull.number))
+    for pull in by_state:
+        fields = _marker_of(pull.body)
+        if fields is not None and fields["id"] == str(id):
+            same = fields["head"] == head or pull.state is not PullState.OPEN
             return (Reconciliation.KEEP if same else Reconciliation.UPDATE), pull
-    for pull in pulls:
+    for pull in by_state:
         if pull.state is PullState.OPEN:
             return Reconciliation.ADOPT, pull
     return Reconciliation.CREATE, None

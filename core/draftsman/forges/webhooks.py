@@ -41,8 +41,8 @@ def is_genuine(kind: str, secret: str, headers: Mapping[str, str], body: bytes) 
     if not secret:
         return False
     if kind == "gitlab":
-        given = headers.get("x-gitlab-token", "")
-        return hmac.compare_digest(given.encode(errors="replace"), secret.encode())
+        token = headers.get("x-gitlab-token", "")
+        return hmac.compare_digest(token.encode(errors="replace"), secret.encode())
     digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     expected = digest if kind == "gitea" else f"sha256={digest}"
     name = "x-gitea-signature" if kind == "gitea" else "x-hub-signature-256"

@@ -134,10 +134,10 @@ class _ChatProgress:
         """Whether the messages do not show the newest progress yet."""
         return self._progress.text != self._shown
 
-    def add(self, items: Sequence[Activity]) -> None:
+    def add(self, rows: Sequence[Activity]) -> None:
         """Follow a batch."""
-        for item in items:
-            self._progress.add(item)
+        for row in rows:
+            self._progress.add(row)
 
     async def show(self) -> None:
         """Edit the messages, if it is time."""
@@ -161,16 +161,17 @@ class _Transcript:
         self._most = quotas.job_transcript_bytes + len(TRUNCATED)
         self._unstored = b""
         self._part: bytes | None = None  # being stored, unchanged until it is confirmed
-        self._seq = self._size = 0
+        self._seq = 0
+        self._size = 0
         self._digest = hashlib.sha256()
         self._stored_at = time.monotonic()
 
-    def add(self, first: int, items: Sequence[Activity], at: datetime) -> None:
+    def add(self, first: int, rows: Sequence[Activity], at: datetime) -> None:
         """Append a line for each item."""
-        for seq, item in enumerate(items, first):
+        for seq, row in enumerate(rows, first):
             if self._left <= 0:
                 return
-            line = _line(self._lease.run, seq, item, at)
+            line = _line(self._lease.run, seq, row, at)
             self._left -= len(line)
             self._unstored += line if self._left > 0 else TRUNCATED.encode()
 
@@ -188,9 +189,13 @@ class _Transcript:
         digest.update(self._part)
         size = self._size + len(self._part)
         stored = await self._stream.append_transcript(
-            self._lease, self._seq, self._part,
-            size=size, sha256=digest.hexdigest(), most=self._most,
-        )  # fmt: skip
+            self._lease,
+            self._seq,
+            self._part,
+            size=size,
+            sha256=digest.hexdigest(),
+            most=self._most,
+        )
         self._part = None
         self._stored_at = time.monotonic()
         if not stored:

@@ -72,11 +72,11 @@ class RunContext:
             self._used_run = WorkerRun(
                 self._job,
                 self._services,
-                limits,
-                self._deadline,
-                self._prints,
-                self._continue_in_grace,
-                self._interrupt,
+                limits=limits,
+                deadline=self._deadline,
+                prints=self._prints,
+                continue_in_grace=self._continue_in_grace,
+                interrupt=self._interrupt,
             )
         return self._used_run
 
@@ -373,7 +373,9 @@ def release(ctx: RunContext) -> None:
 
     Without a cycle, the objects of a run are freed at its end instead of by the garbage collector.
     """
-    ctx._continue_in_grace = ctx._prints = ctx._interrupt = None
+    ctx._continue_in_grace = None
+    ctx._prints = None
+    ctx._interrupt = None
 
 
 def captured_prints(ctx: RunContext, loop: asyncio.AbstractEventLoop) -> PrintCapture:

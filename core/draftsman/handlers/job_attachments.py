@@ -36,12 +36,14 @@ async def attached_files(
     def wanted(item: JobAttachment) -> bool:
         return messages is None or item.message in messages
 
-    found = await run.wait(service.of_job, job)
-    while any(item.is_awaited for item in found if wanted(item)):
+    attachments = await run.wait(service.of_job, job)
+    while any(item.is_awaited for item in attachments if wanted(item)):
         await asyncio.sleep(INTERVAL)
-        found = await run.wait(service.of_job, job)
-    names = unique_names(found)
-    return [await _with_content(run, item, names[item.ordinal]) for item in filter(wanted, found)]
+        attachments = await run.wait(service.of_job, job)
+    names = unique_names(attachments)
+    return [
+        await _with_content(run, item, names[item.ordinal]) for item in filter(wanted, attachments)
+    ]
 
 
 async def _with_content(run: WorkerRun, item: JobAttachment, name: str) -> AttachedFile:

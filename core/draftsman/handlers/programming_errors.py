@@ -46,8 +46,11 @@ def _location(error: BaseException, module: str) -> str | None:
     ]
     if not (frames and _is_mistake(error, frames[-1][0], module)):
         return None
-    own = [(frame, line) for frame, line in frames if _is_own(frame, module)]
-    return f"{Path(own[-1][0].f_code.co_filename).name}:{own[-1][1]}" if own else ""
+    own_frames = [(frame, line) for frame, line in frames if _is_own(frame, module)]
+    if not own_frames:
+        return ""
+    frame, line = own_frames[-1]
+    return f"{Path(frame.f_code.co_filename).name}:{line}"
 
 
 def _is_mistake(error: BaseException, last: FrameType, module: str) -> bool:

@@ -122,7 +122,8 @@ class RunLog:
             try:
                 await asyncio.shield(asyncio.ensure_future(self._flush()))
             except LeaseLost:
-                self._chunk = self._text = ""
+                self._chunk = ""
+                self._text = ""
             except DraftsmanError as error:
                 _log.warning(
                     "cannot store the log of %s, retrying: %s", job_name(self._lease.job), error
@@ -204,8 +205,8 @@ class PrintCapture:
             return
         self._drain()
         for source in list(self._lines):
-            if rest := self._lines.pop(source):
-                self._emit(rest)
+            if line := self._lines.pop(source):
+                self._emit(line)
 
     def _enqueue(self, source: Source, text: str) -> bool:
         """Queue the text of a thread for the event loop; wait while the queue is full."""
@@ -236,14 +237,14 @@ class PrintCapture:
             self._add(source, text)
 
     def _add(self, source: Source, text: str) -> None:
-        *lines, rest = (self._lines.get(source, "") + text).split("\n")
+        *lines, beginning = (self._lines.get(source, "") + text).split("\n")
         if lines:
             self._emit("\n".join(map(_final_text, lines)))
-        rest = _final_text(rest) if len(rest) > CHUNK else rest
-        if len(rest) > CHUNK:
-            self._emit(rest)
-            rest = ""
-        self._lines[source] = rest
+        beginning = _final_text(beginning) if len(beginning) > CHUNK else beginning
+        if len(beginning) > CHUNK:
+            self._emit(beginning)
+            beginning = ""
+        self._lines[source] = beginning
 
     def _emit(self, text: str) -> None:
         self._log(redact(text) + "\n")

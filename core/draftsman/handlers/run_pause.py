@@ -124,8 +124,8 @@ class RunPause:
     def add(self, wait: Wait | QuestionWait) -> None:
         """Store this with the next pause; raises UsageError for a key that is used twice."""
         if isinstance(wait, QuestionWait):
-            others = [other.item for other in self._waits if isinstance(other, QuestionWait)]
-            check_keys(wait.item, others)
+            questions = [each.item for each in self._waits if isinstance(each, QuestionWait)]
+            check_keys(wait.item, questions)
         self._waits.append(wait)
         self._consider()
 
@@ -167,8 +167,8 @@ class RunPause:
     async def _store(self, waits: list[Wait | QuestionWait]) -> None:
         """Store the questions of the waits, else the first wait without a question."""
         questions = [wait for wait in waits if isinstance(wait, QuestionWait)]
-        others = [wait for wait in waits if isinstance(wait, Wait)]
-        first = None if questions else min(others, key=lambda wait: wait.order)
+        other_waits = [wait for wait in waits if isinstance(wait, Wait)]
+        first = None if questions else min(other_waits, key=lambda wait: wait.order)
         try:
             result = None if first is None else await first.write()
             if first is None:
@@ -198,11 +198,11 @@ class RunPause:
             if not self._storing:
                 self._task.cancel()
             await asyncio.wait([self._task])
-        left = list(self._waits)
-        for wait in left:
+        waits = list(self._waits)
+        for wait in waits:
             wait.future.cancel()
         self._interrupt = None
-        keys = [wait.item.key for wait in left if isinstance(wait, QuestionWait)]
+        keys = [wait.item.key for wait in waits if isinstance(wait, QuestionWait)]
         return [] if self._stored else keys
 
 
@@ -264,9 +264,9 @@ def _start(ask: Coroutine[Any, Any, T], branch: _Branch) -> asyncio.Task[T]:
         _branch.reset(token)
 
 
-def check_keys(item: QuestionSpec, others: Iterable[QuestionSpec]) -> None:
+def check_keys(item: QuestionSpec, other_questions: Iterable[QuestionSpec]) -> None:
     """Raise UsageError if one of the others, asked at once, is another question with its key."""
-    if any(item.key == other.key and item.digest != other.digest for other in others):
+    if any(item.key == other.key and item.digest != other.digest for other in other_questions):
         raise UsageError(
             f"question {item.key!r} is asked twice at once, with another text or other choices;"
             " give each question a key of its own"

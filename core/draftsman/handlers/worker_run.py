@@ -177,9 +177,9 @@ class WorkerRun:
         """Return the result of the call; retry while the database is unreachable."""
         await self.pause.hold()
         with self.pause.call():
-            work = partial(call, *args, **kwargs)
+            bound_call = partial(call, *args, **kwargs)
             return await wait_for_database(
-                self.job.name, work, self.settings.worker, lambda: self.stopping is not None
+                self.job.name, bound_call, self.settings.worker, lambda: self.stopping is not None
             )
 
     # Heartbeats
@@ -302,13 +302,13 @@ class WorkerRun:
         amounts: dict[str, Any],
         model: str | None = None,
         call: UUID | None = None,
-        own: Mapping[str, float] | None = None,
+        profile_budget: Mapping[str, float] | None = None,
     ) -> list[BudgetState]:
         """Record the usage of the run so far, as `ModelCalls.record` does."""
         if self._activity is not None and not self.parked:
             self._activity.add(stream.of_usage(amounts))
         record = self.services.model_calls.record
-        return await self.wait(record, self.job.lease, amounts, model, call, own)
+        return await self.wait(record, self.job.lease, amounts, model, call, profile_budget)
 
     async def runs(self) -> list[Run]:
         """Return the runs of the job so far."""
@@ -319,11 +319,11 @@ class WorkerRun:
         return usage_of(await self.runs())
 
     async def reserve(
-        self, call: UUID | None, estimate: CallEstimate, own: Mapping[str, float] | None
+        self, call: UUID | None, estimate: CallEstimate, profile_budget: Mapping[str, float] | None
     ) -> BudgetState:
         """Reserve the maximum use of a call, as `ModelCalls.reserve` does."""
         reserve = self.services.model_calls.reserve
-        return await self.wait(reserve, self.job.lease, call, estimate, own)
+        return await self.wait(reserve, self.job.lease, call, estimate, profile_budget)
 
     async def release(self, call: UUID) -> None:
         """End the reservation of a call that used nothing."""
@@ -384,11 +384,11 @@ class WorkerRun:
 
         The run parks for all questions that its tasks ask at once.
         """
-        place = next(self.pause.places)
+        position = next(self.pause.places)
         if (recorded := await self.find_answer(item, patch)) is not None:
             return recorded
         self.check_question(item)
-        await self.pause.wait(QuestionWait(item, place, self.ask_all))
+        await self.pause.wait(QuestionWait(item, position, self.ask_all))
         raise Parked
 
     async def ask_all(self, questions: Sequence[AskedQuestion], grace: float = 0) -> None:
@@ -396,13 +396,16 @@ class WorkerRun:
         await self.park(
             self.services.questions.ask_all,
             self.job.lease,
-            [replace(asked, given=self._given_answer(asked.item)) for asked in questions],
+            [
+                replace(question, answer=self._submitted_answer(question.item))
+                for question in questions
+            ],
             invoker=self.job.invoker_id,
             grace=grace,
             owners=await self.code_owners() if self.code_owners is not None else (),
         )
 
-    def _given_answer(self, item: QuestionSpec) -> str | None:
+    def _submitted_answer(self, item: QuestionSpec) -> str | None:
         """Return the answer that came with the request."""
         answers = self.job.overrides.get("answers")
         if not isinstance(answers, dict) or item.key == BUDGET_KEY:
@@ -412,7 +415,7 @@ class WorkerRun:
 
     async def ask_in_grace(
         self,
-        items: Sequence[QuestionSpec],
+        questions: Sequence[QuestionSpec],
         seconds: float,
         on_poll: Callable[[], bool],
     ) -> dict[str, Answered | NoAnswer] | None:
@@ -421,7 +424,7 @@ class WorkerRun:
         Return the answers by key; None if they do not come: the run stays parked. `on_poll` is
         called about once a second, and returns whether the agent still waits.
         """
-        await self.ask_all([AskedQuestion(item) for item in items], grace=seconds)
+        await self.ask_all([AskedQuestion(item) for item in questions], grace=seconds)
         job = None
         if self._continue is not None:
             job = await self._continue(seconds, on_poll)
@@ -432,7 +435,7 @@ class WorkerRun:
         self._log = None
         self._activity = None
         self._last_event = 0
-        answers = {item.key: await self.find_answer(item) for item in items}
+        answers = {item.key: await self.find_answer(item) for item in questions}
         return {key: answer for key, answer in answers.items() if answer is not None}
 
     async def park(

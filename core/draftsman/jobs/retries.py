@@ -38,8 +38,16 @@ _HTTP: Final = {
 }
 _ERRNO_PERMANENT: Final = frozenset(
     {
-        *("EACCES", "EPERM", "ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG", "ENOEXEC"),
-        *("EAI_NONAME", "EAI_NODATA", "EAI_FAIL"),
+        "EACCES",
+        "EPERM",
+        "ENOENT",
+        "ENOTDIR",
+        "EISDIR",
+        "ENAMETOOLONG",
+        "ENOEXEC",
+        "EAI_NONAME",
+        "EAI_NODATA",
+        "EAI_FAIL",
     }
 )
 _CODES: Final = {
@@ -88,18 +96,35 @@ _CODES: Final = {
     **{
         ("llm", code): E.PERMANENT
         for code in (
-            *("invalid_request_error", "authentication_error", "permission_error"),
-            *("not_found_error", "request_too_large", "billing_error", "insufficient_quota"),
-            *("context_length_exceeded", "invalid_api_key", "model_not_found", "content_filter"),
-            *("content_policy_violation", "string_above_max_length", "unsupported_parameter"),
-            *("unsupported_value", "billing_hard_limit_reached", "account_deactivated"),
+            "invalid_request_error",
+            "authentication_error",
+            "permission_error",
+            "not_found_error",
+            "request_too_large",
+            "billing_error",
+            "insufficient_quota",
+            "context_length_exceeded",
+            "invalid_api_key",
+            "model_not_found",
+            "content_filter",
+            "content_policy_violation",
+            "string_above_max_length",
+            "unsupported_parameter",
+            "unsupported_value",
+            "billing_hard_limit_reached",
+            "account_deactivated",
         )
     },
     **{
         ("llm", code): E.TRANSIENT_APP
         for code in (
-            *("rate_limit_error", "rate_limit_exceeded", "overloaded_error", "timeout_error"),
-            *("slow_down", "server_overloaded", "engine_overloaded"),
+            "rate_limit_error",
+            "rate_limit_exceeded",
+            "overloaded_error",
+            "timeout_error",
+            "slow_down",
+            "server_overloaded",
+            "engine_overloaded",
         )
     },
     **{
@@ -245,32 +270,101 @@ class RetryPolicy:
         )
 
 
-def _policy(
-    attempts: int,
-    retries: int,
-    delays: tuple[float, float, float],
-    timeouts: tuple[float, float, float],
-    idle: float | None = None,
-    on_lost: OnLost = OnLost.RETRY,
-) -> RetryPolicy:
-    base, maximum, multiplier = delays
-    job, call, connect = timeouts
-    return RetryPolicy(
-        attempts, retries, base, maximum, multiplier, job, on_lost, 600.0, call, connect, idle
-    )
-
-
 BUILT_IN: Final[dict[str, RetryPolicy]] = {
-    "run_agent": _policy(3, 5, (5, 300, 3), (3600, 300, 30), on_lost=OnLost.RESUME),
-    "http_request": _policy(5, 3, (1, 60, 2), (600, 120, 30)),
-    "webhook_dispatch": _policy(5, 3, (1, 60, 2), (600, 120, 30)),
-    "llm_generate": _policy(3, 5, (5, 300, 3), (3600, 300, 30), 60),
-    "execute_tool": _policy(3, 3, (2, 120, 2), (1200, 120, 10)),
-    "send_notification": _policy(10, 5, (2, 60, 2), (300, 15, 10)),
-    "ask_people": _policy(10, 5, (2, 60, 2), (300, 15, 10)),
-    "merge_pull_request": _policy(5, 5, (5, 300, 3), (600, 120, 30)),
+    "run_agent": RetryPolicy(
+        max_attempts=3,
+        max_retries=5,
+        base_delay=5,
+        max_delay=300,
+        multiplier=3,
+        timeout=3600,
+        on_lost=OnLost.RESUME,
+        call_timeout=300,
+        connect_timeout=30,
+    ),
+    "http_request": RetryPolicy(
+        max_attempts=5,
+        max_retries=3,
+        base_delay=1,
+        max_delay=60,
+        multiplier=2,
+        timeout=600,
+        call_timeout=120,
+        connect_timeout=30,
+    ),
+    "webhook_dispatch": RetryPolicy(
+        max_attempts=5,
+        max_retries=3,
+        base_delay=1,
+        max_delay=60,
+        multiplier=2,
+        timeout=600,
+        call_timeout=120,
+        connect_timeout=30,
+    ),
+    "llm_generate": RetryPolicy(
+        max_attempts=3,
+        max_retries=5,
+        base_delay=5,
+        max_delay=300,
+        multiplier=3,
+        timeout=3600,
+        call_timeout=300,
+        connect_timeout=30,
+        idle_timeout=60,
+    ),
+    "execute_tool": RetryPolicy(
+        max_attempts=3,
+        max_retries=3,
+        base_delay=2,
+        max_delay=120,
+        multiplier=2,
+        timeout=1200,
+        call_timeout=120,
+        connect_timeout=10,
+    ),
+    "send_notification": RetryPolicy(
+        max_attempts=10,
+        max_retries=5,
+        base_delay=2,
+        max_delay=60,
+        multiplier=2,
+        timeout=300,
+        call_timeout=15,
+        connect_timeout=10,
+    ),
+    "ask_people": RetryPolicy(
+        max_attempts=10,
+        max_retries=5,
+        base_delay=2,
+        max_delay=60,
+        multiplier=2,
+        timeout=300,
+        call_timeout=15,
+        connect_timeout=10,
+    ),
+    "merge_pull_request": RetryPolicy(
+        max_attempts=5,
+        max_retries=5,
+        base_delay=5,
+        max_delay=300,
+        multiplier=3,
+        timeout=600,
+        call_timeout=120,
+        connect_timeout=30,
+    ),
 }
 """Policies of the built-in types; other types have the defaults of RetryPolicy."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryCounts:
+    """The attempts and retries that a job has spent, and may spend."""
+
+    attempts: int
+    max_attempts: int
+    retry_count: int
+    max_retries: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,20 +377,12 @@ class RetryDecision:
     spend_retry: bool = False
 
 
-def layer(
-    error: str | None,
-    *,
-    attempts: int,
-    max_attempts: int,
-    retry_count: int,
-    max_retries: int,
-    unexpected: bool = False,
-) -> str:
+def layer(error: str | None, counts: RetryCounts, *, unexpected: bool = False) -> str:
     """Return the used budget of the last failure: `retry 1 of 5`, `attempt 2 of 3`, or both."""
-    retry = f"retry {retry_count} of {max_retries}"
+    retry = f"retry {counts.retry_count} of {counts.max_retries}"
     if error == ErrorClass.TRANSIENT_APP:
         return retry
-    attempt = f"attempt {attempts} of {max_attempts}"
+    attempt = f"attempt {counts.attempts} of {counts.max_attempts}"
     return f"{attempt}, {retry}" if unexpected else attempt
 
 
@@ -325,17 +411,14 @@ def absence_delay(run: int) -> float:
 def after_failure(
     error: ErrorClass,
     policy: RetryPolicy,
+    counts: RetryCounts,
     *,
-    attempts: int,
-    max_attempts: int,
-    retry_count: int,
-    max_retries: int,
     unexpected: bool = False,
     retry_after: float | None = None,
     absent_in: int | None = None,
     jitter: Callable[[], float] = random.random,
 ) -> RetryDecision:
-    """Return the decision after a failure; the counts exclude it.
+    """Return the decision after a failure; the `counts` exclude it.
 
     Of infrastructure failures, the one that uses the last attempt is final. After an application
     failure the job is retried while it has retries. An `unexpected` exception counts as both.
@@ -345,14 +428,16 @@ def after_failure(
     if absent_in is not None:
         return RetryDecision(Status.RETRYING, absence_delay(absent_in))
     min_delay = min(retry_after, LONGEST_WAIT) if retry_after and retry_after > 0 else 0.0
+    no_retry_left = counts.retry_count >= counts.max_retries
     if error is ErrorClass.TRANSIENT_APP:
-        if retry_count >= max_retries:
+        if no_retry_left:
             return RetryDecision(Status.DEAD_LETTER)
-        delay = max(app_delay(policy, retry_count + 1, jitter), min_delay)
+        delay = max(app_delay(policy, counts.retry_count + 1, jitter), min_delay)
         return RetryDecision(Status.RETRYING, delay, spend_retry=True)
     if error is ErrorClass.TRANSIENT_INFRA:
-        if attempts + 1 >= max_attempts or (unexpected and retry_count >= max_retries):
-            return RetryDecision(Status.DEAD_LETTER, spend_attempt=attempts < max_attempts)
-        delay = max(infra_delay(attempts + 1), min_delay)
+        if counts.attempts + 1 >= counts.max_attempts or (unexpected and no_retry_left):
+            spends = counts.attempts < counts.max_attempts
+            return RetryDecision(Status.DEAD_LETTER, spend_attempt=spends)
+        delay = max(infra_delay(counts.attempts + 1), min_delay)
         return RetryDecision(Status.RETRYING, delay, spend_attempt=True, spend_retry=unexpected)
     return RetryDecision(Status.FAILED)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from draftsman.errors import Failure
 from draftsman.json_schemas import checker_process
+from draftsman.processes.child_processes import start_isolated
 
 CPU: Final = 2.0
 """Seconds of CPU for a check, plus the same for each BYTES of schema and value."""
@@ -108,8 +109,6 @@ class SchemaChecker:
 
 
 async def _start(memory: int) -> Process:
-    from draftsman.processes.child_processes import start_isolated
-
     try:
         return await start_isolated(checker_process.__name__, memory)
     except OSError as error:

@@ -36,7 +36,8 @@ class LookupThreads:
         self._idle = idle
         self._waiting: queue.SimpleQueue[_Lookup] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._threads = self._unfinished = 0
+        self._threads = 0
+        self._unfinished = 0
 
     async def lookup(self, host: str, port: int) -> Entries:
         """Return the entries of `socket.getaddrinfo`; raises OSError, UnicodeError.

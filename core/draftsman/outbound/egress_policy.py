@@ -91,11 +91,11 @@ class EgressPolicy:
         for entry in entries:
             self._add(entry)
         for url in urls:
-            parts = urlsplit(url)
-            host = parts.hostname or ""
+            split = urlsplit(url)
+            host = split.hostname or ""
             if parse_ip(host) is not None or host == "localhost":
                 authority = f"[{host}]" if ":" in host else host
-                self._add(f"{authority}:{parts.port or (443 if parts.scheme == 'https' else 80)}")
+                self._add(f"{authority}:{split.port or (443 if split.scheme == 'https' else 80)}")
 
     def allows(self, host: str, address: IpAddress, port: int) -> bool:
         """Return whether a URL with this host may connect to the address."""

@@ -307,9 +307,9 @@ class HttpClient:
     async def close(self) -> None:
         """Close the connections that are kept."""
         if self._kept is not None:
-            kept = self._kept
+            client = self._kept
             self._kept = None
-            await kept.aclose()
+            await client.aclose()
 
     @asynccontextmanager
     async def stream(
@@ -396,9 +396,9 @@ class HttpClient:
     ) -> httpx.Response:
         """Send to the first reachable address; all but the last get a share of the timeout."""
         url = request.url
-        *others, last = await self._addresses(url)
-        for address in others:
-            pinned = _pinned(request, address, connect / (len(others) + 1))
+        *earlier, last = await self._addresses(url)
+        for address in earlier:
+            pinned = _pinned(request, address, connect / (len(earlier) + 1))
             try:
                 return await transport.handle_async_request(pinned)
             except (httpx.ConnectError, httpx.ConnectTimeout):

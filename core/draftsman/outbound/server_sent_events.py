@@ -47,7 +47,7 @@ async def parse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSent
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
-    parts: list[str] = []
+    pieces: list[str] = []
     size = 0
     after_cr = False
     async for chunk in chunks:
@@ -56,13 +56,13 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
         if after_cr:
             text = text.removeprefix("\n")
         after_cr = text.endswith("\r") or (after_cr and not text)
-        *complete, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        *complete, beginning = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for line in complete:
-            yield "".join((*parts, line))
-            parts = []
+            yield "".join((*pieces, line))
+            pieces = []
             size = 0
-        parts.append(rest)
-        size += len(rest)
+        pieces.append(beginning)
+        size += len(beginning)
         if size > MAX_EVENT:
             raise _too_large()
 

@@ -57,7 +57,9 @@ def verify(
     actual = [part[3:] for part in headers.get(SIGNATURE, "").split() if part.startswith("v1,")]
     expected = [_signature(key, id, int(at), body) for key in keys]
     return any(
-        hmac.compare_digest(left.encode(), right.encode()) for left in actual for right in expected
+        hmac.compare_digest(signature.encode(), wanted.encode())
+        for signature in actual
+        for wanted in expected
     )
 
 

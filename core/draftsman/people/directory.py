@@ -24,14 +24,14 @@ class DirectoryEntry:
 
     def describe(self) -> str:
         """Return the entry in one line."""
-        parts = [", ".join(sorted(self.roles)) or "no role"]
-        parts += [f"{channel} {id}" for channel, id in sorted(self.ids.items())]
-        parts += [f"pager {id}" for id in sorted(self.pagers)]
-        parts += [f"quiet {self.quiet_hours}"] if self.quiet_hours else []
-        parts += [f"timezone {self.timezone}"] if self.timezone else []
-        parts += [f"working hours {self.working_hours}"] if self.working_hours else []
-        parts += [f"holidays {self.holidays}"] if self.holidays else []
-        return "; ".join(parts)
+        clauses = [", ".join(sorted(self.roles)) or "no role"]
+        clauses += [f"{channel} {id}" for channel, id in sorted(self.ids.items())]
+        clauses += [f"pager {id}" for id in sorted(self.pagers)]
+        clauses += [f"quiet {self.quiet_hours}"] if self.quiet_hours else []
+        clauses += [f"timezone {self.timezone}"] if self.timezone else []
+        clauses += [f"working hours {self.working_hours}"] if self.working_hours else []
+        clauses += [f"holidays {self.holidays}"] if self.holidays else []
+        return "; ".join(clauses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,18 @@ class Directory:
 
     def with_person(self, name: str, entry: DirectoryEntry, groups: Iterable[str]) -> Directory:
         """Return a copy in which the person has this entry and these groups."""
-        rest = self.without_person(name)
-        members = {group: (*rest.groups.get(group, ()), name) for group in groups}
-        return replace(rest, people={**rest.people, name: entry}, groups={**rest.groups, **members})
+        without = self.without_person(name)
+        members = {group: (*without.groups.get(group, ()), name) for group in groups}
+        return replace(
+            without, people={**without.people, name: entry}, groups={**without.groups, **members}
+        )
 
     def without_person(self, name: str) -> Directory:
         """Return a copy without the person, and without groups that become empty."""
         groups = {
-            group: others
+            group: remaining
             for group, members in self.groups.items()
-            if (others := tuple(member for member in members if member != name))
+            if (remaining := tuple(member for member in members if member != name))
         }
         people = {key: entry for key, entry in self.people.items() if key != name}
         return replace(self, people=people, groups=groups)
@@ -111,13 +113,13 @@ def from_json(data: Mapping[str, Any]) -> Directory:
     """Build the directory from the database's JSON."""
     people = {
         person["name"]: DirectoryEntry(
-            frozenset(person["roles"]),
-            person["ids"] or {},
-            person["quiet_hours"],
-            person["timezone"],
-            person["working_hours"],
-            person["holidays"],
-            tuple(person["pagers"]),
+            roles=frozenset(person["roles"]),
+            ids=person["ids"] or {},
+            quiet_hours=person["quiet_hours"],
+            timezone=person["timezone"],
+            working_hours=person["working_hours"],
+            holidays=person["holidays"],
+            pagers=tuple(person["pagers"]),
         )
         for person in data["people"] or ()
     }

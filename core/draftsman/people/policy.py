@@ -121,9 +121,9 @@ class Policy:
         There the owner of an embedded database is a person like others, with the roles of the
         configuration, or with all roles if it does not name the owner.
         """
-        known = self.people.get(person)
-        roles = ROLES if known is None and person == self.owner else frozenset()
-        return replace(actor, person=person, roles=roles if known is None else known.roles)
+        entry = self.people.get(person)
+        roles = ROLES if entry is None and person == self.owner else frozenset()
+        return replace(actor, person=person, roles=roles if entry is None else entry.roles)
 
     def requester(self, invoker: str) -> str:
         """Return the person of a job's recorded invoker, else the recorded invoker.
@@ -266,12 +266,12 @@ class Policy:
     def _voters(self, names: Sequence[str], invoker: str) -> str:
         """Return the people who may decide an approval, as text."""
         allowed = self.approvers(names)
-        others = allowed if self.self_approval else allowed - {invoker}
+        voters = allowed if self.self_approval else allowed - {invoker}
         if not allowed:
             none = "none, because the approval has no approvers"
             where = "; the owner of the database can decide it in a terminal or in the dashboard"
             return none if self.login is None else none + where
-        return ", ".join(sorted(others)) or "none unless [questions] self_approval is set"
+        return ", ".join(sorted(voters)) or "none unless [questions] self_approval is set"
 
     def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> NotPermitted:
         role = _ROLE[verb]

@@ -32,7 +32,8 @@ def hold() -> None:
 
 def release() -> None:
     """Restore the handlers that `hold` replaced, and raise the held signal for them."""
-    held, _held[:] = list(_held), []
+    held = list(_held)
+    _held.clear()
     for number in list(_before):
         signal.signal(number, _before.pop(number))
     if held:

@@ -39,12 +39,12 @@ def identity() -> str:
     The host name is not enough: containers share hosts, and hosts share names. Processes in another
     time namespace count from another boot time.
     """
-    parts = [name()]
+    ids = [name()]
     with contextlib.suppress(OSError):  # Linux only
-        parts.append((PROC / "sys/kernel/random/boot_id").read_text())
-        parts.append(str((PROC / "self/ns/pid").readlink()))
-        parts.append(str((PROC / "self/ns/time").readlink()))  # since Linux 5.6
-    return ":".join(part.strip() for part in parts)
+        ids.append((PROC / "sys/kernel/random/boot_id").read_text())
+        ids.append(str((PROC / "self/ns/pid").readlink()))
+        ids.append(str((PROC / "self/ns/time").readlink()))  # since Linux 5.6
+    return ":".join(id.strip() for id in ids)
 
 
 def process_start_time(pid: int) -> float | None:

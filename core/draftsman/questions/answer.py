@@ -146,17 +146,17 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
 
 def _chosen(question: Question, text: str) -> str | None:
     """Return the value of the choice that a text names; None without or with several matches."""
-    values = question.values()
-    if text in values:
+    choice_values = question.values()
+    if text in choice_values:
         return text
-    numbers = [str(number) for number in range(1, len(values) + 1)]
+    numbers = [str(number) for number in range(1, len(choice_values) + 1)]
     wanted = matching_key(text)
     for ignored in ("", _ENDINGS):
         key = wanted.rstrip(ignored)
-        for names in (values, question.labels(), numbers):
+        for names in (choice_values, question.labels(), numbers):
             matches = [
                 value
-                for value, name in zip(values, names, strict=True)
+                for value, name in zip(choice_values, names, strict=True)
                 if key and matching_key(name).rstrip(ignored) == key
             ]
             if len(matches) == 1:

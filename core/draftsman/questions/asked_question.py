@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 class AskedQuestion:
     """A question of a run, maybe one of several that it asks at once.
 
-    `given` is the answer that was submitted with the request. `alternative_to` is the place, from
+    `answer` is that which was submitted with the request. `alternative_to` is the place, from
     1, of the first of several alternatives: the first of them that closes counts, and closes the
     others.
     """
 
     item: QuestionSpec
-    given: str | None = None
+    answer: str | None = None
     alternative_to: int | None = None

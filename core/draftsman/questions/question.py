@@ -261,14 +261,14 @@ class NoAnswer:
     text: None = None
 
 
-def asking_text(job: int, others: Sequence[int]) -> str:
+def asking_text(job: int, other_jobs: Sequence[int]) -> str:
     """Return `2 jobs ask this: D-12, D-13. An answer counts for all.`; "" for a single job."""
-    if not others:
+    if not other_jobs:
         return ""
-    names = list(map(job_name, sorted([job, *others])))
-    more = f" and {len(names) - MAX_JOBS:,} more" if len(names) > MAX_JOBS else ""
+    names = list(map(job_name, sorted([job, *other_jobs])))
+    omission = f" and {len(names) - MAX_JOBS:,} more" if len(names) > MAX_JOBS else ""
     listed = ", ".join(names[:MAX_JOBS])
-    return f"{len(names):,} jobs ask this: {listed}{more}. An answer counts for all."
+    return f"{len(names):,} jobs ask this: {listed}{omission}. An answer counts for all."
 
 
 def derived_key(kind: str, content: Sequence[str]) -> str:

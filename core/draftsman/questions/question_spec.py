@@ -111,8 +111,8 @@ class QuestionSpec(BaseModel):
     def _check_combination(self) -> QuestionSpec:
         if self.escalate_to is not None and self.on_expire is not OnExpire.ESCALATE:
             raise ValueError("escalate_to requires on_expire='escalate'")
-        values = [choice.value for choice in self.choices]
-        if len(values) != len({matching_key(value) for value in values}):
+        choice_values = [choice.value for choice in self.choices]
+        if len(choice_values) != len({matching_key(value) for value in choice_values}):
             raise ValueError("two choices have the same value; make them differ")
         emoji = [choice.emoji for choice in self.choices if choice.emoji]
         if len(emoji) != len(set(emoji)):
@@ -125,7 +125,7 @@ class QuestionSpec(BaseModel):
             raise ValueError("a question needs choices, or freeform=True, or both")
         if (self.on_expire is OnExpire.DEFAULT) != (self.default is not None):
             raise ValueError("a default requires on_expire='default', and the reverse")
-        if self.default is not None and not self.freeform and self.default not in values:
+        if self.default is not None and not self.freeform and self.default not in choice_values:
             raise ValueError(f"the default {self.default!r} is not among the choices")
         return self
 

@@ -85,7 +85,7 @@ def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> s
     types = [worker.types for worker in serving if queue in worker.queues]
     if not types:
         return "no_worker"
-    return None if any(type in known for known in types) else "unknown_type"
+    return None if any(type in served for served in types) else "unknown_type"
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,8 +70,8 @@ class LimitUse:
     def job_names(self) -> str:
         """The first jobs that have places."""
         names = ", ".join(job_name(number) for number in self.jobs[:SHOWN_JOBS])
-        more = self.taken - min(len(self.jobs), SHOWN_JOBS)
-        return f"{names} and {more} more" if names and more > 0 else names
+        omitted = self.taken - min(len(self.jobs), SHOWN_JOBS)
+        return f"{names} and {omitted} more" if names and omitted > 0 else names
 
     @property
     def rate_text(self) -> str:
@@ -118,19 +118,40 @@ class LimitChange:
 
 def _rule_text(rule: dict[str, Any]) -> str:
     use = LimitUse(
-        f"{rule['scope']}:{rule['value']}", None, rule.get("rate"), rule.get("period"),
-        rule.get("burst"), 0, 0, None, 0, [], None,
-    )  # fmt: skip
-    parts = [f"running {rule['running']}"] if "running" in rule else []
-    parts += [f"rate {use.rate_text}"] if use.rate_text else []
-    parts += [f"in turn by {rule['partition']}"] if rule.get("partition") else []
-    parts += ["release_while_waiting"] if rule.get("release_while_waiting") else []
-    return f"{use.title}: {', '.join(parts)}"
+        name=f"{rule['scope']}:{rule['value']}",
+        running=None,
+        rate=rule.get("rate"),
+        period=rule.get("period"),
+        burst=rule.get("burst"),
+        taken=0,
+        started=0,
+        free=None,
+        waiting=0,
+        jobs=[],
+        next_at=None,
+    )
+    clauses = [f"running {rule['running']}"] if "running" in rule else []
+    clauses += [f"rate {use.rate_text}"] if use.rate_text else []
+    clauses += [f"in turn by {rule['partition']}"] if rule.get("partition") else []
+    clauses += ["release_while_waiting"] if rule.get("release_while_waiting") else []
+    return f"{use.title}: {', '.join(clauses)}"
 
 
 def bucket_title(name: str) -> str:
     """Return the title of a bucket: `repo shop` of `repo:shop`."""
-    return LimitUse(name, None, None, None, None, 0, 0, None, 0, [], None).title
+    return LimitUse(
+        name=name,
+        running=None,
+        rate=None,
+        period=None,
+        burst=None,
+        taken=0,
+        started=0,
+        free=None,
+        waiting=0,
+        jobs=[],
+        next_at=None,
+    ).title
 
 
 def _clock(at: datetime) -> str:

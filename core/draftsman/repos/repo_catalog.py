@@ -138,10 +138,10 @@ class Catalog:
     def find_by_name(self, name: str) -> list[RepoLocation]:
         """Find a name: `pay`, `acme/pay`, `host/acme/pay`, optionally with `//folder`."""
         repo_part, _, path = name.strip().partition(FOLDER_SEPARATOR)
-        parts = tuple(part.casefold() for part in repo_part.strip("/").split("/"))
+        names = tuple(part.casefold() for part in repo_part.strip("/").split("/"))
         path = path.strip("/")
-        matches = [repo for repo in self.repos if _ends_with(repo, parts)]
-        exact = [repo for repo in matches if repo.full_name.casefold() == "/".join(parts)]
+        matches = [repo for repo in self.repos if _ends_with(repo, names)]
+        exact = [repo for repo in matches if repo.full_name.casefold() == "/".join(names)]
         paths = {location.path for location in self.locations()}
         return [RepoLocation(repo, path) for repo in exact or matches if path in paths]
 
@@ -153,14 +153,14 @@ class Catalog:
         return None
 
 
-def repo_names_by_source(known: Iterable[Repo], sources: Iterable[str]) -> dict[str, RepoName]:
+def repo_names_by_source(repos: Iterable[Repo], sources: Iterable[str]) -> dict[str, RepoName]:
     """Return the host, the owner and the name of each source.
 
     A known repository has the same name for all of its URLs.
     """
-    known = list(known)
-    urls = {repo.remote_url: repo for repo in known}
-    keys = {repo.key: repo for repo in known if repo.host}
+    repos = list(repos)
+    urls = {repo.remote_url: repo for repo in repos}
+    keys = {repo.key: repo for repo in repos if repo.host}
     names: dict[str, RepoName] = {}
     for source in sources:
         try:
@@ -211,11 +211,11 @@ def _explicit(catalog: Catalog, name: str) -> ResolvedRepo | AmbiguousRepo:
         address = parse(name)
         repo = catalog.of(address) or Repo.at(address)
         return ResolvedRepo(repo, CONFIDENCE["explicit"], "explicit")
-    known = tuple(sorted(location.name for location in catalog.locations())[:20])
+    names = tuple(sorted(location.name for location in catalog.locations())[:20])
     without_user = " ".join(word.rpartition("@")[2] for word in name.split())[:60]
     raise UnknownRepo(
-        f"unknown repository {without_user!r}; known: {', '.join(known) or 'none'}",
-        known=known,
+        f"unknown repository {without_user!r}; known: {', '.join(names) or 'none'}",
+        known=names,
         hint=CommandHint("repos add", "PATH|URL", lead="use a URL, or run"),
     )
 
@@ -243,24 +243,24 @@ def _by_name(catalog: Catalog, names: set[str]) -> list[RepoLocation]:
 
 def _mapped(catalog: Catalog, mappings: list[LabelMapping]) -> list[RepoLocation]:
     repos = {repo.id: repo for repo in catalog.repos}
-    known = (mapping for mapping in mappings if mapping.repo in repos)
-    return [RepoLocation(repos[mapping.repo], mapping.path) for mapping in known]
+    registered = (mapping for mapping in mappings if mapping.repo in repos)
+    return [RepoLocation(repos[mapping.repo], mapping.path) for mapping in registered]
 
 
 def _by_url(catalog: Catalog, text: str) -> list[RepoLocation]:
     """Return the known repositories of the text's URLs, such as `…/pay/pull/12`."""
-    known = {repo.key: repo for repo in catalog.repos if repo.host}
+    by_key = {repo.key: repo for repo in catalog.repos if repo.host}
     locations = []
     for host, path in find_repo_urls(text):
         steps = [step.casefold() for step in path if step]
         for length in range(len(steps), 0, -1):
             *owner, name = steps[:length]
-            if repo := known.get((host.casefold(), "/".join(owner), name.removesuffix(".git"))):
+            if repo := by_key.get((host.casefold(), "/".join(owner), name.removesuffix(".git"))):
                 locations.append(RepoLocation(repo))
                 break
     return locations
 
 
-def _ends_with(repo: Repo, parts: tuple[str, ...]) -> bool:
-    full = tuple(part for part in (repo.host, *repo.owner.split("/"), repo.name) if part)
-    return tuple(part.casefold() for part in full)[-len(parts) :] == parts
+def _ends_with(repo: Repo, names: tuple[str, ...]) -> bool:
+    full = tuple(name for name in (repo.host, *repo.owner.split("/"), repo.name) if name)
+    return tuple(name.casefold() for name in full)[-len(names) :] == names

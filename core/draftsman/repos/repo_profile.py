@@ -41,10 +41,10 @@ def folder(path: str) -> str:
     """Normalize a folder of a repository, '' for the root; raises ValueError."""
     if path.startswith("/") or "\\" in path or any(ord(char) < 32 for char in path):
         raise ValueError("must be a folder inside the repository, such as services/api")
-    parts = PurePosixPath(path).parts
-    if ".." in parts or ".git" in parts or len(path) > 1000:
+    names = PurePosixPath(path).parts
+    if ".." in names or ".git" in names or len(path) > 1000:
         raise ValueError("must be a folder inside the repository, such as services/api")
-    return "/".join(parts)
+    return "/".join(names)
 
 
 Folder = Annotated[str, AfterValidator(folder)]
@@ -96,12 +96,28 @@ class EvidenceProfile(Section):
     test: Annotated[tuple[str, ...], AfterValidator(_with_files)]
     """Command that runs the test file `{files}`: exit code 0 if its tests pass."""
     files: Patterns = (
-        *("test_*.py", "*_test.py", "*.test.*", "*.spec.*", "*_test.go", "*_spec.rb"),
-        *("*Test.java", "*Tests.java", "*Test.kt", "*Test.php", "*Tests.cs", "*_test.exs"),
+        "test_*.py",
+        "*_test.py",
+        "*.test.*",
+        "*.spec.*",
+        "*_test.go",
+        "*_spec.rb",
+        "*Test.java",
+        "*Tests.java",
+        "*Test.kt",
+        "*Test.php",
+        "*Tests.cs",
+        "*_test.exs",
     )
     """Patterns of test files: of the name, or with `/` of the path."""
     support: Patterns = (
-        *("tests/", "test/", "spec/", "__tests__/", "testdata/", "fixtures/", "conftest.py"),
+        "tests/",
+        "test/",
+        "spec/",
+        "__tests__/",
+        "testdata/",
+        "fixtures/",
+        "conftest.py",
     )
     """Files that tests need, besides test files: they are taken along to the other commit."""
     required: bool = True
@@ -427,31 +443,100 @@ FOLDERS: Final = (
 )
 """Folders of CI and hooks, from the top folder of a repository."""
 CI_NAMES: Final = (
-    *(".appveyor.yml", ".drone.yml", ".gitlab-ci.yml", ".pre-commit-config.yaml", ".travis.yml"),
-    *(".woodpecker.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "codecov.yml"),
-    *(".codecov.yml", "Jenkinsfile", "sonar-project.properties", "lefthook.yml"),
+    ".appveyor.yml",
+    ".drone.yml",
+    ".gitlab-ci.yml",
+    ".pre-commit-config.yaml",
+    ".travis.yml",
+    ".woodpecker.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "codecov.yml",
+    ".codecov.yml",
+    "Jenkinsfile",
+    "sonar-project.properties",
+    "lefthook.yml",
 )
 """File names, in any folder, of the configuration of CI and hooks."""
 NAMES: Final = (
     *CI_NAMES,
     # tests
-    *(".coveragerc", ".mocharc*", ".nycrc*", ".rspec", "ava.config.*", "conftest.py"),
-    *("cypress.config.*", "jest.config.*", "karma.conf.*", "noxfile.py", "phpunit.xml*"),
-    *("playwright.config.*", "pytest.ini", ".pytest.ini", "tox.ini", "vitest.config.*"),
-    *("vitest.workspace.*", "sitecustomize.py", "usercustomize.py"),
+    ".coveragerc",
+    ".mocharc*",
+    ".nycrc*",
+    ".rspec",
+    "ava.config.*",
+    "conftest.py",
+    "cypress.config.*",
+    "jest.config.*",
+    "karma.conf.*",
+    "noxfile.py",
+    "phpunit.xml*",
+    "playwright.config.*",
+    "pytest.ini",
+    ".pytest.ini",
+    "tox.ini",
+    "vitest.config.*",
+    "vitest.workspace.*",
+    "sitecustomize.py",
+    "usercustomize.py",
     # linters, formatters and type checkers
-    *(".clang-format", ".clang-tidy", ".editorconfig", ".eslintignore", ".eslintrc*", ".flake8"),
-    *(".golangci.*", ".mypy.ini", ".prettierignore", ".prettierrc*", ".pylintrc", ".rubocop*.yml"),
-    *(".ruff.toml", ".rustfmt.toml", ".stylelintrc*", ".yamllint*", "biome.json*"),
-    *("checkstyle.xml", "clippy.toml", ".clippy.toml", "detekt.yml", "eslint.config.*"),
-    *("mypy.ini", "phpcs.xml*", "phpstan.neon*", "prettier.config.*", "psalm.xml*"),
-    *("pylintrc", "pyrightconfig.json", "ruff.toml", "rustfmt.toml", "setup.cfg"),
-    *("tsconfig*.json", "tslint.json"),
+    ".clang-format",
+    ".clang-tidy",
+    ".editorconfig",
+    ".eslintignore",
+    ".eslintrc*",
+    ".flake8",
+    ".golangci.*",
+    ".mypy.ini",
+    ".prettierignore",
+    ".prettierrc*",
+    ".pylintrc",
+    ".rubocop*.yml",
+    ".ruff.toml",
+    ".rustfmt.toml",
+    ".stylelintrc*",
+    ".yamllint*",
+    "biome.json*",
+    "checkstyle.xml",
+    "clippy.toml",
+    ".clippy.toml",
+    "detekt.yml",
+    "eslint.config.*",
+    "mypy.ini",
+    "phpcs.xml*",
+    "phpstan.neon*",
+    "prettier.config.*",
+    "psalm.xml*",
+    "pylintrc",
+    "pyrightconfig.json",
+    "ruff.toml",
+    "rustfmt.toml",
+    "setup.cfg",
+    "tsconfig*.json",
+    "tslint.json",
     # builds that define the commands
-    *("*.gradle", "*.gradle.kts", "BUILD", "BUILD.bazel", "build.xml", "Cargo.toml"),
-    *("CMakeLists.txt", "composer.json", "Gemfile", "GNUmakefile", "gradlew", "justfile"),
-    *("Makefile", "makefile", "mvnw", "package.json", "pom.xml", "pyproject.toml", "Rakefile"),
-    *("setup.py", "Taskfile.yml"),
+    "*.gradle",
+    "*.gradle.kts",
+    "BUILD",
+    "BUILD.bazel",
+    "build.xml",
+    "Cargo.toml",
+    "CMakeLists.txt",
+    "composer.json",
+    "Gemfile",
+    "GNUmakefile",
+    "gradlew",
+    "justfile",
+    "Makefile",
+    "makefile",
+    "mvnw",
+    "package.json",
+    "pom.xml",
+    "pyproject.toml",
+    "Rakefile",
+    "setup.py",
+    "Taskfile.yml",
 )
 """File names, in any folder, of the configuration of tests, validators and builds."""
 
@@ -464,8 +549,8 @@ def check_files(paths: Iterable[str], profile: RepoProfile | None = None) -> lis
 
     The programs and scripts that the setup and validation commands run are check files, too.
     """
-    own = _scripts(profile) if profile is not None else frozenset[str]()
-    return sorted({path for path in paths if path in own or _is_check_file(path)})
+    scripts = _scripts(profile) if profile is not None else frozenset[str]()
+    return sorted({path for path in paths if path in scripts or _is_check_file(path)})
 
 
 def is_ci_file(path: str) -> bool:

@@ -100,13 +100,13 @@ def is_folder(text: str) -> bool:
 def check_secret(text: str) -> None:
     """Raise UsageError for a URL with a secret that would be stored."""
     match = _BEFORE_HOST.match(text)
-    rest = text[match.end() :] if match else text.strip()
+    after_scheme = text[match.end() :] if match else text.strip()
     if match is None:  # git@HOST:PATH, or a path
-        before, at, _ = rest.partition("/")[0].rpartition("@")
+        before, at, _ = after_scheme.partition("/")[0].rpartition("@")
     else:
-        authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+        authority = re.split(r"[/?#]", after_scheme, maxsplit=1)[0]
         if _PORT.search(authority) is None:  # a password that contains one of these characters
-            authority = rest
+            authority = after_scheme
         before, at, _ = authority.rpartition("@")
     web = match is not None and (match[1] or "").lower() in {"http", "https"}
     if at and (web or ":" in before):
@@ -143,16 +143,16 @@ def _url(text: str, scheme: str) -> RepoUrl:
     if scheme not in PORTS:
         raise UsageError(f"unsupported URL scheme {scheme}://; {URL_FORMS}")
     try:
-        parts = urlsplit(text)
-        host = parts.hostname or ""
-        port = parts.port
-        user = parts.username
-        password = parts.password
+        split = urlsplit(text)
+        host = split.hostname or ""
+        port = split.port
+        user = split.username
+        password = split.password
     except ValueError:
         raise UsageError(f"invalid URL; {URL_FORMS}") from None
     if password is not None or (user is not None and scheme != "ssh"):
         raise _secret()
-    if parts.query or parts.fragment or "?" in text or "#" in text:
+    if split.query or split.fragment or "?" in text or "#" in text:
         raise UsageError("a repository URL ends with the repository; remove ? or # and the rest")
     if user is not None and not _USER.match(user):
         raise UsageError(f"invalid user in an SSH URL; {URL_FORMS}")
@@ -160,7 +160,7 @@ def _url(text: str, scheme: str) -> RepoUrl:
     if port == 0:
         raise UsageError(f"port 0 is not valid; {URL_FORMS}")
     default_port = port is None or port == PORTS[scheme]
-    owner, name, path = _path(parts.path)
+    owner, name, path = _path(split.path)
     bracketed = f"[{host}]" if ":" in host else host
     netloc = f"{user}@{bracketed}" if user else bracketed
     authority = netloc if default_port else f"{netloc}:{port}"
@@ -169,18 +169,18 @@ def _url(text: str, scheme: str) -> RepoUrl:
 
 
 def _scp(text: str, match: re.Match[str]) -> RepoUrl:
-    user, host, path = match.groups()
+    user, host, raw_path = match.groups()
     if user is not None and ":" in user:
         raise _secret()
     if user is not None and not _USER.match(user):
         raise UsageError(f"invalid user in an SSH URL; {URL_FORMS}")
-    if "?" in path or "#" in path:
+    if "?" in raw_path or "#" in raw_path:
         raise UsageError("a repository URL ends with the repository; remove ? or # and the rest")
     host = _host(host.strip("[]"))
-    owner, name, rest = _path(path)
+    owner, name, path = _path(raw_path)
     bracketed = f"[{host}]" if ":" in host else host
-    absolute = "/" if path.startswith("/") else ""
-    return RepoUrl(host, owner, name, f"{user + '@' if user else ''}{bracketed}:{absolute}{rest}")
+    absolute = "/" if raw_path.startswith("/") else ""
+    return RepoUrl(host, owner, name, f"{user + '@' if user else ''}{bracketed}:{absolute}{path}")
 
 
 def _host(host: str) -> str:
@@ -239,7 +239,7 @@ BARE_ENTRIES: Final = ("HEAD", "objects", "refs")
 
 def repository_top(folder: Path) -> Path | None:
     """Return the top folder of the repository that contains an absolute path; None without one."""
-    return next((place for place in (folder, *folder.parents) if _is_top(place)), None)
+    return next((parent for parent in (folder, *folder.parents) if _is_top(parent)), None)
 
 
 def _is_top(folder: Path) -> bool:

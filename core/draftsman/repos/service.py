@@ -153,17 +153,17 @@ class Repos:
         async with self._db.connection() as conn:
             return await store.profiles(conn, _id(repo), None, MAX_REPOS)
 
-    async def profile(self, place: RepoLocation) -> SavedProfile | None:
+    async def profile(self, location: RepoLocation) -> SavedProfile | None:
         """Return the profile of a repository or of a folder of it."""
-        if place.repo.id is None:
+        if location.repo.id is None:
             return None
         async with self._db.connection() as conn:
-            profiles = await store.profiles(conn, place.repo.id, place.path, 1)
+            profiles = await store.profiles(conn, location.repo.id, location.path, 1)
         return profiles[0] if profiles else None
 
     async def map(
         self,
-        place: RepoLocation,
+        location: RepoLocation,
         actor: Actor,
         *,
         label_id: str | None = None,
@@ -174,7 +174,7 @@ class Repos:
         The newest mapping of an id replaces the others. A name with several mappings is ambiguous.
         """
         actor = self._authorize(actor)
-        id = _id(place.repo)
+        id = _id(location.repo)
         label_id = _label(label_id)
         label = _label(label)
         if label_id is None and label is None:
@@ -182,9 +182,9 @@ class Repos:
 
         async def work(conn: Connection) -> None:
             if label_id is not None:
-                await store.map_id(conn, label_id, label, id, place.path, actor.name)
+                await store.map_id(conn, label_id, label, id, location.path, actor.name)
             elif label is not None:
-                await store.map_name(conn, label, id, place.path, actor.name)
+                await store.map_name(conn, label, id, location.path, actor.name)
 
         await self._db.run_transaction(work)
 

@@ -17,10 +17,21 @@ from draftsman.resources import PACKAGE_ROOT
 SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 """System folders besides /usr; links into /usr stay links."""
 ETC: Final = (
-    "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "gitconfig",
-    "java", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "pki", "ssl",
+    "alternatives",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "gitconfig",
+    "java",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "mime.types",
+    "pki",
+    "ssl",
     "timezone",
-)  # fmt: skip
+)
 ETC_OF_NETWORK: Final = ("hosts", "nsswitch.conf", "protocols", "resolv.conf", "services")
 OWN_ETC: Final = Path(__file__).with_name("etc")
 REPO: Final = "/workspace/repo"
@@ -69,13 +80,15 @@ def readable(extra: Sequence[Path], command: Sequence[str], network: bool) -> It
                 yield f"{before}/node_modules"
 
 
-def mounts(read: Sequence[str], repo: Path | None, home: Path, own: Sequence[Path]) -> list[Mount]:
+def mounts(
+    read: Sequence[str], repo: Path | None, home: Path, run_folders: Sequence[Path]
+) -> list[Mount]:
     """Return the mounts for bwrap in order, without paths that do not exist.
 
-    `own` are the folders of the run, which are mounted once, writable.
+    `run_folders` are mounted once, writable.
     """
     result: list[Mount] = []
-    covered = set(own)
+    covered = set(run_folders)
     for path in dict.fromkeys(read):
         source = Path(path)
         if not covered.isdisjoint((source, *source.parents)):

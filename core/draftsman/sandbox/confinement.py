@@ -65,18 +65,18 @@ LIMITED = 'exec 9<&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def encode(values: dict[str, Any]) -> str:
+def encode(content: dict[str, Any]) -> str:
     """Return a plan or an environment as an argument for the same interpreter.
 
     It is not JSON, whose parser takes milliseconds to import.
     """
-    return marshal.dumps(values).hex()
+    return marshal.dumps(content).hex()
 
 
 def decode(text: str) -> dict[str, Any]:
     """Return the dictionary of `encode`, which comes from the worker alone."""
-    values: dict[str, Any] = marshal.loads(bytes.fromhex(text))  # noqa: S302
-    return values
+    content: dict[str, Any] = marshal.loads(bytes.fromhex(text))  # noqa: S302
+    return content
 
 
 def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
@@ -189,9 +189,9 @@ def _environment_arguments(environment: dict[str, str]) -> int:
 def _file_in_memory(name: str, content: bytes) -> int:
     """Return an inheritable descriptor from which the content can be read."""
     descriptor = os.memfd_create(name, 0)
-    left = memoryview(content)
-    while left:
-        left = left[os.write(descriptor, left) :]
+    unwritten = memoryview(content)
+    while unwritten:
+        unwritten = unwritten[os.write(descriptor, unwritten) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 

@@ -27,10 +27,20 @@ PACKAGES: Final = "/opt/draftsman"
 """Folder inside, from which the image's Python imports draftsman's adapters."""
 ENGINES: Final = ("podman", "docker")
 ENGINE_ENVIRONMENT: Final = (
-    "PATH", "HOME", "USER", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
-    "DBUS_SESSION_BUS_ADDRESS", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "DOCKER_CONFIG",
-    "DOCKER_CONTEXT", "DOCKER_HOST",
-)  # fmt: skip
+    "PATH",
+    "HOME",
+    "USER",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+)
 """Variables of the worker that an engine needs; none of them is passed into the container."""
 PREFIX: Final = "draftsman-"
 """Prefix of a container's name, followed by the process id of its worker, and when that started."""
@@ -165,8 +175,8 @@ def is_stale(name: str) -> bool:
 def _place() -> str:
     """Return a digest of this host and its namespace of process ids."""
     link = Path("/proc/self/ns/pid")
-    place = f"{os.uname().nodename} {link.readlink() if link.is_symlink() else ''}"
-    return hashlib.sha256(place.encode()).hexdigest()[:8]
+    identity = f"{os.uname().nodename} {link.readlink() if link.is_symlink() else ''}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:8]
 
 
 def _start_of(pid: int) -> str:
@@ -182,8 +192,9 @@ def _remove(engine: str, name: str) -> None:
     """Remove a container; wait also for a daemon that is already removing it."""
     _engine(engine, "rm", "--force", name)
     deadline = time.monotonic() + COMMAND_TIMEOUT
-    listing = ("ps", "--all", "--quiet", f"--filter=name={name}")
-    while is_docker(engine) and _engine(engine, *listing) and time.monotonic() < deadline:
+    while is_docker(engine) and time.monotonic() < deadline:
+        if not _engine(engine, "ps", "--all", "--quiet", f"--filter=name={name}"):
+            return
         time.sleep(REMOVAL_CHECK)
 
 
@@ -191,9 +202,13 @@ def _engine(*command: str) -> str:
     """Run a command of the engine; return its output, empty if it fails."""
     try:
         completed = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=COMMAND_TIMEOUT, check=False,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return completed.stdout if completed.returncode == 0 else ""

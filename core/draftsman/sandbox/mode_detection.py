@@ -113,16 +113,16 @@ def choose_mode(settings: SandboxSettings) -> SandboxMode:
 
 
 def available_kinds(
-    settings: SandboxSettings, known: Mapping[str, str | None]
+    settings: SandboxSettings, probed: Mapping[str, str | None]
 ) -> dict[str, str | None]:
     """Return each kind of sandbox with the reason why it does not work here; None if it works.
 
-    The `known` kinds are not probed again.
+    The `probed` kinds are not probed again.
     """
     kinds: dict[str, str | None] = {}
     for kind in KINDS:
-        if kind in known:
-            kinds[kind] = known[kind]
+        if kind in probed:
+            kinds[kind] = probed[kind]
             continue
         linux = sys.platform == "linux"
         problem: str | None = "not installed" if linux else f"not supported on {sys.platform}"

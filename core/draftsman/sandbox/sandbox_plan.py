@@ -127,9 +127,11 @@ class RunSandbox:
         self.sandbox.check_network(network)
         settings = self.sandbox.settings
         mode = self.sandbox.mode
-        own = [self.home] if self.repo is None else [self.home, self.repo]
+        run_folders = [self.home] if self.repo is None else [self.home, self.repo]
         command_paths = [
-            part for part in command if not any(Path(part).is_relative_to(folder) for folder in own)
+            part
+            for part in command
+            if not any(Path(part).is_relative_to(folder) for folder in run_folders)
         ]
         read = list(bwrap.readable(settings.read_only, command_paths, network is True))
         sockets = [] if self.socket is None else [str(self.socket)]
@@ -152,12 +154,12 @@ class RunSandbox:
         if mode == "container":
             return self._container_plan(plan)
         if mode == "bwrap":
-            mounts = bwrap.mounts(read, self.repo, self.home, own)
+            mounts = bwrap.mounts(read, self.repo, self.home, run_folders)
             mounts += [("ro", folder, bwrap.SOCKETS) for folder in sockets]
             bwrap_plan = {"bwrap": self.sandbox.program, "mounts": mounts}
             return plan | bwrap_plan
         devices = DEVICES if self.uid is None else DEVICES + SHARED_DEVICES
-        write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in own)]
+        write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in run_folders)]
         if mode == "user":
             plan["landlock"] = landlock.abi() >= landlock.OLDEST_ABI
         return plan | {"read": [*read, *LANDLOCK_PATHS, *sockets], "write": write}

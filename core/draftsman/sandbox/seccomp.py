@@ -22,22 +22,47 @@ if TYPE_CHECKING:
 
 NUMBERS = {
     # name: number on x86-64, on ARM64
-    "add_key": (248, 217), "bpf": (321, 280), "delete_module": (176, 106),
-    "fanotify_init": (300, 262), "finit_module": (313, 273), "fsconfig": (431, 431),
-    "fsmount": (432, 432), "fsopen": (430, 430), "fspick": (433, 433), "init_module": (175, 105),
-    "kcmp": (312, 272), "kexec_file_load": (320, 294), "kexec_load": (246, 104),
-    "keyctl": (250, 219), "mount": (165, 40), "mount_setattr": (442, 442),
-    "move_mount": (429, 429), "open_by_handle_at": (304, 265), "open_tree": (428, 428),
-    "perf_event_open": (298, 241), "pidfd_getfd": (438, 438), "pivot_root": (155, 41),
-    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "ptrace": (101, 117),
-    "request_key": (249, 218), "setns": (308, 268), "swapoff": (168, 225), "swapon": (167, 224),
-    "syslog": (103, 116), "umount2": (166, 39), "unshare": (272, 97), "userfaultfd": (323, 282),
-}  # fmt: skip
+    "add_key": (248, 217),
+    "bpf": (321, 280),
+    "delete_module": (176, 106),
+    "fanotify_init": (300, 262),
+    "finit_module": (313, 273),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fsopen": (430, 430),
+    "fspick": (433, 433),
+    "init_module": (175, 105),
+    "kcmp": (312, 272),
+    "kexec_file_load": (320, 294),
+    "kexec_load": (246, 104),
+    "keyctl": (250, 219),
+    "mount": (165, 40),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "perf_event_open": (298, 241),
+    "pidfd_getfd": (438, 438),
+    "pivot_root": (155, 41),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "ptrace": (101, 117),
+    "request_key": (249, 218),
+    "setns": (308, 268),
+    "swapoff": (168, 225),
+    "swapon": (167, 224),
+    "syslog": (103, 116),
+    "umount2": (166, 39),
+    "unshare": (272, 97),
+    "userfaultfd": (323, 282),
+}
 """Calls that are refused with any arguments."""
 MISSING = {
-    "clone3": (435, 435), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "clone3": (435, 435),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
     "io_uring_setup": (425, 425),
-}  # fmt: skip
+}
 """Calls that do not exist inside: programs then use clone, whose flags can be read, and epoll."""
 CLONE = (56, 220)
 IOCTL = (16, 29)
@@ -93,10 +118,10 @@ def build(tcp_only: bool, machine: str | None = None) -> bytes | None:
     With `tcp_only` internet sockets are those of TCP, which Landlock limits; it limits neither UDP
     nor multipath TCP, nor connections of TCP Fast Open.
     """
-    known = MACHINES.get(machine or os.uname().machine)
-    if known is None:
+    machine_abi = MACHINES.get(machine or os.uname().machine)
+    if machine_abi is None:
         return None
-    column, architecture = known
+    column, architecture = machine_abi
     lines = _Lines()
     lines.load(ARCHITECTURE)
     lines.jump(JUMP_EQUAL, architecture, "native", "kill")
@@ -109,9 +134,12 @@ def build(tcp_only: bool, machine: str | None = None) -> bytes | None:
     for numbers in MISSING.values():
         lines.jump(JUMP_EQUAL, numbers[column], "missing")
     for name, numbers in (
-        ("clone", CLONE), ("ioctl", IOCTL), ("personality", PERSONALITY), ("socket", SOCKET),
+        ("clone", CLONE),
+        ("ioctl", IOCTL),
+        ("personality", PERSONALITY),
+        ("socket", SOCKET),
         ("socketpair", SOCKETPAIR),
-    ):  # fmt: skip
+    ):
         lines.jump(JUMP_EQUAL, numbers[column], name)
     if tcp_only:
         for name, numbers in (("flags of 3", SENDMSG), ("flags of 4", SENDTO)):
@@ -158,9 +186,11 @@ def build(tcp_only: bool, machine: str | None = None) -> bytes | None:
     lines.label("allow")
     lines.add(RETURN, ALLOW)
     for label, result in (
-        ("refuse", ERROR | errno.EPERM), ("missing", ERROR | errno.ENOSYS),
-        ("family", ERROR | errno.EAFNOSUPPORT), ("kill", KILL),
-    ):  # fmt: skip
+        ("refuse", ERROR | errno.EPERM),
+        ("missing", ERROR | errno.ENOSYS),
+        ("family", ERROR | errno.EAFNOSUPPORT),
+        ("kill", KILL),
+    ):
         lines.label(label)
         lines.add(RETURN, result)
     return lines.assemble()

@@ -13,7 +13,7 @@ directly; it may not begin with a word that could continue the rule.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
@@ -56,17 +56,91 @@ _ZONE: Final = re.compile(
     r"(?:africa|america|antarctica|arctic|asia|atlantic|australia|brazil|canada|chile|etc|europe"
     r"|indian|mexico|pacific|us)/\S+"
 )
-_CONTINUES: Final = frozenset({
-    "after", "also", "am", "a.m.", "and", "at", "before", "between", "but", "each", "every",
-    "except", "excluding", "for", "from", "if", "in", "next", "o'clock", "oclock", "on",
-    "once", "only", "or", "pm", "p.m.", "sharp", "starting", "then", "through", "thru",
-    "till", "times", "to", "twice", "unless", "until", "when", "while", "with", "within",
-    "without", "daily", "day", "days", "h", "hourly", "hours", "hrs", "minutes", "month",
-    "monthly", "months", "today", "tomorrow", "week", "weekday", "weekdays", "weekend",
-    "weekends", "weekly", "weeks", "year", "yearly", "years", "cest", "cet", "cdt", "cst",
-    "edt", "est", "gmt", "ist", "jst", "mdt", "mst", "pdt", "pst", "utc",
-    *_WEEKDAYS, *(f"{name}s" for name in _WEEKDAYS),
-})  # fmt: skip
+_CONTINUES: Final = frozenset(
+    {
+        "after",
+        "also",
+        "am",
+        "a.m.",
+        "and",
+        "at",
+        "before",
+        "between",
+        "but",
+        "each",
+        "every",
+        "except",
+        "excluding",
+        "for",
+        "from",
+        "if",
+        "in",
+        "next",
+        "o'clock",
+        "oclock",
+        "on",
+        "once",
+        "only",
+        "or",
+        "pm",
+        "p.m.",
+        "sharp",
+        "starting",
+        "then",
+        "through",
+        "thru",
+        "till",
+        "times",
+        "to",
+        "twice",
+        "unless",
+        "until",
+        "when",
+        "while",
+        "with",
+        "within",
+        "without",
+        "daily",
+        "day",
+        "days",
+        "h",
+        "hourly",
+        "hours",
+        "hrs",
+        "minutes",
+        "month",
+        "monthly",
+        "months",
+        "today",
+        "tomorrow",
+        "week",
+        "weekday",
+        "weekdays",
+        "weekend",
+        "weekends",
+        "weekly",
+        "weeks",
+        "year",
+        "yearly",
+        "years",
+        "cest",
+        "cet",
+        "cdt",
+        "cst",
+        "edt",
+        "est",
+        "gmt",
+        "ist",
+        "jst",
+        "mdt",
+        "mst",
+        "pdt",
+        "pst",
+        "utc",
+        *_WEEKDAYS,
+        *(f"{name}s" for name in _WEEKDAYS),
+    }
+)
 """Words that may continue a rule; text that begins with such a word follows a colon."""
 
 
@@ -102,12 +176,12 @@ class Phrase:
         try:
             wall = datetime.combine(self._date(local.date()), clock)
             first, second = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
-            shown = first.astimezone(UTC).astimezone(zone).replace(tzinfo=None)
+            round_trip = first.astimezone(UTC).astimezone(zone).replace(tzinfo=None)
             ambiguous = first.utcoffset() != second.utcoffset()
         except OverflowError:
             raise _refused(self.text, "the date is out of range") from None
         if ambiguous:
-            problem = "occurs twice" if shown == wall else "does not occur"
+            problem = "occurs twice" if round_trip == wall else "does not occur"
             raise _refused(
                 self.text, f"{wall:%Y-%m-%d %H:%M} {problem} in {name}: the clock is changed"
             )
@@ -145,18 +219,15 @@ def read_phrase(text: str) -> tuple[Phrase, str]:
         phrase = Phrase(words.taken, delay=timedelta(seconds=_interval(words)))
     else:
         raise words.refused("a rule begins with every, today, tomorrow, on or in")
-    rest = words.rest()
-    return (
-        Phrase(words.taken, phrase.zone, phrase.repeats, phrase.delay, phrase.day, phrase.clock),
-        rest,
-    )
+    following = words.rest()
+    return replace(phrase, text=words.taken), following
 
 
 def whole_phrase(text: str) -> Phrase:
     """Return the phrase that a text is; raises UsageError, also if text follows."""
-    phrase, rest = read_phrase(text)
-    if rest:
-        raise _refused(text, f"not understood: {rest[:40]!r}")
+    phrase, following = read_phrase(text)
+    if following:
+        raise _refused(text, f"not understood: {following[:40]!r}")
     return phrase
 
 
@@ -218,17 +289,17 @@ class _Words:
     def rest(self) -> str:
         """Return the text after the phrase; raises UsageError if it may continue the phrase."""
         start = self._words[self._place - 1][1] if self._place else 0
-        rest = self._text[start:].strip()
-        if self._closed or not rest:
-            return rest
-        word = rest.split(None, 1)[0].lower()
+        following = self._text[start:].strip()
+        if self._closed or not following:
+            return following
+        word = following.split(None, 1)[0].lower()
         plain = word.rstrip(":,;.")
         if word[0].isdigit() or word[0] in ",;:.+&/" or plain in _CONTINUES:
             raise self.refused(
                 f"{word[:40]!r} is not understood; text that begins so follows a colon:"
-                f" '{self.taken}: {rest[:40]}'"
+                f" '{self.taken}: {following[:40]}'"
             )
-        return rest
+        return following
 
 
 def _repeating(words: _Words) -> Phrase:
@@ -278,20 +349,20 @@ def _weekdays(words: _Words) -> list[int]:
     is_range = False
     while True:
         word = words.peek()
-        parts = word.removesuffix(",").split(",")
-        if len(parts) == 1 and "-" in parts[0]:
-            low, _, high = parts[0].partition("-")
+        names = word.removesuffix(",").split(",")
+        if len(names) == 1 and "-" in names[0]:
+            low, _, high = names[0].partition("-")
             if days or {low, high} - _WEEKDAYS.keys():
                 raise words.expected("days such as mon-fri")
             words.take()
             return _range(low, high)
-        if not all(part in _WEEKDAYS for part in parts):
+        if not all(name in _WEEKDAYS for name in names):
             raise words.expected("day, weekday, month, a day of the week, or an interval")
         words.take()
         if is_range:
-            return _range(previous, parts[0])
-        previous = parts[-1]
-        days |= {_WEEKDAYS[part] for part in parts}
+            return _range(previous, names[0])
+        previous = names[-1]
+        days |= {_WEEKDAYS[name] for name in names}
         if words.peek() == "to" and len(days) == 1 and not word.endswith(","):
             is_range = words.skip("to")
         elif not (words.skip("and") or word.endswith(",")):
@@ -375,7 +446,8 @@ def _time(words: _Words) -> time:
     following = ""
     words.take()
     if half is None and words.peek() in ("am", "pm"):
-        half = following = words.take()
+        following = words.take()
+        half = following
     if half is not None:
         if not 1 <= hour <= 12:
             raise words.refused(f"{match[0]} {following}".strip() + " is not a time")
@@ -386,5 +458,5 @@ def _time(words: _Words) -> time:
 
 
 def _refused(text: str, problem: str) -> UsageError:
-    shown = " ".join(text.split())
-    return UsageError(f"{shown[:60]!r}: {problem}; {EXAMPLES}")
+    line = " ".join(text.split())
+    return UsageError(f"{line[:60]!r}: {problem}; {EXAMPLES}")

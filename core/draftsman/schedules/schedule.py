@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -102,8 +103,6 @@ def find_zone(name: str) -> ZoneInfo:
     try:
         return _zone(name)
     except (KeyError, ValueError, OSError):
-        from difflib import get_close_matches
-
         near = get_close_matches(name, sorted(available_timezones()), 3, 0.5)
         tail = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UsageError(
@@ -120,8 +119,8 @@ def _interval(rule: str) -> int:
     text = rule.removeprefix("@every").strip()
     if _EVERY.fullmatch(text) is None:
         raise UsageError(f"{rule[:60]!r}: invalid interval; examples: @every 90m, @every 1h30m")
-    parts = re.findall(r"([0-9]+)([smhdw])", text)
-    seconds = sum(min(int(count), MAX_INTERVAL + 1) * _UNITS[unit] for count, unit in parts)
+    counts = re.findall(r"([0-9]+)([smhdw])", text)
+    seconds = sum(min(int(count), MAX_INTERVAL + 1) * _UNITS[unit] for count, unit in counts)
     if not MIN_INTERVAL <= seconds <= MAX_INTERVAL:
         raise UsageError(f"{rule[:60]!r}: an interval is at least 60s and at most 366d")
     return seconds
@@ -318,16 +317,16 @@ class Schedule:
     def spec(self) -> ScheduleSpec:
         """Return the definition."""
         return ScheduleSpec(
-            self.name,
-            self.rule,
-            self.timezone,
-            self.template,
-            self.params or None,
-            self.request,
-            self.misfire,
-            self.misfire_limit,
-            self.jitter,
-            self.overlap,
+            name=self.name,
+            rule=self.rule,
+            timezone=self.timezone,
+            template=self.template,
+            params=self.params or None,
+            request=self.request,
+            misfire=self.misfire,
+            misfire_limit=self.misfire_limit,
+            jitter=self.jitter,
+            overlap=self.overlap,
         )
 
     def upcoming(self, after: datetime) -> Iterator[datetime]:
@@ -394,11 +393,12 @@ def due_occurrences(schedule: Schedule, now: datetime) -> tuple[list[Due], datet
             break
         due.append(at)
         count += 1
-    reasons = {at: _skipped(schedule, at, place, now) for place, at in enumerate(reversed(due))}
+    reasons = {at: _skipped(schedule, at, newer, now) for newer, at in enumerate(reversed(due))}
     result = [Due(at, reasons[at]) for at in due]
-    if (more := count - len(due)) and result:
+    if (omitted := count - len(due)) and result:
         first = result[0]
-        result[0] = Due(first.at, f"{first.reason or 'missed'}; {more:,} earlier were missed, too")
+        reason = first.reason or "missed"
+        result[0] = Due(first.at, f"{reason}; {omitted:,} earlier were missed, too")
     return result, following
 
 

@@ -78,9 +78,9 @@ class TemplateDefinition(BaseModel):
         for field, value in self.request_fields.items():
             for name in _placeholders(value):
                 if name not in properties:
-                    known = ", ".join(properties) or "none"
+                    names = ", ".join(properties) or "none"
                     raise ValueError(
-                        f"{field}: unknown parameter {{{name}}}; parameters: {known}; for the text"
+                        f"{field}: unknown parameter {{{name}}}; parameters: {names}; for the text"
                         f" itself write {{{{{name}}}}}"
                     )
         return self
@@ -119,38 +119,38 @@ class TemplateDefinition(BaseModel):
         data = self.model_dump(mode="json", exclude_none=True)
         return {name: value for name, value in data.items() if value not in ("", [], {})}
 
-    def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def values(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the given parameters and the defaults of the others.
 
         Raises UsageError for a name that is no parameter. The schema checks the values.
         """
         properties = self.properties
-        for name in given:
+        for name in params:
             if name not in properties:
                 near = get_close_matches(name, properties, 1)
                 hint = f"; did you mean {near[0]}?" if near else ""
-                known = ", ".join(properties) or "none"
-                raise UsageError(f"unknown parameter {name[:60]!r}{hint}; parameters: {known}")
+                names = ", ".join(properties) or "none"
+                raise UsageError(f"unknown parameter {name[:60]!r}{hint}; parameters: {names}")
         defaults = {
             name: schema["default"] for name, schema in properties.items() if "default" in schema
         }
-        return defaults | dict(given)
+        return defaults | dict(params)
 
-    def parsed(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def parsed(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters that were typed as text, with the types that their schemas name."""
         properties = self.properties
         return {
             name: _parse(value, properties.get(name, {})) if isinstance(value, str) else value
-            for name, value in given.items()
+            for name, value in params.items()
         }
 
-    def render(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def render(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of the request with the values of the parameters.
 
         A text that is only a placeholder becomes the value itself; without a value, the field is
         left out.
         """
-        rendered = {name: _render(value, values) for name, value in self.request_fields.items()}
+        rendered = {name: _render(value, params) for name, value in self.request_fields.items()}
         return {
             name: str(value)
             if isinstance(self.__dict__[name], str) and not isinstance(value, str)
@@ -210,23 +210,23 @@ def _placeholders(value: Any) -> Iterator[str]:
             yield from _placeholders(item)
 
 
-def _render(value: Any, values: Mapping[str, Any]) -> Any:
+def _render(value: Any, params: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         whole = _PLACEHOLDER.fullmatch(value)
         if whole is not None and not whole[1].startswith("{"):
-            return values.get(whole[1])
-        return _PLACEHOLDER.sub(lambda match: _replacement(match[1], values), value)
+            return params.get(whole[1])
+        return _PLACEHOLDER.sub(lambda match: _replacement(match[1], params), value)
     if isinstance(value, dict):
-        return {str(_render(key, values)): _render(item, values) for key, item in value.items()}
+        return {str(_render(key, params)): _render(item, params) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [item for item in (_render(item, values) for item in value) if item is not None]
+        return [item for item in (_render(item, params) for item in value) if item is not None]
     return value
 
 
-def _replacement(name: str, values: Mapping[str, Any]) -> str:
+def _replacement(name: str, params: Mapping[str, Any]) -> str:
     if name.startswith("{"):
         return name
-    value = values.get(name, "")
+    value = params.get(name, "")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

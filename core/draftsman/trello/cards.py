@@ -105,8 +105,8 @@ def _status(name: str) -> Status:
     try:
         return Status(name)
     except ValueError:
-        known = ", ".join((*Status, *ENDS))
-        raise ValueError(f"transition rule {name[:40]!r}: unknown status; use {known}") from None
+        names = ", ".join((*Status, *ENDS))
+        raise ValueError(f"transition rule {name[:40]!r}: unknown status; use {names}") from None
 
 
 def _move(name: str, rule: Any) -> CardMove:
@@ -131,8 +131,17 @@ def _is_list(value: Any) -> bool:
 
 
 FIELDS: Final = (
-    *("job", "title", "status", "ending", "summary", "pr_url", "result"),
-    *("repo", "agent", "invoker", "error"),
+    "job",
+    "title",
+    "status",
+    "ending",
+    "summary",
+    "pr_url",
+    "result",
+    "repo",
+    "agent",
+    "invoker",
+    "error",
 )
 """Fields of a template."""
 

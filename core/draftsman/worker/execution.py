@@ -110,7 +110,7 @@ UNREQUESTED_CANCELLATION: Final = (
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerServices:
     """Services that all runs of a worker share."""
 
@@ -142,6 +142,7 @@ class Execution:
 
     def __init__(
         self,
+        *,
         services: WorkerServices,
         job: ClaimedJob,
         handler: Handler,

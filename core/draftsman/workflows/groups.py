@@ -60,8 +60,8 @@ class JobGroup:
             "failed": self.failed,
             "canceled": self.canceled,
         }
-        others = [f"{count:,} {name}" for name, count in counts.items() if count]
-        return ", ".join([self.succeeded_text, *others])
+        unsuccessful = [f"{count:,} {name}" for name, count in counts.items() if count]
+        return ", ".join([self.succeeded_text, *unsuccessful])
 
     @property
     def succeeded_text(self) -> str:

@@ -52,7 +52,9 @@ class Flow(CardHarness):
         return (f"trello:{self.card}",)
 
     def dispatcher(self, fallback: Target | None = None) -> DeliveryDispatcher:
-        deliver = DeliverySender(self.rt.db, FAST, fallback, self.rt.policy)
+        deliver = DeliverySender(
+            db=self.rt.db, policy=self.rt.policy, settings=FAST, fallback=fallback
+        )
         return DeliveryDispatcher(deliver, [self.channel], FAST)
 
     async def quiet(self, job: int) -> list[Delivery]:

@@ -69,9 +69,9 @@ async def test_a_call_is_refused_once_its_budget_is_used(rt: Runtime, make: Fact
     id = new_id()
     own = {"cost_usd": 1.0}
     assert (await rt.model_calls.reserve(work.lease, id, call(5.0), own)).outcome == "reserved"
-    assert await use(rt, work, 0.75, call=id, own=own) == []
+    assert await use(rt, work, 0.75, call=id, profile_budget=own) == []
     assert await outcome(rt, work, call(5.0), **own) == "reserved", "a call may pass it"
-    [state] = await use(rt, work, 1.5, own=own)
+    [state] = await use(rt, work, 1.5, profile_budget=own)
     assert state == BudgetState("used", f"job:{work.number}", None, "cost_usd", 1.5, 5.0, 1.0, 0.0)
     assert await outcome(rt, work, call(0.0), **own) == "used"
     assert (await rt.model_calls.reserve(work.lease, None, call(), own)).outcome == "used"
@@ -150,7 +150,7 @@ async def test_an_answer_raises_the_budget_once(
 ) -> None:
     work = await make.running()
     own = {"cost_usd": 1.0}
-    [state] = await use(rt, work, 1.25, own=own)
+    [state] = await use(rt, work, 1.25, profile_budget=own)
     question = budgets.question_of(state, work.name, work.run)
     assert question.text == f"{work.name} has used $1.25 of $1.00. Add $1, add $4, or stop?"
     await rt.questions.ask(work.lease, question)
@@ -160,7 +160,7 @@ async def test_an_answer_raises_the_budget_once(
     for _ in range(2):
         await rt.model_calls.raise_budget(again.lease, 1, 0.5)
     assert await outcome(rt, again, call(), **own) == "reserved"
-    [state] = await use(rt, again, 0.25, own=own)
+    [state] = await use(rt, again, 0.25, profile_budget=own)
     assert (state.used, state.budget, state.added) == (1.5, 1.5, 0.5)
     events = await rows(
         conn, "SELECT payload FROM draftsman.job_events WHERE kind = 'budget_raised'"
@@ -214,7 +214,7 @@ async def test_an_amount_of_the_profile_replaces_that_of_the_configuration(
     await set_budgets(conn, job={"cost_usd": 1, "input_tokens": 50})
     work = await make.running()
     states = await rt.model_calls.record(
-        work.lease, {"cost_usd": 2, "input_tokens": 50}, own={"cost_usd": 5}
+        work.lease, {"cost_usd": 2, "input_tokens": 50}, profile_budget={"cost_usd": 5}
     )
     assert [(state.measure, state.budget) for state in states] == [("input_tokens", 50)]
 
@@ -284,7 +284,7 @@ async def test_only_an_operator_decides_on_a_budget(
     rt: Runtime, make: Factory, people: People
 ) -> None:
     work = await make.running(actor=people.anna)
-    [state] = await use(rt, work, 2, own={"cost_usd": 1})
+    [state] = await use(rt, work, 2, profile_budget={"cost_usd": 1})
     await rt.questions.ask(work.lease, budgets.question_of(state, work.name, work.run))
     for person in (people.anna, people.ben):
         response = Response(source_event_id=person.id, text="1")
@@ -326,7 +326,7 @@ async def test_calls_within_their_reservations_pass_a_budget_by_one_call(
                 continue
             used += min(tokens, most)
             states = await rt.model_calls.record(
-                work.lease, {"input_tokens": used}, call=id, own=own
+                work.lease, {"input_tokens": used}, call=id, profile_budget=own
             )
             assert bool(states) == (used >= budget)
     assert used < budget + 12
@@ -336,7 +336,7 @@ async def test_a_budget_that_the_profile_of_a_repository_loses_is_removed_from_i
     rt: Runtime, make: Factory
 ) -> None:
     work = await make.running()
-    await use(rt, work, 1.5, own={"cost_usd": 1.0})
+    await use(rt, work, 1.5, profile_budget={"cost_usd": 1.0})
     assert await outcome(rt, work, call(0.0), cost_usd=1.0) == "used"
     assert await use(rt, work, 1.75) != [], "a writer without the profile does not change it"
     assert (own_budget({}), own_budget(None)) == ({}, {})
@@ -356,7 +356,7 @@ async def test_a_worker_that_dies_in_a_call_releases_it_and_a_budget_is_passed_b
     await use(rt, other, 9)
     assert (await rt.model_calls.reserve(dead.lease, id, call(6))).outcome == "reserved"
     assert await outcome(rt, other, call(1)) == "wait"
-    assert await rt.sweeps.rescue(LeaderTerm(), [worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [worker]) == 1
     with pytest.raises(LeaseLost):
         await rt.model_calls.record(dead.lease, {"cost_usd": 6}, "m", id)
     heir = await make.running()

@@ -91,7 +91,7 @@ async def test_activity_is_stored_soon_and_the_newest_rows_stay_over_runs(
         activity.add(call(n))
     await until(lambda: stored(11), "the last call")
     await activity.close()
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     second = await make.running(work.number)
     later = recorder(rt, second, activity_rows=10)
     later.add(Activity(K.MESSAGE, "again"))
@@ -173,7 +173,7 @@ async def test_a_run_without_its_lease_stores_nothing_and_ends_quietly(
     work = await make.running(on_lost="resume")
     activity = recorder(rt, work)
     activity.add(call(1))
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     await before_deadline(activity.close())
     assert await rt.checkpoints.activity.page(work.number) == []
     assert await value(conn, "SELECT count(*) FROM draftsman.artifacts") == 0

@@ -152,7 +152,7 @@ async def test_a_run_that_lost_its_lease_stores_no_log_and_reports_no_error(
     monkeypatch.setattr(run_log, "DELAY", 0.01)
     work = await make.running()
     lines = RunLog(rt.checkpoints, work.lease)
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     lines.write("late")
     await until(lambda: is_over(lines), "the writer's end")
     lines.write("later")

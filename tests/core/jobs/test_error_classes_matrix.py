@@ -11,7 +11,14 @@ import pytest
 from draftsman.errors import Failure
 from draftsman.jobs import retries as table
 from draftsman.jobs.job import Status
-from draftsman.jobs.retries import ErrorClass, RetryPolicy, after_failure, as_failure, classify
+from draftsman.jobs.retries import (
+    ErrorClass,
+    RetryCounts,
+    RetryPolicy,
+    after_failure,
+    as_failure,
+    classify,
+)
 from draftsman.outbound.http_client import retry_after
 from tests.support.cases import cases
 
@@ -116,9 +123,8 @@ def test_name_resolution_errors_have_their_code(
     ],
 )
 def test_an_error_class_determines_the_next_status(kind: ErrorClass, status: Status) -> None:
-    after = after_failure(
-        kind, RetryPolicy(), attempts=0, max_attempts=2, retry_count=0, max_retries=1
-    )
+    counts = RetryCounts(attempts=0, max_attempts=2, retry_count=0, max_retries=1)
+    after = after_failure(kind, RetryPolicy(), counts)
     assert after.status is status
 
 

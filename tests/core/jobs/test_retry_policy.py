@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple
+from dataclasses import astuple, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from draftsman.jobs.retries import (
     BUILT_IN,
     MAX_EXPONENT,
     ErrorClass,
+    RetryCounts,
     RetryDecision,
     RetryPolicy,
     after_failure,
@@ -66,14 +68,30 @@ def test_infrastructure_delay_is_e_to_the_number_of_failures() -> None:
     )
 
 
-def _after(error: ErrorClass, **given_as: float) -> RetryDecision:
-    counts = {"attempts": 0, "max_attempts": 2, "retry_count": 0, "max_retries": 2}
-    policy = RetryPolicy(max_delay=120)
-    return after_failure(error, policy, **(counts | given_as), jitter=lambda: 1.0)  # type: ignore[arg-type]
+BEFORE = RetryCounts(attempts=0, max_attempts=2, retry_count=0, max_retries=2)
+
+
+def _after(
+    error: ErrorClass,
+    counts: RetryCounts,
+    *,
+    unexpected: bool = False,
+    retry_after: float | None = None,
+    absent_in: int | None = None,
+) -> RetryDecision:
+    return after_failure(
+        error,
+        RetryPolicy(max_delay=120),
+        counts,
+        unexpected=unexpected,
+        retry_after=retry_after,
+        absent_in=absent_in,
+        jitter=lambda: 1.0,
+    )
 
 
 @cases(
-    ("error", "counts", "expected"),
+    ("error", "fields", "expected"),
     [
         (E.TRANSIENT_APP, {}, RetryDecision(Status.RETRYING, 2.0, spend_retry=True)),
         (
@@ -131,16 +149,19 @@ def _after(error: ErrorClass, **given_as: float) -> RetryDecision:
     ids=str,
 )
 def test_failures_lead_to_the_expected_status_and_counts(
-    error: ErrorClass, counts: dict[str, float], expected: RetryDecision
+    error: ErrorClass, fields: dict[str, Any], expected: RetryDecision
 ) -> None:
-    assert _after(error, **counts) == expected
+    counts = {name: fields[name] for name in fields if name in BEFORE.__slots__}
+    options = {name: fields[name] for name in fields if name not in counts}
+    assert _after(error, replace(BEFORE, **counts), **options) == expected
 
 
 @given(st.sampled_from(E), st.floats(), st.integers(0, 100), st.integers(0, 100))
 def test_a_delay_is_finite_and_at_most_a_day(
     error: ErrorClass, retry_after: float, attempts: int, retry_count: int
 ) -> None:
-    after = _after(error, retry_after=retry_after, attempts=attempts, retry_count=retry_count)
+    counts = replace(BEFORE, attempts=attempts, retry_count=retry_count)
+    after = _after(error, counts, retry_after=retry_after)
     if after.status is Status.RETRYING:
         assert after.delay is not None
         assert 0 <= after.delay <= 86_400
@@ -220,10 +241,7 @@ def test_retry_after_is_a_minimum_of_at_most_a_day(
     after = after_failure(
         error,
         RetryPolicy(),
-        attempts=spent,
-        retry_count=spent,
-        max_attempts=100,
-        max_retries=100,
+        RetryCounts(attempts=spent, max_attempts=100, retry_count=spent, max_retries=100),
         retry_after=retry_after,
         jitter=lambda: jitter,
     )
@@ -236,20 +254,20 @@ def test_retry_after_is_a_minimum_of_at_most_a_day(
 @given(st.integers(0, 100), st.integers(1, 100))
 def test_a_job_is_a_dead_letter_after_its_retries(most: int, others: int) -> None:
     """The attempts do not matter."""
-    limits = {"max_retries": most, "max_attempts": others}
+    before = replace(BEFORE, max_retries=most, max_attempts=others)
     for spent in range(most):
-        after = _after(E.TRANSIENT_APP, retry_count=spent, **limits)
+        after = _after(E.TRANSIENT_APP, replace(before, retry_count=spent))
         assert (after.spend_retry, after.spend_attempt) == (True, False)
-    last = _after(E.TRANSIENT_APP, retry_count=most, **limits)
+    last = _after(E.TRANSIENT_APP, replace(before, retry_count=most))
     assert last == RetryDecision(Status.DEAD_LETTER)
 
 
 @given(st.integers(1, 100), st.integers(0, 100))
 def test_the_last_attempt_of_a_job_is_final(most: int, others: int) -> None:
     """The retries do not matter."""
-    limits = {"max_attempts": most, "max_retries": others}
+    before = replace(BEFORE, max_attempts=most, max_retries=others)
     for spent in range(most - 1):
-        after = _after(E.TRANSIENT_INFRA, attempts=spent, **limits)
+        after = _after(E.TRANSIENT_INFRA, replace(before, attempts=spent))
         assert (after.spend_retry, after.spend_attempt) == (False, True)
-    last = _after(E.TRANSIENT_INFRA, attempts=most - 1, **limits)
+    last = _after(E.TRANSIENT_INFRA, replace(before, attempts=most - 1))
     assert last == RetryDecision(Status.DEAD_LETTER, spend_attempt=True)

@@ -109,7 +109,7 @@ async def test_a_token_is_invalid_after_its_question_closed(
     token = await _mint(make, people, work.number)
     match end:
         case "expired":
-            await rt.sweeps.expire(LeaderTerm())
+            await rt.expiry.expire(LeaderTerm())
         case "canceled":
             await rt.job_control.cancel(work.number, make.owner)
         case _:

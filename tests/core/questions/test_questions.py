@@ -212,9 +212,9 @@ async def test_the_expiry_of_a_question_can_be_extended(
     assert after is not None
     assert (after - before).total_seconds() == 100
     await clock.forward(159)
-    assert await rt.sweeps.expire(LeaderTerm()) == 0
+    assert await rt.expiry.expire(LeaderTerm()) == 0
     await clock.forward(2)
-    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    assert await rt.expiry.expire(LeaderTerm()) == 1
     event = (await rt.read_model.job_events(work.number))[4]
     assert (event.kind, event.actor) == ("question_extended", "cli:olga")
     assert datetime.fromisoformat(event.payload["expires_at"]).astimezone(UTC) == after
@@ -232,7 +232,7 @@ async def test_a_question_that_never_expires_cannot_be_extended(
     assert await rows(conn, extend) == [(None,)]  # an older release asks the database alone
     assert (await rt.questions.get(work.number, 1)).expires_at is None
     await clock.forward(400 * DAY)
-    assert await rt.sweeps.expire(LeaderTerm()) == 0
+    assert await rt.expiry.expire(LeaderTerm()) == 0
 
 
 async def test_an_overdue_question_cannot_be_extended(

@@ -83,7 +83,7 @@ async def test_a_rescued_run_writes_nothing_after_the_next_claim(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:
     stale = await make.running(on_lost="resume")
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     current = await make.running(stale.number)
     await rt.checkpoints.begin_step(current.lease, "mine")
     before = await _all_rows(conn)
@@ -144,7 +144,7 @@ async def test_a_batch_with_two_leases_of_a_job_stores_the_result_of_the_newer(
 ) -> None:
     """As after an outage: the worker has the unsettled result of a lost run, and a newer run."""
     stale = await make.running(on_lost="resume")
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     current = await make.running(stale.number)
     other = await make.running()
     if canceled:

@@ -68,6 +68,20 @@ async def test_an_answer_claims_the_job_for_the_worker_that_waits(
     assert await status(rt, work) is Status.WAITING_FOR_INPUT
 
 
+async def test_only_the_job_of_the_parked_run_is_looked_up(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    """Another parked run of the worker has the same number."""
+    waiting, claim = await kept(rt, make, conn)
+    answered = await make.running(worker=claim._worker, queue="work")
+    await rt.questions.ask(answered.lease, QUESTION, grace=60)
+    assert (await make.answer(answered.number, "red")).accepted
+    assert await claim.continue_in_grace(waiting.lease, ends=False) == (True, None)
+    _, job = await claim.continue_in_grace(answered.lease, ends=False)
+    assert job is not None
+    assert job.number == answered.number
+
+
 async def test_the_end_of_the_period_waits_for_an_answer_under_way(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:

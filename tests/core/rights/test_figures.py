@@ -37,7 +37,7 @@ async def test_people_read_their_own_figures_and_operators_those_of_all(
     gate = (await make.asked(GATE, notify=("slack:U0CAROL", "log"))).number
     pick = (await make.asked(QUESTION)).number
     work = await make.running()
-    assert await known.questions.ask(work.lease, QUESTION, given="red", invoker=make.owner.voter)
+    assert await known.questions.ask(work.lease, QUESTION, answer="red", invoker=make.owner.voter)
     await send_all(known)
     await send_all(known, ChannelName.SLACK)
     await clock.forward(100)

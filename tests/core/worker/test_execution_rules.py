@@ -84,7 +84,9 @@ def make(side: Side | None = None, *, run: int = 1) -> Execution:
     )
     job = ClaimedJob([1, 7, run, "running", "noop"])
     deadlines: Any = SimpleNamespace(loop=None)
-    result = Execution(cast("Any", services), job, cast("Any", None), deadlines)
+    result = Execution(
+        services=cast("Any", services), job=job, handler=cast("Any", None), deadlines=deadlines
+    )
     result.task = cast("Any", Task())
     result._begun = True
     if side is not None:

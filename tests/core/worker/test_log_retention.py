@@ -55,7 +55,9 @@ async def test_old_logs_are_deleted_in_batches_and_logs_of_live_jobs_are_kept(
     assert await rt.archives.prune(LeaderTerm(uuid4(), 1)) == 0
     assert await jobs_with_logs(conn) == [live, ended_late.number, *old, young]
     assert await rt.archives.prune(LeaderTerm()) == 6 + 2
-    assert await jobs_with_logs(conn) == [live, ended_late.number, old[2], young]
+    left = await jobs_with_logs(conn)
+    assert [job for job in left if job not in old] == [live, ended_late.number, young]
+    assert len(left) == 4
     assert await rt.archives.prune(LeaderTerm()) == 3 + 1
     kept = [number for number in (live, *old, young) if await rt.checkpoints.activity.page(number)]
     assert kept == [live, young]

@@ -154,7 +154,7 @@ async def rescue_live(rt: Runtime, worker: UUID) -> int:
             " WHERE worker_id = %s AND status = 'running'",
             (worker,),
         )
-        return await rt.sweeps.rescue_runs(conn, LeaderTerm(), [])
+        return await rt.dead_workers.rescue_runs(conn, LeaderTerm(), [])
 
     return await rt.db.run_transaction(work)
 

@@ -24,21 +24,21 @@ port = {port}
 """
 
 
-def server_program(name: str, place: ClusterLayout) -> Path:
+def server_program(name: str, layout: ClusterLayout) -> Path:
     return PROGRAMS / name
 
 
-def fill(new: Path, place: ClusterLayout, lock: int, secret: str) -> None:
+def fill(new: Path, layout: ClusterLayout, lock: int, secret: str) -> None:
     initdb = ("-D", str(new), "-U", ROLE, "-A", "reject", "-E", "UTF8", "--no-locale")
-    server_process.run([PROGRAMS / "initdb", *initdb], place.account, inherit=[lock])
+    server_process.run([PROGRAMS / "initdb", *initdb], layout.account, inherit=[lock])
     single = ("--single", "-c", "exit_on_error=on", "-D", str(new), "postgres")
     statements = cluster.CREATE.read_text() + password.statement(secret)
     server_process.run(
-        [PROGRAMS / "postgres", *single], place.account, text=statements, inherit=[lock]
+        [PROGRAMS / "postgres", *single], layout.account, text=statements, inherit=[lock]
     )
 
 
-def accept_any_major(data_dir: Path, place: ClusterLayout) -> None:
+def accept_any_major(data_dir: Path, layout: ClusterLayout) -> None:
     return
 
 

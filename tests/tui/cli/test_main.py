@@ -16,9 +16,11 @@ import click
 import pytest
 
 from draftsman_tui.cli import main
+from draftsman_tui.cli.command_index import FILE
 from tests.factories import Factory
 from tests.support.cases import cases
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal, process
+from tests.tui.cli.write_index import declared
 
 
 def _commands() -> Iterator[tuple[str, click.Command]]:
@@ -40,10 +42,9 @@ def test_help_names_every_command_in_its_section() -> None:
     done = process("--help")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.split() for line in done.stdout.splitlines()]
-    for section, commands in main.SECTIONS.items():
+    for name, (_, section, summary) in main.COMMANDS.items():
         assert f"{section}:".split() in lines
-        for name, (_, help) in commands.items():
-            assert [name, *help.split()] in lines
+        assert [name, *summary.split()] in lines
     assert process().stdout == done.stdout
     assert process("-h").stdout == done.stdout
 
@@ -87,10 +88,31 @@ WITHOUT_EXAMPLES = {"db start", "db stop", "db status"}
 """Commands without arguments; their group has the example."""
 
 
-def test_the_list_has_the_same_summary_as_the_command() -> None:
-    commands = dict(_commands())
-    summaries = {name: (commands[name].help or "").splitlines()[0] for name in main.COMMANDS}
-    assert summaries == {name: main.COMMANDS[name][1] for name in summaries}
+def test_the_index_has_every_command_as_its_module_declares_it() -> None:
+    rows = FILE.read_text(encoding="utf-8").splitlines()
+    assert sorted(rows) == declared(), "write it: python -m tests.tui.cli.write_index"
+
+
+def test_commands_are_completed_without_their_modules() -> None:
+    script = (
+        "import sys\nfrom draftsman_tui.cli.main import run\nrun([])\n"
+        "print(*(name for name in sys.modules if name.startswith('draftsman_tui.cli.')))"
+    )
+    env = {
+        **os.environ,
+        "_DRAFTSMAN_COMPLETE": "bash_complete",
+        "COMP_WORDS": "draftsman s",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
+    )
+    *completed, loaded = done.stdout.splitlines()
+    names = [name for name in main.COMMANDS if name.startswith("s")]
+    assert completed == [f"plain,{name}" for name in names]
+    assert set(loaded.split()) == {
+        f"draftsman_tui.cli.{name}" for name in ("app", "command_index", "main")
+    }
 
 
 def test_every_command_takes_json_and_the_global_options() -> None:
@@ -174,7 +196,8 @@ def test_an_unexpected_error_is_one_line_and_a_traceback_only_on_request(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # A broken installation: the module of a command is gone.
-    monkeypatch.setitem(main.COMMANDS, "why", ("no_such_module", ""))
+    why = main.COMMANDS["why"]._replace(module="no_such_module")
+    monkeypatch.setitem(main.COMMANDS, "why", why)
     assert main.run(["why", "D-1"]) == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1

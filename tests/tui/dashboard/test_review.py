@@ -73,11 +73,11 @@ async def test_an_answer_without_a_database_is_kept_and_can_be_repeated(
     submitted: list[str] = []
     submit = answer_submission.hold_response
 
-    async def fail_once(rt: Runtime, *args: Any) -> Any:
-        submitted.append(args[2].source_event_id)
+    async def fail_once(rt: Runtime, **fields: Any) -> Any:
+        submitted.append(fields["response"].source_event_id)
         if len(submitted) == 1:
             raise DatabaseUnreachable("the database cannot be reached")
-        return await submit(rt, *args)
+        return await submit(rt, **fields)
 
     monkeypatch.setattr(question_actions, "hold_response", fail_once)
     await make.asked(WORDS)

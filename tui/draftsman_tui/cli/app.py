@@ -8,8 +8,9 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -23,6 +24,24 @@ if TYPE_CHECKING:
     from draftsman_tui.terminal.params import Completed
 
 Function = Callable[..., Any]
+
+
+class Section(StrEnum):
+    """Section of the help, in its order."""
+
+    JOBS = "Jobs"
+    CONTROL = "Control of jobs"
+    CHANGES = "Changes"
+    RECURRING = "Recurring"
+    QUESTIONS = "Questions"
+    PROGRAMS = "Programs"
+    QUEUES_AND_COSTS = "Queues and costs"
+    PROCESSES = "Processes"
+    SETUP = "Setup"
+
+
+REGISTRY: Final[dict[Section, dict[str, click.Command]]] = {section: {} for section in Section}
+"""Commands of the modules that are imported; `command_index` knows those of all modules."""
 
 
 @dataclass(slots=True)
@@ -105,6 +124,18 @@ async def number_of(rt: Runtime, ref: JobRef) -> int:
 class Group(click.Group):
     """A command with subcommands: prints its help without arguments, suggests on a typo."""
 
+    def subcommand(
+        self, name: str, *, examples: tuple[str, ...] = (), long_running: bool = False
+    ) -> Callable[[Function], click.Command]:
+        """Turn a function into a command of this group, as `command` does."""
+
+        def decorate(function: Function) -> click.Command:
+            subcommand = command(name, examples=examples, long_running=long_running)(function)
+            self.add_command(subcommand)
+            return subcommand
+
+        return decorate
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Print the help if there are no arguments."""
         if not args and not ctx.resilient_parsing:
@@ -159,13 +190,18 @@ class ListGroup(Group):
 
 
 def command(
-    name: str, *, examples: tuple[str, ...] = (), long_running: bool = False
+    name: str,
+    *,
+    section: Section | None = None,
+    examples: tuple[str, ...] = (),
+    long_running: bool = False,
 ) -> Callable[[Function], click.Command]:
     """Turn a function that takes the App and its own parameters into a command.
 
-    The function may be a coroutine. Every command accepts `--json` and, in any position, the global
-    options. A `long_running` command handles shutdown signals with `shutdown_signals`; other
-    commands keep Python's default handling.
+    The help lists it in its section, with the first line of the docstring; a command without a
+    section belongs to a group. The function may be a coroutine. Every command accepts `--json` and,
+    in any position, the global options. A `long_running` command handles shutdown signals with
+    `shutdown_signals`; other commands keep Python's default handling.
     """
 
     def decorate(function: Function) -> click.Command:
@@ -182,9 +218,32 @@ def command(
         command = click.command(name, epilog=example_lines(examples))(run)
         command.params += shared_options(hidden=True)
         command.params.append(_option("--json", "json", "Output JSON."))
+        _register(command, section)
         return command
 
     return decorate
+
+
+def command_group(
+    name: str,
+    *,
+    section: Section | None = None,
+    cls: type[Group] = Group,
+    examples: tuple[str, ...] = (),
+) -> Callable[[Function], Group]:
+    """Turn a function into a group of commands, which `Group.subcommand` adds."""
+
+    def decorate(function: Function) -> Group:
+        group = click.group(name, cls=cls, epilog=example_lines(examples))(function)
+        _register(group, section)
+        return group
+
+    return decorate
+
+
+def _register(command: click.Command, section: Section | None) -> None:
+    if section is not None:
+        REGISTRY[section][str(command.name)] = command
 
 
 def example_lines(examples: tuple[str, ...]) -> str | None:

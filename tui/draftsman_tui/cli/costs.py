@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from draftsman.costs.budgets import CostGroup, amount_text
-from draftsman_tui.cli.app import App, command
+from draftsman.costs.budgets import Cost, CostGroup, amount_text
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.entities.costs import budget_title, is_rule
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import one_line
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from draftsman.costs.budgets import BudgetUse, Cost
 
 
-@command("budgets", examples=("draftsman budgets", "draftsman budgets --json"))
+@command(
+    "budgets",
+    section=Section.QUEUES_AND_COSTS,
+    examples=("draftsman budgets", "draftsman budgets --json"),
+)
 async def budgets(app: App) -> None:
     """List each budget with its use.
 
@@ -44,6 +48,7 @@ async def budgets(app: App) -> None:
 
 @command(
     "costs",
+    section=Section.QUEUES_AND_COSTS,
     examples=(
         "draftsman costs",
         "draftsman costs --by model --since 30d",
@@ -71,47 +76,41 @@ async def costs(app: App, *, by: str, since: float) -> None:
     of models without a price count as 0.
     """
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.budgets.costs(by, since)
+        cost_rows = await rt.budgets.costs(by, since)
     if app.json:
-        app.out.document(listed)
-    elif not listed:
+        app.out.document(cost_rows)
+    elif not cost_rows:
         app.out.info("no costs in this time")
     else:
         heads = (by.upper(), "CALLS", "INPUT TOKENS", "OUTPUT TOKENS", "COST")
-        rows = [_cost_row(cost) for cost in listed]
-        rows.append(_cost_row(_total(listed)))
+        rows = [_cost_row(cost) for cost in cost_rows]
+        rows.append(_cost_row(_total(cost_rows)))
         app.out.table(heads, rows, flexible=0, right=(1, 2, 3, 4))
 
 
 def _use_row(use: BudgetUse) -> tuple[str, ...]:
     day = use.day.isoformat() if use.day else ""
-    used, reserved, budget, added = (
-        amount_text(use.measure, amount)
-        for amount in (use.used, use.reserved, use.budget, use.added)
-    )
     return (
         budget_title(use),
         day,
-        "" if is_rule(use) else used,
-        reserved if use.reserved else "",
-        budget,
-        added if use.added else "",
+        "" if is_rule(use) else amount_text(use.measure, use.used),
+        amount_text(use.measure, use.reserved) if use.reserved else "",
+        amount_text(use.measure, use.budget),
+        amount_text(use.measure, use.added) if use.added else "",
     )
 
 
 def _cost_row(cost: Cost) -> tuple[str, ...]:
-    tokens = f"{cost.input_tokens:,}", f"{cost.output_tokens:,}"
     return (
         one_line(cost.value) or "none",
         f"{cost.calls:,}",
-        *tokens,
+        f"{cost.input_tokens:,}",
+        f"{cost.output_tokens:,}",
         amount_text("cost_usd", cost.cost_usd),
     )
 
 
 def _total(costs: list[Cost]) -> Cost:
-    from draftsman.costs.budgets import Cost
-
     return Cost(
         "total",
         sum(cost.calls for cost in costs),

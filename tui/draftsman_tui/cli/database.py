@@ -10,7 +10,7 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, Section, command, command_group
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 @command(
     "migrate",
+    section=Section.SETUP,
     examples=("draftsman migrate", "draftsman migrate --sql | psql -1 $DRAFTSMAN_DATABASE_URL"),
 )
 @click.option("--check", is_flag=True, help="Only check; exit with 6 if migrations are missing.")
@@ -39,8 +40,8 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
     run it several times at once and while workers are running. A migration that cannot lock a table
     gives up after two seconds and is retried for five minutes.
     """
-    from draftsman.configured import database_url, session_url
     from draftsman.database import migrate as migrations
+    from draftsman.database.server_url import database_url, session_url
 
     if check + sql + restored + grant > 1:
         raise UsageError("--check, --sql, --restored and --grant cannot be combined")
@@ -65,10 +66,10 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
 
 async def _import_people(app: App, yes: bool) -> None:
     """Offer to import the people of the configuration into the database of a server."""
-    from draftsman.configured import directory
+    from draftsman.people.configuration import configured_directory
     from draftsman_tui.cli.people.people import change
 
-    new = directory(app.settings)
+    new = configured_directory(app.settings)
     if not new:
         return
     async with app.runtime() as rt:
@@ -118,10 +119,10 @@ def _print_applied(app: App, names: list[str]) -> None:
         app.out.info("the database is up to date")
 
 
-@click.group(
-    cls=Group,
-    name="db",
-    epilog=example_lines(("draftsman db status", "draftsman db psql -- -c 'select 1'")),
+@command_group(
+    "db",
+    section=Section.SETUP,
+    examples=("draftsman db status", "draftsman db psql -- -c 'select 1'"),
 )
 def db() -> None:
     """Manage the embedded PostgreSQL server.
@@ -131,7 +132,7 @@ def db() -> None:
     """
 
 
-@command("start")
+@db.subcommand("start")
 async def start(app: App) -> None:
     """Start the server and migrate the database."""
     from draftsman.database import migrate as migrations
@@ -142,7 +143,7 @@ async def start(app: App) -> None:
     _print_url(app, url)
 
 
-@command("stop")
+@db.subcommand("stop")
 @click.option(
     "--mode",
     type=click.Choice(["smart", "fast", "immediate"]),
@@ -159,7 +160,7 @@ def stop(app: App, mode: str) -> None:
         app.out.print("stopped" if stopped else "the server was not running")
 
 
-@command("status")
+@db.subcommand("status")
 def status(app: App) -> None:
     """Show the status of the server, without starting it."""
     server_status = _server(app).status()
@@ -184,7 +185,7 @@ def status(app: App) -> None:
     )
 
 
-@command("url", examples=("draftsman db url", 'psql "$(draftsman db url)"'))
+@db.subcommand("url", examples=("draftsman db url", 'psql "$(draftsman db url)"'))
 @click.option(
     "--show-password", is_flag=True, help="Include the password instead of a password file."
 )
@@ -197,9 +198,8 @@ def url(app: App, show_password: bool) -> None:
     _print_url(app, server.secret_url() if show_password else server.url())
 
 
-@command(
-    "psql",
-    examples=("draftsman db psql", "draftsman db psql -- -c 'table draftsman.jobs'"),
+@db.subcommand(
+    "psql", examples=("draftsman db psql", "draftsman db psql -- -c 'table draftsman.jobs'")
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def psql(app: App, arguments: tuple[str, ...]) -> None:
@@ -209,7 +209,7 @@ def psql(app: App, arguments: tuple[str, ...]) -> None:
     _server(app).psql(arguments)
 
 
-@command("dump", examples=("draftsman db dump draftsman.dump",))
+@db.subcommand("dump", examples=("draftsman db dump draftsman.dump",))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 async def dump(app: App, file: Path) -> None:
     """Write a dump of the database to a file, for `db restore`."""
@@ -223,7 +223,7 @@ async def dump(app: App, file: Path) -> None:
         app.out.print(f"dumped {size:,} bytes to {file}")
 
 
-@command("restore", examples=("draftsman db restore draftsman.dump --yes",))
+@db.subcommand("restore", examples=("draftsman db restore draftsman.dump --yes",))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @params.yes_option
 async def restore(app: App, file: Path, yes: bool) -> None:
@@ -249,10 +249,6 @@ async def restore(app: App, file: Path, yes: bool) -> None:
         app.out.print(f"restored {file}; events are in epoch {epoch}")
 
 
-for _each in (start, stop, status, url, psql, dump, restore):
-    db.add_command(_each)
-
-
 def _server(app: App) -> EmbeddedServer:
     """Return the embedded server; raises Refused if another server is configured."""
     settings = app.settings
@@ -262,9 +258,9 @@ def _server(app: App) -> EmbeddedServer:
             f"draftsman does not manage the configured database server ({origin} is set);"
             " use its own tools, such as psql and pg_dump"
         )
-    from draftsman.database.embedded import EmbeddedServer
+    from draftsman.database.server_url import embedded_server
 
-    return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)
+    return embedded_server(settings)
 
 
 def _print_url(app: App, database_url: str) -> None:

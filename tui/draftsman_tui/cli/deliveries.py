@@ -11,7 +11,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.text import humanize
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.deliveries import delivery_cells, unserved_texts
 from draftsman_tui.terminal import params
 
@@ -24,6 +24,7 @@ _CONFIRM_FROM = 5
 
 @command(
     "deliveries",
+    section=Section.JOBS,
     examples=(
         "draftsman deliveries",
         "draftsman deliveries --job D-142",
@@ -54,16 +55,16 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     statuses = [DeliveryStatus(value) for value in status] or None
     async with app.runtime(read_only=True) as rt:
         number = None if job is None else await number_of(rt, job)
-        listed = await rt.outbox.all(number, statuses, limit)
+        selected = await rt.outbox.all(number, statuses, limit)
         targets = [] if number is None else await rt.outbox.targets(number)
         unserved = await rt.outbox.unserved()
     if app.json:
-        app.out.document(listed)
-    elif listed:
+        app.out.document(selected)
+    elif selected:
         heads = ("ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS", "TIME", "ERROR")
-        rows = [delivery_cells(delivery) for delivery in listed]
+        rows = [delivery_cells(delivery) for delivery in selected]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
-        for text in unserved_texts(listed, unserved):
+        for text in unserved_texts(selected, unserved):
             app.out.info(text)
     elif status:
         app.out.info(f"no {humanize(' or '.join(status))} deliveries")
@@ -77,6 +78,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
 
 @command(
     "redeliver",
+    section=Section.JOBS,
     examples=(
         "draftsman redeliver 17 18",
         "draftsman redeliver --job D-142",

@@ -17,123 +17,24 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, InvalidDatabaseUrl
 from draftsman.processes import early_signals
 from draftsman.processes.hardening import deny_inspection
-from draftsman_tui.cli.app import App, Group, example_lines, shared_options
-from draftsman_tui.terminal import stdio
+from draftsman_tui.cli import command_index
+from draftsman_tui.cli.app import REGISTRY, App, Group, Section, example_lines, shared_options
+from draftsman_tui.terminal import extras, stdio
 from draftsman_tui.terminal.output import CommandOutput, one_line
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
-SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
-    "Jobs": {
-        "submit": ("requests.submit", "Submit a job."),
-        "run": ("requests.run", "Submit a job and follow it to its end."),
-        "jobs": ("jobs.jobs", "List jobs, newest first."),
-        "show": ("jobs.show", "Show the details of a job."),
-        "events": ("events.events", "Show the event history, oldest first."),
-        "logs": ("jobs.logs", "Print the output of a job's runs and the activity of its agent."),
-        "diff": ("changes.diff", "Print the changes of a job or of a question."),
-        "checkout": (
-            "changes.own_repository",
-            "Check out the branch of a job in your own repository.",
-        ),
-        "apply": ("changes.own_repository", "Apply the changes of a job to your working tree."),
-        "verify": ("changes.verify", "Check the signed evidence of a job."),
-        "merge": ("changes.pull_request", "Merge the pull request of a job, after an approval."),
-        "open": ("changes.pull_request", "Open the pull request, ticket or thread of a job."),
-        "artifacts": ("jobs.artifacts", "List or download the artifacts of a job."),
-        "wait": ("jobs.job_wait", "Wait for a job to finish."),
-        "why": ("jobs.jobs", "Explain why a job is waiting."),
-        "move": ("queues.order", "Move a queued job in its queue."),
-        "priority": ("queues.order", "Change the priority of a job that has not started."),
-        "tell": ("jobs.control", "Send a message to the agent of a job."),
-        "pause": ("jobs.control", "Pause a job."),
-        "resume": ("jobs.control", "Continue a paused job."),
-        "cancel": ("jobs.control", "Cancel jobs."),
-        "retry": ("jobs.retry", "Retry finished jobs."),
-        "groups": ("workflows", "List, show and cancel groups of jobs."),
-        "deliveries": ("deliveries", "List deliveries, newest first."),
-        "redeliver": ("deliveries", "Retry dead-letter deliveries."),
-    },
-    "Recurring": {
-        "templates": ("schedules.templates", "Manage and run templates of jobs."),
-        "schedules": ("schedules.schedules", "Manage schedules, which submit jobs at set times."),
-    },
-    "Questions": {
-        "questions": ("questions.questions", "List open questions and approvals."),
-        "answer": ("questions.answers", "Answer a question."),
-        "approve": ("questions.answers", "Approve a question that asks for approval."),
-        "deny": ("questions.answers", "Deny a question that asks for approval."),
-        "extend": ("questions.questions", "Extend the time to answer a question."),
-        "ack": ("attention.attention", "Acknowledge a question: you work on the answer."),
-        "snooze": ("attention.attention", "Pause your own reminders of a question."),
-        "delegate": ("attention.attention", "Ask another person to answer a question."),
-        "oncall": ("attention.oncall", "Show the people on duty now and next."),
-        "digest": ("attention.attention", "Get your questions in a digest at hours of your own."),
-        "rules": ("permission_rules", "List, test, ratify and revoke permission rules."),
-    },
-    "Programs": {
-        "ask": ("questions.ask", "Ask a question, and print the answer."),
-        "approve-action": ("questions.ask", "Ask for the approval of an action."),
-        "note": ("jobs.progress", "Add a note to the history of the current job."),
-        "progress": ("jobs.progress", "Report the progress of the run: 12/40 or 30%."),
-        "hook": ("mcp.hook", "Let the team decide the tool calls of coding agents."),
-        "mcp": ("mcp.mcp", "Run an MCP server for a coding agent."),
-    },
-    "Queues and costs": {
-        "queues": ("queues.queues", "List, pause, resume, drain and release queues."),
-        "limits": ("queues.limits", "Show limits of concurrency and rates, and their use."),
-        "budgets": ("costs", "List each budget with its use."),
-        "costs": ("costs", "Show tokens and costs by repository, person or day."),
-        "stats": ("processes.workers", "Show counts of jobs, questions, deliveries and workers."),
-    },
-    "Processes": {
-        "dashboard": ("processes.dashboard", "Open the live dashboard."),
-        "demo": (
-            "demo.demo",
-            "Run an example job on a sample repository, no credentials needed.",
-        ),
-        "up": ("processes.serve", "Start a worker and the configured bots, and supervise them."),
-        "worker": ("processes.serve", "Run a worker."),
-        "bots": (
-            "processes.serve",
-            "Run the bots, and receive the events of forges and pagers.",
-        ),
-        "web": ("processes.web", "Serve the web inbox: questions and jobs in a browser."),
-        "workers": ("processes.workers", "List workers and their health."),
-        "sweep": ("processes.workers", "Run a maintenance sweep now."),
-        "soak": (
-            "processes.soak",
-            "Run a soak test: inject faults under load and check the jobs.",
-        ),
-    },
-    "Setup": {
-        "doctor": ("setup.doctor", "Check the installation and suggest fixes."),
-        "agents": ("setup.agents", "List the configured agents, and check them."),
-        "people": ("people.people", "Manage people, their roles and chat accounts."),
-        "link": ("people.link", "Sign in to the web inbox, or link a chat account to you."),
-        "boards": ("trello.boards", "Manage Trello boards and their label rules."),
-        "repos": ("repos.repos", "Manage repositories and their profiles."),
-        "policy": ("policies", "Show and test the policy of a repository."),
-        "config": ("setup.configuration", "Print the effective configuration, without secrets."),
-        "migrate": ("database", "Migrate the database schema to this version."),
-        "db": ("database", "Manage the embedded PostgreSQL server."),
-        "archives": (
-            "events.events",
-            "List, check or restore archived events.",
-        ),
-        "completion": ("setup.configuration", "Print a shell completion script."),
-    },
-}
-"""Module and summary of each command, by section of the help."""
-COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
-
-
+COMMANDS: Final = command_index.read()
 ALIASES: Final = {"ls": "jobs"}
 """Other names of commands, which help and completion leave out."""
 
@@ -161,18 +62,34 @@ class Commands(Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command from its module, where it is an attribute of the same name."""
+        """Import the module of a command, which registers it."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"draftsman_tui.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        return command
+        module, section, _ = COMMANDS[cmd_name]
+        import_module(module)
+        return REGISTRY[section][cmd_name]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by section, without importing them."""
-        for section, commands in SECTIONS.items():
+        for section in Section:
+            rows = [
+                (name, command.summary)
+                for name, command in COMMANDS.items()
+                if command.section is section
+            ]
             with formatter.section(section):
-                formatter.write_dl([(name, help) for name, (_, help) in commands.items()])
+                formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of commands, without importing them."""
+        from click.shell_completion import CompletionItem
+
+        commands = [
+            CompletionItem(name, help=command.summary)
+            for name, command in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 def _version(ctx: click.Context, _: click.Parameter, enabled: bool) -> None:
@@ -220,8 +137,6 @@ def cli(ctx: click.Context) -> None:
             dashboard.invoke(dashboard_ctx)
     else:
         CommandOutput().write(ctx.get_help() + "\n")
-        from draftsman_tui.terminal import extras
-
         if stdio.is_screen() and extras.missing("tui"):
             CommandOutput().info(f"draftsman: {extras.advice('tui')}")
 
@@ -283,7 +198,6 @@ def _completes() -> bool:
 
 def _explain(error: BaseException, app: App) -> int:
     """Print the error on one line and return the exit code."""
-    from draftsman.errors import DatabaseUnreachable, DraftsmanError, InvalidDatabaseUrl
     from draftsman.log import redact
 
     error = next(_single(error))

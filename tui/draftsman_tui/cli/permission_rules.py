@@ -9,7 +9,7 @@ import click
 
 from draftsman.errors import Refused
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.permission_rules import backtest_lines, expiry_text, history_lines
 from draftsman_tui.terminal import params, times
@@ -28,16 +28,15 @@ STYLES: Final = {
 MAX_TIME: Final = 366 * 86_400.0
 
 
-@click.group(
+@command_group(
     "rules",
+    section=Section.QUESTIONS,
     cls=ListGroup,
-    epilog=example_lines(
-        (
-            "draftsman rules",
-            "draftsman rules show 3",
-            "draftsman rules ratify 3 --for 14d",
-            "draftsman rules test 'pytest tests/**' --repo shop",
-        )
+    examples=(
+        "draftsman rules",
+        "draftsman rules show 3",
+        "draftsman rules ratify 3 --for 14d",
+        "draftsman rules test 'pytest tests/**' --repo shop",
     ),
 )
 def rules() -> None:
@@ -64,15 +63,17 @@ time_option = click.option(
 )
 
 
-@command("list", examples=("draftsman rules list", "draftsman rules list --repo shop --json"))
+@rules.subcommand(
+    "list", examples=("draftsman rules list", "draftsman rules list --repo shop --json")
+)
 @click.option("--repo", type=params.TEXT, metavar="NAME", help="Only rules of this repository.")
 async def list_rules(app: App, repo: str | None) -> None:
     """List permission rules, newest first."""
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.rules.all(repo)
+        saved_rules = await rt.rules.all(repo)
     if app.json:
-        app.out.document([_data(rule) for rule in listed])
-    elif not listed:
+        app.out.document([_data(rule) for rule in saved_rules])
+    elif not saved_rules:
         app.out.info(
             "no rules; draftsman proposes a rule after equal decisions on commands of agents"
         )
@@ -87,33 +88,33 @@ async def list_rules(app: App, repo: str | None) -> None:
                 expiry_text(rule),
                 rule.ratified_by or "",
             )
-            for rule in listed
+            for rule in saved_rules
         ]
         heads = ("RULE", "STATUS", "REPOSITORY", "ALLOWS", "USES", "EXPIRES", "RATIFIED BY")
         app.out.table(heads, rows, flexible=3, right=(0, 4))
 
 
-@command("show", examples=("draftsman rules show 3", "draftsman rules show 3 --json"))
+@rules.subcommand("show", examples=("draftsman rules show 3", "draftsman rules show 3 --json"))
 @click.argument("rule", type=click.IntRange(1))
 async def show(app: App, rule: int) -> None:
     """Show a rule, the recorded decisions that it would have made, and its newest uses."""
     async with app.runtime(read_only=True) as rt:
-        found = await rt.rules.get(rule)
-        test = await rt.rules.test(found.repo, found.pattern)
+        details = await rt.rules.get(rule)
+        backtest = await rt.rules.test(details.repo, details.pattern)
         uses = await rt.rules.uses(rule)
     if app.json:
         newest = [asdict(use) | {"command": use.command} for use in uses]
-        app.out.document(_data(found) | {"backtest": _counts(test), "newest_uses": newest})
+        app.out.document(_data(details) | {"backtest": _counts(backtest), "newest_uses": newest})
         return
-    _print_rule(app, found)
-    app.out.print(*backtest_lines(test))
-    plural = "" if found.uses == 1 else "s"
-    app.out.print(f"allowed {found.uses:,} command{plural} without a question")
+    _print_rule(app, details)
+    app.out.print(*backtest_lines(backtest))
+    plural = "" if details.uses == 1 else "s"
+    app.out.print(f"allowed {details.uses:,} command{plural} without a question")
     for use in uses:
         app.out.print(f"          {use.name}  {one_line(use.command)}  {times.ago(use.at)}")
 
 
-@command(
+@rules.subcommand(
     "test",
     examples=(
         "draftsman rules test 'pytest tests/**' --repo shop",
@@ -132,22 +133,24 @@ async def test(app: App, pattern: str, repo: str, tried: str | None) -> None:
     if --command is not matched, or a person denied a command that is.
     """
     async with app.runtime(read_only=True) as rt:
-        found = await rt.rules.test(repo, pattern)
+        backtest = await rt.rules.test(repo, pattern)
         is_known = await rt.rules.is_known(repo)
         is_matched = None if tried is None else rt.rules.allows(pattern, tried)
     if app.json:
-        app.out.document(_counts(found) | {"matches": is_matched})
+        app.out.document(_counts(backtest) | {"matches": is_matched})
     else:
-        app.out.print(*backtest_lines(found))
+        app.out.print(*backtest_lines(backtest))
         if tried is not None:
             verb = "matches" if is_matched else "does not match: people are asked about"
             app.out.print(f"{verb} {one_line(tried)}")
         _note_repository(app, repo, is_known=is_known)
-    if found.denied or is_matched is False:
+    if backtest.denied or is_matched is False:
         raise click.exceptions.Exit(1)
 
 
-@command("propose", examples=("draftsman rules propose 'pytest tests/**' --repo shop --for 14d",))
+@rules.subcommand(
+    "propose", examples=("draftsman rules propose 'pytest tests/**' --repo shop --for 14d",)
+)
 @click.argument("pattern", type=params.TEXT)
 @repo_option
 @time_option
@@ -167,7 +170,9 @@ async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> N
     app.out.info(f"to make it active: draftsman rules ratify {rule.id}")
 
 
-@command("ratify", examples=("draftsman rules ratify 3", "draftsman rules ratify 3 --for 14d -y"))
+@rules.subcommand(
+    "ratify", examples=("draftsman rules ratify 3", "draftsman rules ratify 3 --for 14d -y")
+)
 @click.argument("rule", type=click.IntRange(1))
 @time_option
 @params.yes_option
@@ -189,7 +194,7 @@ async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
         _print_rule(app, active)
 
 
-@command("revoke", examples=("draftsman rules revoke 3 --reason 'too wide'",))
+@rules.subcommand("revoke", examples=("draftsman rules revoke 3 --reason 'too wide'",))
 @click.argument("rule", type=click.IntRange(1))
 @click.option("--reason", type=params.TEXT, default="", help="Reason, kept with the rule.")
 async def revoke(app: App, rule: int, reason: str) -> None:
@@ -200,10 +205,6 @@ async def revoke(app: App, rule: int, reason: str) -> None:
         app.out.document(_data(ended))
     else:
         _print_rule(app, ended)
-
-
-for _each in (list_rules, show, test, propose, ratify, revoke):
-    rules.add_command(_each)
 
 
 def _note_repository(app: App, repo: str, *, is_known: bool) -> None:

@@ -12,7 +12,7 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.changes.user_repository import UserRepository
-from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
+from draftsman_tui.cli.app import App, Section, command_group, number_of
 from draftsman_tui.entities.artifacts import no_diff_reason
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
@@ -28,8 +28,15 @@ if TYPE_CHECKING:
 
 
 DIFF: Final = (
-    *("diff", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color"),
-    *("--find-renames", "--src-prefix=a/", "--dst-prefix=b/"),
+    "diff",
+    "--binary",
+    "--full-index",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--find-renames",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
 )
 """The patch of a job is made with the same options."""
 BRANCHES: Final = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
@@ -134,10 +141,10 @@ DENIED: Final = 1
 STYLES: Final = {"deny": "red", "ask": "yellow", "allow": ""}
 
 
-@click.group(
+@command_group(
     "policy",
-    cls=Group,
-    epilog=example_lines(("draftsman policy show acme/pay", "draftsman policy test D-142")),
+    section=Section.SETUP,
+    examples=("draftsman policy show acme/pay", "draftsman policy test D-142"),
 )
 def policy() -> None:
     """Show and test the policy of a repository.
@@ -146,7 +153,7 @@ def policy() -> None:
     """
 
 
-@command("show", examples=("draftsman policy show acme/pay", "draftsman policy show"))
+@policy.subcommand("show", examples=("draftsman policy show acme/pay", "draftsman policy show"))
 @click.argument("repo", type=params.TEXT, required=False)
 async def show(app: App, repo: str | None) -> None:
     """Show the policy of a repository; without a name, that of the configuration."""
@@ -154,24 +161,25 @@ async def show(app: App, repo: str | None) -> None:
 
     if repo is None:
         name = "the configuration"
-        own = set[str]()
+        profile_keys = set[str]()
         repo_policy = RepoPolicy(app.settings.policy)
     else:
         async with app.runtime(read_only=True) as rt:
             location = await rt.repos.place(repo)
-            name, own, repo_policy = location.name, *await _policy_of(app, rt, location)
+            name = location.name
+            profile_keys, repo_policy = await _policy_of(app, rt, location)
     if app.json:
         data = repo_policy.as_json()
-        document = data.pop("settings") | data | {"sha256": repo_policy.digest, "own": sorted(own)}
-        app.out.document(document)
+        origin = {"sha256": repo_policy.digest, "own": sorted(profile_keys)}
+        app.out.document(data.pop("settings") | data | origin)
         return
     app.out.print(line(styled(f"policy {repo_policy.version}", "bold"), f" of {name}"))
     for key, value in _shown(repo_policy):
-        note = "  (profile)" if key in own else ""
+        note = "  (profile)" if key in profile_keys else ""
         app.out.print(f"{key:<20} {value}{note}")
 
 
-@command(
+@policy.subcommand(
     "test",
     examples=(
         "draftsman policy test D-142",
@@ -201,9 +209,9 @@ async def test(app: App, target: str, base: str | None, folder: Path) -> None:
         _, repo_policy = await _policy_of(app, rt, changes.location)
         eligible = partial(rt.policy.eligible_approvers, invoker=changes.invoker)
     findings = repo_policy.decide(changes.patch)
-    asked = [item for item in findings if item.effect == "ask"]
-    rules = _owner_rules(app, repo_policy, changes, asked)
-    groups = approval_groups(asked, rules, eligible)
+    to_approve = [finding for finding in findings if finding.effect == "ask"]
+    rules = _owner_rules(app, repo_policy, changes, to_approve)
+    groups = approval_groups(to_approve, rules, eligible)
     _print(app, changes, repo_policy, findings, groups)
     if any(item.effect == "deny" for item in findings):
         click.get_current_context().exit(DENIED)
@@ -217,17 +225,20 @@ async def _policy_of(
 
     saved = None if location is None else await rt.repos.profile(location)
     profile = None if saved is None else saved.profile
-    own = set() if profile is None or profile.policy is None else profile.policy.model_fields_set
-    return set(own), RepoPolicy.of(app.settings.policy, profile)
+    settings = None if profile is None else profile.policy
+    keys = set() if settings is None else set(settings.model_fields_set)
+    return keys, RepoPolicy.of(app.settings.policy, profile)
 
 
 def _owner_rules(
-    app: App, repo_policy: RepoPolicy, changes: TestedChanges, asked: list[PolicyFinding]
+    app: App, repo_policy: RepoPolicy, changes: TestedChanges, to_approve: list[PolicyFinding]
 ) -> OwnerRules | None:
     """Return the CODEOWNERS of the base commit; None if the policy does not use them."""
     from draftsman.agent_runs.policies.code_owners import OwnerRules
 
-    if repo_policy.settings.owners != "codeowners" or not any(item.path for item in asked):
+    if repo_policy.settings.owners != "codeowners":
+        return None
+    if not any(finding.path for finding in to_approve):
         return None
     text = changes.code_owners()
     if text is None:
@@ -258,8 +269,8 @@ def _print(
         app.out.document(document | {"findings": data, "unmapped": unmapped})
         return
     count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
-    place = "the configuration" if changes.location is None else changes.location.name
-    app.out.print(f"{changes.name}: {count} by policy {repo_policy.version} of {place}")
+    owner = "the configuration" if changes.location is None else changes.location.name
+    app.out.print(f"{changes.name}: {count} by policy {repo_policy.version} of {owner}")
     if not findings:
         return
     rows = [
@@ -285,8 +296,8 @@ def _shown(repo_policy: RepoPolicy) -> list[tuple[str, str]]:
     """Return the keys of a policy with their values as text."""
     rows: list[tuple[str, str]] = []
     data = repo_policy.as_json()
-    values: dict[str, Any] = data.pop("settings")
-    for key, value in (values | data).items():
+    settings: dict[str, Any] = data.pop("settings")
+    for key, value in (settings | data).items():
         if key == "paths":
             rows += [(key, f"{rule['path']} {rule['effect']}") for rule in value]
         elif isinstance(value, (list, tuple)):
@@ -294,7 +305,3 @@ def _shown(repo_policy: RepoPolicy) -> list[tuple[str, str]]:
         else:
             rows.append((key, "unlimited" if value is None else f"{value}"))
     return [row for row in rows if row != ("path_allowlist", "unlimited")]
-
-
-for _each in (show, test):
-    policy.add_command(_each)

@@ -11,7 +11,7 @@ from draftsman.errors import Refused
 from draftsman.ids import actor_name, job_name
 from draftsman.text import first_line
 from draftsman.workflows.groups import GroupState
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params, times
@@ -31,15 +31,14 @@ STYLES: Final = {
 """Color of each state."""
 
 
-@click.group(
+@command_group(
     "groups",
+    section=Section.JOBS,
     cls=ListGroup,
-    epilog=example_lines(
-        (
-            "draftsman groups",
-            "draftsman groups show release",
-            "draftsman groups cancel release --reason 'wrong version'",
-        )
+    examples=(
+        "draftsman groups",
+        "draftsman groups show release",
+        "draftsman groups cancel release --reason 'wrong version'",
     ),
 )
 def groups() -> None:
@@ -50,7 +49,7 @@ def groups() -> None:
     """
 
 
-@command("list", examples=("draftsman groups list", "draftsman groups list --json"))
+@groups.subcommand("list", examples=("draftsman groups list", "draftsman groups list --json"))
 @click.option(
     "--limit",
     type=click.IntRange(1, 1000),
@@ -62,10 +61,10 @@ def groups() -> None:
 async def list_groups(app: App, limit: int) -> None:
     """List groups, newest first."""
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.workflows.groups.all(limit)
+        job_groups = await rt.workflows.groups.all(limit)
     if app.json:
-        app.out.document([_data(group) for group in listed])
-    elif not listed:
+        app.out.document([_data(group) for group in job_groups])
+    elif not job_groups:
         app.out.info(
             "no groups yet; to create a group:"
             " draftsman submit --batch FILE --group NAME --sequential"
@@ -81,13 +80,15 @@ async def list_groups(app: App, limit: int) -> None:
                 actor_name(group.created_by),
                 times.ago(group.created_at),
             )
-            for group in listed
+            for group in job_groups
         ]
         heads = ("GROUP", "STATE", "KIND", "ON FAILURE", "JOBS", "BY", "CREATED")
         app.out.table(heads, rows, flexible=4, right=(6,))
 
 
-@command("show", examples=("draftsman groups show release", "draftsman groups show release --json"))
+@groups.subcommand(
+    "show", examples=("draftsman groups show release", "draftsman groups show release --json")
+)
 @click.argument("name", type=params.TEXT)
 @click.option(
     "--limit",
@@ -128,7 +129,7 @@ async def show(app: App, name: str, limit: int) -> None:
         app.out.info(f"{group.total - len(members):,} more jobs; to list them, use --limit")
 
 
-@command(
+@groups.subcommand(
     "cancel",
     examples=(
         "draftsman groups cancel release",
@@ -161,10 +162,6 @@ async def cancel(app: App, name: str, reason: str | None, yes: bool) -> None:
             app.out.print(f"{job}: cancellation requested; to wait: draftsman wait {job}")
         else:
             app.out.print(line(styled(job, "bold"), " canceled"))
-
-
-for _each in (list_groups, show, cancel):
-    groups.add_command(_each)
 
 
 def state_text(group: JobGroup) -> Text:

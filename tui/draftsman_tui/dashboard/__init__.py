@@ -1,10 +1,10 @@
 """Interactive dashboard.
 
     polling        reads the database and posts immutable messages; nothing else queries
-    resource       base class of the tables in views/
+    resource       base class of the tables in the modules `view`
     command        definition of a command, and lookup by name, key and permission
-    command_table  all commands, with their keys, arguments, help and permissions in commands/
-    actions        implementations of the commands, through the services of the Runtime
+    command_table  all commands, of the modules that are imported by their name
+    actions        the commands with their keys, arguments, help and permissions
     screens        what the commands act on; they get the commands from the session
 
 Widgets receive values and post messages to their screen. Importing this package does not import

@@ -1,14 +1,18 @@
-"""Dashboard commands: their definition, and lookup by name, key and permission.
+"""Dashboard commands: their declaration, and lookup by name, key and permission.
 
-The commands themselves are in command_table. Everything below it gets them from the session.
+A command is declared where its function is; command_table has all of them. Everything below it gets
+them from the session.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from textual.binding import Binding
 
@@ -33,16 +37,27 @@ ORDERED: Final = frozenset({"jobs"}) | JOB
 """Views whose selection may have queued jobs."""
 GROUPED: Final = frozenset({"jobs", "inbox"})
 """Views whose rows can be grouped."""
-GROUPS: Final = frozenset({"groups"})
-REPOS: Final = frozenset({"repos"})
-QUEUES: Final = frozenset({"queues"})
-RULES: Final = frozenset({"rules"})
 OPENING: Final = frozenset({"groups", "costs", "budgets", "figures"})
 """Views whose rows open another table, or a job."""
-TEMPLATES: Final = frozenset({"templates"})
-SCHEDULES: Final = frozenset({"schedules"})
 NAMED: Final = re.compile(r"d-[0-9]+(/[0-9]+)?", re.IGNORECASE)
 """Name of a job or a question."""
+
+
+class CommandGroup(StrEnum):
+    """Group of commands in the help and the palette, in its order."""
+
+    JOB = "Job"
+    TABLES = "Tables"
+    QUESTIONS = "Questions"
+    JOBS = "Jobs"
+    DELIVERIES = "Deliveries"
+    THIS_TABLE = "This table"
+    SAVED_VIEWS = "Saved views"
+    SCHEDULES = "Schedules"
+    TEMPLATES = "Templates"
+    GROUPS = "Groups"
+    ADMINISTRATION = "Administration"
+    GENERAL = "General"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +67,8 @@ class DashboardCommand:
     name: str
     help: str
     run: Run
+    group: CommandGroup
     keys: str = ""
-    group: str = "This table"
     on: frozenset[str] | None = None
     needs: Verb | None = None
     """The permission that the service checks; a command with one writes."""
@@ -87,11 +102,53 @@ class DashboardCommand:
         return None
 
 
+DECLARED: Final[list[DashboardCommand]] = []
+"""Commands of the modules that are imported."""
+Function = TypeVar("Function", bound=Run)
+
+
+def dashboard_command(
+    name: str,
+    group: CommandGroup,
+    *,
+    keys: str = "",
+    on: AbstractSet[str] | None = None,
+    needs: Verb | None = None,
+    writes: bool = False,
+    takes: str = "",
+    footer: bool | AbstractSet[str] = False,
+) -> Callable[[Function], Function]:
+    """Declare a function as a command, whose help is the first line of the docstring.
+
+    The parameters are the fields of `DashboardCommand`.
+    """
+
+    def declare(function: Function) -> Function:
+        command = DashboardCommand(
+            name=name,
+            help=(inspect.getdoc(function) or "").partition("\n")[0],
+            run=function,
+            group=group,
+            keys=keys,
+            on=None if on is None else frozenset(on),
+            needs=needs,
+            writes=writes,
+            takes=takes,
+            footer=footer if isinstance(footer, bool) else frozenset(footer),
+        )
+        DECLARED.append(command)
+        return function
+
+    return declare
+
+
 class CommandSet:
-    """Commands in the order of the palette and the help."""
+    """Commands in the order of the palette and the help: by group."""
 
     def __init__(self, commands: Iterable[DashboardCommand]) -> None:
-        self._by_name = {command.name: command for command in commands}
+        groups = list(CommandGroup)
+        ordered = sorted(commands, key=lambda command: groups.index(command.group))
+        self._by_name = {command.name: command for command in ordered}
 
     def __iter__(self) -> Iterator[DashboardCommand]:
         return iter(self._by_name.values())
@@ -108,16 +165,25 @@ class CommandSet:
         return tuple(self._by_name)
 
     def bindings(self, keys: Mapping[str, str]) -> Sequence[Binding]:
-        """Return the key bindings, with `keys` overriding defaults; their ids are the names."""
+        """Return the key bindings, with `keys` overriding defaults; their ids are the names.
+
+        Of the commands of a key, those that `keys` maps are first, then those of the fewest views.
+        """
         mapped = {command.name: command.keys for command in self} | dict(keys)
         return [
             Binding(
-                mapped[command.name], f"command('{command.name}')", command.name,
-                bool(command.footer), tooltip=command.help, id=command.name,
+                mapped[command.name],
+                f"command('{command.name}')",
+                command.name,
+                show=bool(command.footer),
+                tooltip=command.help,
+                id=command.name,
             )
-            for command in self
+            for command in sorted(
+                self, key=lambda command: (command.name not in keys, _view_count(command))
+            )
             if mapped[command.name]
-        ]  # fmt: skip
+        ]
 
     def default_keys(self) -> dict[str, DefaultKeys]:
         """Return the default keys of every command."""
@@ -131,9 +197,9 @@ class CommandSet:
         """
         if NAMED.fullmatch(text.strip()):
             return self["job"], text.strip()
-        name, _, rest = text.strip().partition(" ")
+        name, _, arguments = text.strip().partition(" ")
         names = [*self.names, *(view for view in views if view not in self)]
-        matches = [known for known in names if name and known.startswith(name)]
+        matches = [candidate for candidate in names if name and candidate.startswith(name)]
         if name in names:
             matches = [name]
         elif tables := [match for match in matches if match in VIEWS]:
@@ -143,4 +209,8 @@ class CommandSet:
         if not matches:
             raise UsageError(f"unknown command: {name}; press ? for a list")
         match = matches[0]
-        return (self[match], rest.strip()) if match in self else (self["views"], match)
+        return (self[match], arguments.strip()) if match in self else (self["views"], match)
+
+
+def _view_count(command: DashboardCommand) -> int:
+    return len(TABLES | JOB if command.on is None else command.on)

@@ -1,4 +1,4 @@
-"""Table of the dashboard's commands.
+"""Table of the dashboard's commands: those of tabs and tables, and those of the modules `actions`.
 
 Key bindings (remapped by command name), the footer, the command line and its completion, the
 palette and the help are all generated from it.
@@ -6,48 +6,58 @@ palette and the help are all generated from it.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
-from draftsman_tui.dashboard.administration.commands import ADMIN_COMMANDS
-from draftsman_tui.dashboard.command import JOB, CommandSet, DashboardCommand
-from draftsman_tui.dashboard.frame import navigation
-from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-from draftsman_tui.dashboard.jobs.commands import JOB_COMMANDS
-from draftsman_tui.dashboard.jobs.details.commands import (
-    JOB_SCREEN_COMMANDS,
-    SEARCH_COMMANDS,
+from draftsman_tui.dashboard import modules
+from draftsman_tui.dashboard.command import (
+    DECLARED,
+    JOB,
+    CommandGroup,
+    CommandSet,
+    DashboardCommand,
 )
+from draftsman_tui.dashboard.frame import actions
+from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
-from draftsman_tui.dashboard.schedules.commands import SCHEDULE_COMMANDS
-from draftsman_tui.dashboard.tables.commands import TABLE_COMMANDS
 from draftsman_tui.dashboard.views import VIEWS
 
 
-def _view(nth: int, name: str) -> DashboardCommand:
+def _view(name: str) -> DashboardCommand:
     async def run(screen: BaseScreen, text: str) -> None:
-        await navigation.view(screen, name, text)
+        await actions.view(screen, name, text)
 
-    key = str(nth % 10) if nth <= 10 else ""
-    return DashboardCommand(name, VIEWS[name].help, run, key, "Tables", takes="FILTER")
+    return DashboardCommand(
+        name=name,
+        help=VIEWS[name].help,
+        run=run,
+        group=CommandGroup.TABLES,
+        keys=VIEWS[name].number_key,
+        takes="FILTER",
+    )
 
 
 def _tab(nth: int, name: str) -> DashboardCommand:
     async def run(screen: JobScreen, text: str) -> None:
         screen.show_tab(name)
 
-    return DashboardCommand(f"job-{name}", JOB_TABS[name].help, run, str(nth % 10), "Job", JOB)
+    return DashboardCommand(
+        name=f"job-{name}",
+        help=JOB_TABS[name].help,
+        run=run,
+        group=CommandGroup.JOB,
+        keys=str(nth % 10),
+        on=JOB,
+    )
 
 
+modules.import_all("actions")
 COMMANDS: Final = CommandSet(
     (
         *(_tab(nth, name) for nth, name in enumerate(JOB_TABS, 1)),
-        *SEARCH_COMMANDS,
-        *(_view(nth, name) for nth, name in enumerate(VIEWS, 1)),
-        *JOB_COMMANDS,
-        *JOB_SCREEN_COMMANDS,
-        *TABLE_COMMANDS,
-        *SCHEDULE_COMMANDS,
-        *ADMIN_COMMANDS,
+        *(_view(name) for name in VIEWS),
+        *sorted(DECLARED, key=attrgetter("name")),
     )
 )
+"""The commands of each group are in the order of their keys or names."""

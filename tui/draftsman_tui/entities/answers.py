@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from pydantic import ValidationError
+
+from draftsman import field_errors
 from draftsman.errors import DraftsmanError, LostRace, Refused
 from draftsman.ids import job_name
 from draftsman.questions.answer import Verdict
@@ -31,7 +34,7 @@ async def submit_response(
 
 
 async def hold_response(
-    rt: Runtime, job: int, ordinal: int, response: Response, actor: Actor, window: float
+    rt: Runtime, *, job: int, ordinal: int, response: Response, actor: Actor, window: float
 ) -> Verdict | PendingDecision:
     """Submit an answer that can be undone for `window` seconds; raises as `submit_response`.
 
@@ -48,11 +51,11 @@ async def outcome_text(rt: Runtime, verdict: Verdict) -> str:
     if not verdict.resolved:
         return f"recorded: {verdict.votes} of {verdict.quorum} approvals"
     resolution = verdict.resolution or {}
-    own = " (your own request)" if resolution.get("self_approved") else ""
+    self_approval = " (your own request)" if resolution.get("self_approved") else ""
     answer = f": {one_line(verdict.answer_text)}" if verdict.answer_text else ""
     pause = await pause_text(rt, verdict.job)
     effect = f"stored, but {pause}" if pause else f"job {humanize(str(verdict.job_status or ''))}"
-    return f"{resolution.get('outcome')}{answer}{own}; {effect}"
+    return f"{resolution.get('outcome')}{answer}{self_approval}; {effect}"
 
 
 async def rejection_error(rt: Runtime, verdict: Verdict, event: str) -> DraftsmanError:
@@ -82,10 +85,6 @@ def build_response(
     event: str | None = None,
 ) -> Response:
     """Build the answer, with a unique event id by default; raises UsageError if too long."""
-    from pydantic import ValidationError
-
-    from draftsman import field_errors
-
     try:
         return Response(
             source_event_id=event or f"{channel}:{uuid4()}",

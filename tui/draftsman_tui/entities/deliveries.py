@@ -54,7 +54,7 @@ def delivery_cells(delivery: Delivery, now: datetime | None = None) -> tuple[Tex
         and delivery.next_attempt_at is not None
         and delivery.status is not DeliveryStatus.SENDING
     ):
-        error = f"retry {times.left(delivery.next_attempt_at, now)}: {error}"
+        error = f"retry {times.until(delivery.next_attempt_at, now)}: {error}"
     return (
         styled(delivery.seq, "bold"),
         f"{job_name(delivery.job)}{question}",
@@ -73,7 +73,7 @@ def unserved_texts(deliveries: Sequence[Delivery], unserved: Sequence[UnservedTa
     return [item.text for item in unserved if (item.channel, item.target) in targets]
 
 
-def summary_lines(deliveries: list[Delivery], unserved: Sequence[UnservedTarget]) -> list[Text]:
+def summary_lines(deliveries: Sequence[Delivery], unserved: Sequence[UnservedTarget]) -> list[Text]:
     """Render a line per target: the count of each status, and the last error.
 
     The targets that no process sends to follow.
@@ -90,9 +90,9 @@ def summary_lines(deliveries: list[Delivery], unserved: Sequence[UnservedTarget]
             for status, count in counts.items()
             if count
         ]
-        parts: list[Text | str] = [styled(f"  {target}  ", "bold")]
-        for index, part in enumerate(statuses):
-            parts += ([", "] if index else []) + [part]
+        texts: list[Text | str] = [styled(f"  {target}  ", "bold")]
+        for index, status_count in enumerate(statuses):
+            texts += [", ", status_count] if index else [status_count]
         error = next((delivery.last_error for delivery in selected if delivery.last_error), None)
-        lines.append(line(*parts, styled(f"  {error}" if error else "", "red")))
+        lines.append(line(*texts, styled(f"  {error}" if error else "", "red")))
     return lines + [styled(f"  {text}", "yellow") for text in unserved_texts(deliveries, unserved)]

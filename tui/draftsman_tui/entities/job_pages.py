@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode, urlsplit
 
 from draftsman.deliveries.delivery import ChannelName, Delivery
+from draftsman.deliveries.target import IssueTarget
 from draftsman_tui.entities.deliveries import target_text
 
 if TYPE_CHECKING:
@@ -78,8 +79,6 @@ def _message_url(
 
 def _comment_url(delivery: Delivery, forges: Mapping[str, tuple[str, str]]) -> str | None:
     """Return the URL of a comment, on a forge that this process knows."""
-    from draftsman.deliveries.target import IssueTarget
-
     issue = IssueTarget.of(delivery.target)
     if issue.forge not in forges:
         return None
@@ -93,7 +92,7 @@ def _comment_url(delivery: Delivery, forges: Mapping[str, tuple[str, str]]) -> s
 def is_web_url(url: str | None) -> bool:
     """Return whether a user-supplied URL is safe to open in a browser."""
     try:
-        parts = urlsplit(url or "")
-        return parts.scheme in ("https", "http") and bool(parts.hostname)
+        split = urlsplit(url or "")
+        return split.scheme in ("https", "http") and bool(split.hostname)
     except ValueError:
         return False

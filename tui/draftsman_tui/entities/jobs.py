@@ -176,11 +176,11 @@ def result_lines(job: Job) -> Iterator[Text]:
         result_text.validation_summary(result),
     ]
     yield from (styled(f"  {text_line}") for text in texts for text_line in text.splitlines())
-    others = result_text.unrendered_fields(result)
+    other_fields = result_text.unrendered_fields(result)
     command = f"draftsman show {job.name} --json"
-    if others.pop("data", None):
+    if other_fields.pop("data", None):
         yield styled(f"  data: {command} | jq .result.data", "dim")
-    yield from (styled(f"  {text_line}") for text_line in fields(others, command))
+    yield from (styled(f"  {text_line}") for text_line in fields(other_fields, command))
 
 
 # Text rendering of the messages and attachments of people to a job.

@@ -83,8 +83,8 @@ def detail_lines(
     for text_line in context[:max_lines]:
         yield styled(f"  | {text_line}", "dim")
     if len(context) > max_lines:
-        more = more or f"draftsman show {job_name(question.job)} --json"
-        yield styled(f"  | … {len(context) - max_lines} more lines: {more}", "dim")
+        command = more or f"draftsman show {job_name(question.job)} --json"
+        yield styled(f"  | … {len(context) - max_lines} more lines: {command}", "dim")
     if action := question.approved_action:
         yield styled(f"  if approved: {one_line(action_text(action))}")
 
@@ -114,7 +114,7 @@ def deadline_text(question: Question, now: datetime | None = None) -> str:
             "" if question.escalated_at else f", then escalates to {question.escalate_to}"
         ),
     }
-    return f"expires {times.left(question.expires_at, now)}{fallback[question.on_expire]}"
+    return f"expires {times.until(question.expires_at, now)}{fallback[question.on_expire]}"
 
 
 def pending_text(question: Question, now: datetime | None = None) -> str:
@@ -122,7 +122,7 @@ def pending_text(question: Question, now: datetime | None = None) -> str:
     if not isinstance(question, OpenQuestion) or question.applies_at is None:
         return ""
     verb = "decided" if question.kind is QuestionKind.APPROVAL else "answered"
-    return f"{verb} by {question.decided_by}, counts {times.left(question.applies_at, now)}"
+    return f"{verb} by {question.decided_by}, counts {times.until(question.applies_at, now)}"
 
 
 def escalation_text(question: Question) -> str:

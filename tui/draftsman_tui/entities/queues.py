@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftsman.ids import actor_name, job_name
+from draftsman.queues.usage_limits import bucket_title
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
@@ -55,8 +56,6 @@ def worker_text(missing: str | None, queue: str, type: str) -> str:
 def condition_text(hold: str, held_by: str | None) -> str:
     """Return the condition of a hold."""
     if hold == "limit" and held_by is not None and ":" in held_by:
-        from draftsman.queues.usage_limits import bucket_title
-
         return f"a place: {bucket_title(held_by)}"
     names = {
         "key": "its concurrency key",

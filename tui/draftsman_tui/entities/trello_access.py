@@ -64,11 +64,11 @@ async def find_board(rt: Runtime, board: str) -> BoardConfig:
 
 def _urls(board: BoardConfig) -> list[str]:
     """Return the forms of a board's URL: full, without the board's name, short link only."""
-    parts = board.url.casefold().rstrip("/").split("/")
-    if "b" not in parts[:-1]:
+    segments = board.url.casefold().rstrip("/").split("/")
+    if "b" not in segments[:-1]:
         return []
-    end = parts.index("b") + 2
-    return ["/".join(parts), "/".join(parts[:end]), parts[end - 1]]
+    end = segments.index("b") + 2
+    return ["/".join(segments), "/".join(segments[:end]), segments[end - 1]]
 
 
 async def remove_webhook(rt: Runtime, config: BoardConfig) -> str | None:

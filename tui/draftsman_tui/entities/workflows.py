@@ -78,8 +78,10 @@ def tree_lines(tree: JobTree) -> Iterator[tuple[TreeJob | None, Text]]:
 
 
 def _job_line(job: TreeJob, branch: str) -> Text:
-    others = [f"D-{number}" for number in sorted(job.parents)[:-1]]
-    also = ", ".join(others[:MAX_PARENTS]) + (", …" if len(others) > MAX_PARENTS else "")
+    other_parents = [f"D-{number}" for number in sorted(job.parents)[:-1]]
+    also = ", ".join(other_parents[:MAX_PARENTS]) + (
+        ", …" if len(other_parents) > MAX_PARENTS else ""
+    )
     reason = f": {one_line(job.reason)}" if job.reason else ""
     return line(
         styled(branch, "dim"),

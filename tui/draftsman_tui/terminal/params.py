@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import click
 
 from draftsman.errors import UsageError
+from draftsman.ids import JobRef, job_number, parse_job, parse_question
 from draftsman.jobs.job import Status
 from draftsman.text import clean
 from draftsman_tui.terminal import times
@@ -72,8 +73,6 @@ class JobParam(Param):
 
     def convert(self, value: Any, param: object, ctx: object) -> JobRef:
         """Parse the job; raises UsageError."""
-        from draftsman.ids import JobRef, parse_job
-
         return value if isinstance(value, JobRef) else parse_job(str(value))
 
 
@@ -84,8 +83,6 @@ class ParentsParam(Param):
 
     def convert(self, value: Any, param: object, ctx: object) -> tuple[int, ...]:
         """Parse the jobs; raises UsageError."""
-        from draftsman.ids import job_number
-
         if isinstance(value, tuple):
             return value
         numbers = []
@@ -110,8 +107,6 @@ class QuestionParam(Param):
 
     def convert(self, value: Any, param: object, ctx: object) -> tuple[JobRef, int | None]:
         """Parse the question; raises UsageError."""
-        from draftsman.ids import parse_question
-
         return value if isinstance(value, tuple) else parse_question(str(value))
 
 
@@ -128,8 +123,6 @@ class JobOrQuestionParam(QuestionParam):
 
     def convert(self, value: Any, param: object, ctx: object) -> tuple[JobRef, int | None]:
         """Parse the job or question; raises UsageError."""
-        from draftsman.ids import parse_job, parse_question
-
         text = str(value)
         if isinstance(value, tuple):
             return value

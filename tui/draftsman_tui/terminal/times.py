@@ -18,10 +18,10 @@ __all__ = [
     "due",
     "format_duration",
     "in_zone",
-    "left",
     "parse_duration",
     "parse_instant",
     "span",
+    "until",
 ]
 
 YEARS: Final = range(2000, 3000)
@@ -61,7 +61,7 @@ def ago(moment: datetime, now: datetime | None = None) -> str:
     return "now" if seconds < 1 else f"{span(seconds)} ago"
 
 
-def left(moment: datetime, now: datetime | None = None) -> str:
+def until(moment: datetime, now: datetime | None = None) -> str:
     """Format the time until a moment: `in 12 min`, or `due` if it passed."""
     seconds = (moment - (now or datetime.now(UTC))).total_seconds()
     return f"in {span(seconds)}" if seconds > 0 else "due"

@@ -61,9 +61,9 @@ def _long(value: Any, depth: int) -> Iterator[str]:
     else:
         for item in value:
             short = _short(item, depth)
-            first, *rest = [short] if short is not None else list(_long(item, depth + 1))
+            first, *further = [short] if short is not None else list(_long(item, depth + 1))
             yield f"- {first}"
-            yield from (f"  {line}" for line in rest)
+            yield from (f"  {line}" for line in further)
 
 
 def _short(value: Any, depth: int) -> str | None:
@@ -127,5 +127,5 @@ def network_text(network: object, yes: str = "yes", no: str = "no") -> str:
     """Return the network of a program: `yes`, `no` or its first hosts."""
     if not isinstance(network, list | tuple):
         return yes if network else no
-    more = f" and {len(network) - SHOWN_HOSTS} more" if len(network) > SHOWN_HOSTS else ""
-    return ", ".join(str(host) for host in network[:SHOWN_HOSTS]) + more
+    remainder = f" and {len(network) - SHOWN_HOSTS} more" if len(network) > SHOWN_HOSTS else ""
+    return ", ".join(str(host) for host in network[:SHOWN_HOSTS]) + remainder

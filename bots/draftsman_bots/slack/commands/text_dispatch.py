@@ -74,13 +74,13 @@ async def dispatch_text(
             return await web_link.create(ctx, actor, origin)
         case ScheduleRequest() as request:
             return await schedules.propose(ctx, actor, channel, user.id, request)
-        case TextCommand("schedules", rest=rest):
-            return await schedules.list_schedules(ctx, actor, rest)
-        case TextCommand("templates", rest=rest):
-            return await templates.list_templates(ctx, rest)
-        case TextCommand("template" | "run", rest=rest):
+        case TextCommand("schedules", argument=argument):
+            return await schedules.list_schedules(ctx, actor, argument)
+        case TextCommand("templates", argument=argument):
+            return await templates.list_templates(ctx, argument)
+        case TextCommand("template" | "run", argument=argument):
             reply_target = ReplyTarget(user.id, channel)
-            result = await templates.run_template(ctx, actor, origin, reply_target, rest)
+            result = await templates.run_template(ctx, actor, origin, reply_target, argument)
             if isinstance(result, Reply):
                 return result
             return await _submission_reply(ctx, result, origin)

@@ -56,8 +56,9 @@ async def _publish(ctx: BotContext, user: SlackUser, actor: Actor | None) -> Non
         if actor is None:
             actor = await authorize(ctx, user)
         require_person(ctx, user, actor)
-        content = await _open_questions(ctx, actor), await _own_jobs(ctx, actor)
-        view = modal_views.home(*content, ctx.settings.command)
+        questions = await _open_questions(ctx, actor)
+        own_jobs = await _own_jobs(ctx, actor)
+        view = modal_views.home(questions, own_jobs, ctx.settings.command)
     except NotPermitted as error:
         view = modal_views.home_denied(str(error))
     await ctx.client.views_publish(user_id=user.id, view=view)

@@ -16,14 +16,7 @@ from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.payloads import payloads
 from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.questions import answers
-from draftsman_bots.slack.requests import (
-    job_requests,
-    revisions,
-    templates,
-)
-from draftsman_bots.slack.requests import (
-    job_requests as attachments,
-)
+from draftsman_bots.slack.requests import job_requests, revisions, templates
 from draftsman_bots.slack.requests.job_requests import RequestOrigin
 
 if TYPE_CHECKING:
@@ -92,7 +85,7 @@ async def _new_job(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     channel, _, thread = target.removeprefix("slack:").partition("/")
     options = {name: value for name, value in fields.items() if value}
     request = JobRequest(text, mode if mode in MODES else MODES[0], options)
-    refs = attachments.request_refs(ctx, channel, thread, "")
+    refs = job_requests.request_refs(ctx, channel, thread, "")
     origin = RequestOrigin(view.key, target, attachments=refs)
     await job_requests.submit(ctx, actor, origin, request)
     return {}

@@ -73,8 +73,11 @@ async def is_internal(ctx: BotContext, channel: str) -> bool:
             response: Any = (await ctx.client.conversations_info(channel=channel)).data
     except (SlackApiError, *NETWORK):
         return False
-    info = response.get("channel") or {}
-    return info.get("is_ext_shared") is False and info.get("is_pending_ext_shared") is not True
+    conversation = response.get("channel") or {}
+    return (
+        conversation.get("is_ext_shared") is False
+        and conversation.get("is_pending_ext_shared") is not True
+    )
 
 
 class ChannelNotAllowed(NotPermitted):

@@ -51,8 +51,9 @@ async def submit_answer(
 
 def choice_value(question: Question, choice: int | None) -> str | None:
     """Return the value of a choice, None if the question has no such choice."""
-    values = question.values()
-    return values[choice - 1] if choice is not None and choice <= len(values) else None
+    if choice is None or choice > len(question.choices):
+        return None
+    return question.values()[choice - 1]
 
 
 async def unshown_reply(ctx: BotContext, job: int, verdict: Verdict) -> Reply | None:

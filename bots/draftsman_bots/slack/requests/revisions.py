@@ -44,7 +44,7 @@ async def open_form(
     view = await _template_view(ctx, job, target)
     if view is None:
         agents = ctx.rt.settings.agent_names
-        view = modal_views.revised_request(number, _shown(job), agents, target)
+        view = modal_views.revised_request(number, _shown_request(job), agents, target)
     open_modal(ctx, reply_target, action.trigger_id, view)
 
 
@@ -70,7 +70,7 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
         "repo": view.values.get(modal_views.REPO, "").strip(),
         "agent": view.values.get(modal_views.AGENT, ""),
     }
-    if fields["repo"] == _shown(job).repo:
+    if fields["repo"] == _shown_request(job).repo:
         fields["ref"] = string(nested(job.payload, "repo"), "ref")
     options = {name: value for name, value in fields.items() if value}
     request = JobRequest(text, mode if mode in MODES else MODES[0], options)
@@ -111,11 +111,15 @@ def repository_options(job: Job) -> dict[str, str]:
     result = job.result or {}
     branch = result.get("branch") if job.pr_url is None else None
     ref = string(nested(job.payload, "repo"), "ref")
-    options = {"repo": _shown(job).repo, "agent": job.agent or "", "ref": str(branch or ref)}
+    options = {
+        "repo": _shown_request(job).repo,
+        "agent": job.agent or "",
+        "ref": str(branch or ref),
+    }
     return {name: value for name, value in options.items() if value}
 
 
-def _shown(job: Job) -> ShownRequest:
+def _shown_request(job: Job) -> ShownRequest:
     source = string(nested(job.payload, "repo"), "source")
     is_url = is_repo_url(source) and source.startswith(("https://", "ssh://", "git@"))
     repo = source if is_url else job.repo or ""

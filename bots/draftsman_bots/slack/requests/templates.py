@@ -35,10 +35,9 @@ MAX_LISTED: Final = 12
 
 async def list_templates(ctx: BotContext, text: str) -> Reply:
     """Return the templates whose name or description contains the text."""
-    known = await ctx.rt.templates.all()
     templates = [
         (template, definition)
-        for template in known
+        for template in await ctx.rt.templates.all()
         if (definition := template.definition) is not None
         and text.casefold() in f"{template.name} {definition.description}".casefold()
     ]
@@ -48,8 +47,8 @@ async def list_templates(ctx: BotContext, text: str) -> Reply:
         return Reply("No templates yet. In a terminal: `draftsman templates add --help`")
     blocks = [_listed(template, definition) for template, definition in templates[:MAX_LISTED]]
     names = ", ".join(template.name for template, _ in templates[:MAX_LISTED])
-    if (more := len(templates) - MAX_LISTED) > 0:
-        search = f"{more} more; to search: `{ctx.settings.command} templates TEXT`"
+    if (hidden := len(templates) - MAX_LISTED) > 0:
+        search = f"{hidden} more; to search: `{ctx.settings.command} templates TEXT`"
         blocks.append(context(search))
         names = f"{names}; {search}"
     return Reply(f"Templates: {names}", blocks)
@@ -62,14 +61,14 @@ async def run_template(
 
     Raises DraftsmanError.
     """
-    name, given = assignments(text)
+    name, values = assignments(text)
     if not name:
         return await list_templates(ctx, "")
     ctx.rt.policy.check(actor, Verb.SUBMIT)
     template = await ctx.rt.templates.get(name)
     definition = _definition(template)
-    if given or not definition.properties:
-        return await _submit(ctx, actor, origin, name, given, typed=True)
+    if values or not definition.properties:
+        return await _submit(ctx, actor, origin, name, values, typed=True)
     view = template_form(template, definition, origin.target)
     if not origin.trigger_id:  # a message cannot open a modal
         note = f"{name} has parameters."

@@ -131,17 +131,18 @@ class ActivityBuffer:
 
     def take(self, now: float, *, final: bool = False) -> list[Activity]:
         """Return the batch, without a line whose end may still come; `now` is monotonic."""
-        items = self._items
+        rows = self._items
         self._items = []
         self._characters = 0
         if not final:
-            items = self._hold_back(items, now)
-        if self._omitted and (final or items):
+            rows = self._hold_back(rows, now)
+        if self._omitted and (final or rows):
             text = f"{self._omitted:,} characters of activity omitted"
-            items.append(Activity(ActivityKind.NOTE, text))
+            rows.append(Activity(ActivityKind.NOTE, text))
             self._omitted = 0
-        return [replace(item, text=self._mask(item.text), detail=self._masked(item.detail))
-                for item in items]  # fmt: skip
+        return [
+            replace(row, text=self._mask(row.text), detail=self._masked(row.detail)) for row in rows
+        ]
 
     def _add_text(self, item: Activity) -> None:
         text = item.text
@@ -170,25 +171,25 @@ class ActivityBuffer:
         self._characters += len(item.text)
         return True
 
-    def _hold_back(self, items: list[Activity], now: float) -> list[Activity]:
+    def _hold_back(self, rows: list[Activity], now: float) -> list[Activity]:
         """Keep the unfinished line at the end of a message for the next batch."""
-        last = items[-1] if items else None
+        last = rows[-1] if rows else None
         if last is None or last.kind not in TEXT_KINDS or len(last.text) >= TEXT:
             self._held_since = None
-            return items
+            return rows
         head, newline, tail = last.text.rpartition("\n")
         if newline and not tail:
             self._held_since = None
-            return items
+            return rows
         if self._held_since is None or newline:
             self._held_since = now
         if now - self._held_since >= HOLD:
             self._held_since = None
-            return items
+            return rows
         held = replace(last, text=tail, continues=last.continues or bool(newline))
         self._items = [held]
         self._characters = len(tail)
-        return [*items[:-1], *([replace(last, text=head + newline)] if newline else [])]
+        return [*rows[:-1], *([replace(last, text=head + newline)] if newline else [])]
 
     def _masked(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -254,12 +255,12 @@ def plan_text(entries: Any) -> str:
 
 def usage_text(counts: Mapping[str, Any]) -> str:
     """Return the usage of a run so far: `12,345 tokens in, 678 out, $0.12`."""
-    parts = [
+    amounts = [
         f"{counts['input_tokens']:,} tokens in" if counts.get("input_tokens") else "",
         f"{counts['output_tokens']:,} tokens out" if counts.get("output_tokens") else "",
         f"${counts['cost_usd']:.2f}" if counts.get("cost_usd") else "",
     ]
-    return ", ".join(part for part in parts if part) or "no tokens"
+    return ", ".join(amount for amount in amounts if amount) or "no tokens"
 
 
 # Progress of an agent in a line: its plan and its newest activity.

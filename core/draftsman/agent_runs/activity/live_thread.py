@@ -78,8 +78,8 @@ class LiveThread:
     @property
     def has_status(self) -> bool:
         """Whether the thread may show a status."""
-        shown = self.status_at is not None and self.now - self.status_at < STATUS_LIFE
-        return bool(self.status_text) and shown
+        is_recent = self.status_at is not None and self.now - self.status_at < STATUS_LIFE
+        return bool(self.status_text) and is_recent
 
     @property
     def is_status_removed(self) -> bool:

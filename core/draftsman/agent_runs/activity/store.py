@@ -19,7 +19,7 @@ _Q = load("activity")
 
 
 async def append(
-    conn: Connection, lease: Lease, first: int, items: Sequence[Activity], age: float = 0
+    conn: Connection, lease: Lease, first: int, rows: Sequence[Activity], age: float = 0
 ) -> datetime | None:
     """Store rows from this position on; return their time, None after a lost lease.
 
@@ -28,14 +28,14 @@ async def append(
     data = [
         {
             "seq": seq,
-            "kind": item.kind,
-            "state": item.state,
-            "key": item.key,
-            "text": item.text,
-            "detail": dict(item.detail),
-            "continues": item.continues,
+            "kind": row.kind,
+            "state": row.state,
+            "key": row.key,
+            "text": row.text,
+            "detail": dict(row.detail),
+            "continues": row.continues,
         }
-        for seq, item in enumerate(items, first)
+        for seq, row in enumerate(rows, first)
     ]
     params = {"job": lease.job, "token": lease.token, "items": Jsonb(data), "age": age}
     return await scalar(conn, _Q["append"], params)  # type: ignore[no-any-return]

@@ -29,7 +29,10 @@ def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, int, int]]:
     a hunk, and empty for all other lines. Only the counts of a hunk say where it ends, so that no
     line of a file is read as a header.
     """
-    old = new = old_left = new_left = 0
+    old = 0
+    new = 0
+    old_left = 0
+    new_left = 0
     for line in lines:
         if old_left > 0 or new_left > 0:
             kind = line[:1]
@@ -83,7 +86,8 @@ def diffstat(diff: str, most: int | None = MAX_FILES) -> str:
 def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     """Yield (name, lines added, lines removed) of each file."""
     name: str | None = None
-    added = removed = 0
+    added = 0
+    removed = 0
     for line, (kind, _, _) in zip(lines, numbered_lines(lines), strict=True):
         if kind:
             added = added + (kind == "+")
@@ -96,7 +100,8 @@ def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
                 removed = 0
             elif name is not None and added + removed:
                 yield name, added, removed
-                added = removed = 0
+                added = 0
+                removed = 0
             name = file_name(line) or name
         elif line.startswith("+++ ") and not line.startswith("+++ /dev/null"):
             name = file_name(line)

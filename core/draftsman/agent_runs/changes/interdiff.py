@@ -73,8 +73,8 @@ def _difference(path: str, old: _File | None, new: _File | None, *, same_base: b
     if old.opaque or (new is not None and (new.opaque or old.source != new.source)):
         note = f"diff --git a/{path} b/{path}\n# compared with the base, not with the approval\n"
         return note + (new.text.partition("\n")[2] if new is not None else "")
-    other = new or _File("", path, path)
-    hunks = "".join(_hunks(old, other))
+    new_file = new or _File("", path, path)
+    hunks = "".join(_hunks(old, new_file))
     old_exists = not old.deleted
     new_exists = not old.created if new is None else not new.deleted
     if not hunks and old_exists == new_exists:
@@ -82,10 +82,9 @@ def _difference(path: str, old: _File | None, new: _File | None, *, same_base: b
     head = f"diff --git a/{path} b/{path}\n"
     head += "new file mode 100644\n" if not old_exists and new_exists else ""
     head += "deleted file mode 100644\n" if old_exists and not new_exists else ""
-    left = f"a/{path}" if old_exists else "/dev/null"
-    right = f"b/{path}"
-    right = right if new_exists else "/dev/null"
-    return f"{head}--- {left}\n+++ {right}\n{hunks}" if hunks else head
+    old_path = f"a/{path}" if old_exists else "/dev/null"
+    new_path = f"b/{path}" if new_exists else "/dev/null"
+    return f"{head}--- {old_path}\n+++ {new_path}\n{hunks}" if hunks else head
 
 
 def _equal(old: _File, new: _File) -> bool:
@@ -101,7 +100,8 @@ def _changes(file: _File) -> list[str]:
 
 def _hunks(old: _File, new: _File) -> Iterator[str]:
     base = old.base | new.base
-    old_shift = new_shift = 0
+    old_shift = 0
+    new_shift = 0
     for start, end in _regions(base, [*old.edits, *new.edits]):
         before = _apply(base, old.edits, start, end)
         after = _apply(base, new.edits, start, end)
@@ -112,9 +112,10 @@ def _hunks(old: _File, new: _File) -> Iterator[str]:
 
 def _regions(base: dict[int, str], edits: Sequence[_Edit]) -> list[tuple[int, int]]:
     """Return the intervals of base lines that are known, with the edits in them."""
-    parts = sorted([(number, number + 1) for number in base] + [(e.start, e.end) for e in edits])
+    intervals = [(number, number + 1) for number in base]
+    intervals += [(edit.start, edit.end) for edit in edits]
     regions: list[tuple[int, int]] = []
-    for start, end in parts:
+    for start, end in sorted(intervals):
         if regions and start <= regions[-1][1]:
             regions[-1] = regions[-1][0], max(end, regions[-1][1])
         else:
@@ -142,14 +143,17 @@ def _region_hunks(before: Lines, after: Lines, old_at: int, new_at: int) -> Iter
     else:
         groups = list(SequenceMatcher(None, before, after, False).get_grouped_opcodes(3))
     for group in groups:
-        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
-        yield f"@@ -{_range(old_at + i1, i2 - i1)} +{_range(new_at + j1, j2 - j1)} @@\n"
-        for tag, a1, a2, b1, b2 in group:
+        _, old_start, _, new_start, _ = group[0]
+        _, _, old_end, _, new_end = group[-1]
+        old_range = _range(old_at + old_start, old_end - old_start)
+        new_range = _range(new_at + new_start, new_end - new_start)
+        yield f"@@ -{old_range} +{new_range} @@\n"
+        for tag, old_start, old_end, new_start, new_end in group:
             if tag == "equal":
-                yield from _marked(" ", before[a1:a2])
+                yield from _marked(" ", before[old_start:old_end])
                 continue
-            yield from _marked("-", before[a1:a2])
-            yield from _marked("+", after[b1:b2])
+            yield from _marked("-", before[old_start:old_end])
+            yield from _marked("+", after[new_start:new_end])
 
 
 def _range(start: int, count: int) -> str:
@@ -162,8 +166,8 @@ def _marked(sign: str, lines: Lines) -> Iterator[str]:
 
 
 def _files(patch: str) -> dict[str, _File]:
-    parts = re.split(r"^(?=diff --git )", patch, flags=re.M)
-    files = (_file(part) for part in parts if part.startswith("diff --git "))
+    sections = re.split(r"^(?=diff --git )", patch, flags=re.M)
+    files = (_file(section) for section in sections if section.startswith("diff --git "))
     return {file.path: file for file in files}
 
 

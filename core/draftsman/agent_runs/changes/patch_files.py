@@ -100,10 +100,10 @@ def header_path(line: str) -> str:
     """
     names = line.removeprefix(_HEADER)
     half = len(names) // 2
-    left = names[:half]
-    right = names[half + 1 :]
-    if not names.startswith('"') and left.removeprefix("a/") == right.removeprefix("b/"):
-        return right.removeprefix("b/")
+    old_path = names[:half]
+    new_path = names[half + 1 :]
+    if not names.startswith('"') and old_path.removeprefix("a/") == new_path.removeprefix("b/"):
+        return new_path.removeprefix("b/")
     return file_name(line) or ""
 
 

@@ -36,11 +36,11 @@ class Review:
             return ""
         if not self.patch:
             return f"no changes; since {self.since}: reverted" if self.since_patch else ""
-        parts = [_counts(self.patch)]
+        changes = [_counts(self.patch)]
         if self.since is not None:
             changed = _counts(self.since_patch) if self.since_patch else "no changes"
-            parts.append(f"since {self.since}: {', '.join((changed, *self.renewed))}")
-        return "; ".join(parts)
+            changes.append(f"since {self.since}: {', '.join((changed, *self.renewed))}")
+        return "; ".join(changes)
 
 
 def last_approved(

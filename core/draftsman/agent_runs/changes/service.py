@@ -29,9 +29,9 @@ class Reviews:
         if question.patch_sha256 is None:
             return Review(None)
         async with self._db.connection() as conn:
-            asked = await questions.of_job(conn, question.job)
+            earlier_questions = await questions.of_job(conn, question.job)
             answers = await questions.answers(conn, question.job)
-            approved = last_approved(asked, question.ordinal, answers)
+            approved = last_approved(earlier_questions, question.ordinal, answers)
             patch = await _patch(conn, question, most)
             before = None if approved is None else await _patch(conn, approved, most)
         if patch is None or before is None or approved is None:
@@ -45,17 +45,17 @@ class Reviews:
         None: the last approved question. Raises Refused without a patch of either.
         """
         async with self._db.connection() as conn:
-            asked = await questions.of_job(conn, question.job)
+            of_job = await questions.of_job(conn, question.job)
             if ordinal is None:
                 answers = await questions.answers(conn, question.job)
-                earlier = last_approved(asked, question.ordinal, answers)
+                earlier = last_approved(of_job, question.ordinal, answers)
                 if earlier is None:
                     raise Refused(
                         f"nothing was approved before {question.name}",
                         hint=CommandHint("diff", question.name, lead="for all changes"),
                     )
             else:
-                named = [item for item in asked if item.ordinal == ordinal]
+                named = [item for item in of_job if item.ordinal == ordinal]
                 if not named:
                     name = question_name(question.job, ordinal)
                     raise Refused(f"there is no question {name}")

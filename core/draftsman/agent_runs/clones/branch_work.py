@@ -49,12 +49,12 @@ async def branch_work(
     tip = tips.get(names["tip"])
     if head is None:
         return None
-    place = f"{PLACE}{job}/"
-    specs = [f"+{ref}:{place}{name}" for name, ref in names.items() if ref in tips]
+    prefix = f"{PLACE}{job}/"
+    specs = [f"+{ref}:{prefix}{name}" for name, ref in names.items() if ref in tips]
     await repo.fetch_refs(mirror, specs)
     if tip is None or (tree := await conflicting_merge(mirror, head, tip)) is None:
         return BranchWork(head, base, (head,))
     commit = await git("commit-tree", tree, "-p", tip, "-m", "merge", cwd=mirror)
     work = commit.decode().strip()
-    await git("update-ref", f"{place}work", work, cwd=mirror)
+    await git("update-ref", f"{prefix}work", work, cwd=mirror)
     return BranchWork(work, tip, (head, tip))

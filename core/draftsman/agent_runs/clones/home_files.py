@@ -87,12 +87,12 @@ def write(home: Path, folder: str, files: Mapping[str, bytes], uid: int | None =
         os.close(root)
 
 
-def _open_folder(root: int, parts: Sequence[str]) -> int:
+def _open_folder(root: int, names: Sequence[str]) -> int:
     """Open a folder below an open folder; make it where it is missing, or is no folder."""
     descriptor = os.dup(root)
-    for part in parts:
+    for name in names:
         try:
-            child = _child(descriptor, part)
+            child = _child(descriptor, name)
         finally:
             os.close(descriptor)
         descriptor = child
@@ -136,19 +136,20 @@ class _Archive:
     def __init__(self) -> None:
         self._buffer = io.BytesIO()
         self._tar = tarfile.open(fileobj=self._buffer, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
-        self._bytes = self._files = 0
+        self._bytes = 0
+        self._files = 0
 
     def add_path(self, root: int, path: str) -> None:
-        parts = PurePosixPath(path).parts
-        if not parts or ".." in parts or path.startswith("/"):
+        names = PurePosixPath(path).parts
+        if not names or ".." in names or path.startswith("/"):
             raise _failure(f"{path[:200]!r} is not a path below $HOME")
         descriptor = os.dup(root)
         try:
-            for part in parts:
-                child = os.open(part, FLAGS, dir_fd=descriptor)
+            for name in names:
+                child = os.open(name, FLAGS, dir_fd=descriptor)
                 os.close(descriptor)
                 descriptor = child
-            self._add(descriptor, "/".join(parts))
+            self._add(descriptor, "/".join(names))
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:  # a link among the parts

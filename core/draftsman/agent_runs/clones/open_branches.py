@@ -53,13 +53,13 @@ async def find_conflicts(
     moved = branches.base is not None and branches.base != snapshot.base_sha
     if not branches.others and not moved:
         return []
-    place = workspace.ref("open/")
-    specs = [f"+{HEADS}{branch}:{place}{branch}" for branch in branches.others]
+    prefix = workspace.ref("open/")
+    specs = [f"+{HEADS}{branch}:{prefix}{branch}" for branch in branches.others]
     specs += [_base_spec(workspace, base)] if branches.base else []
     await workspace.source.fetch_refs(workspace.mirror, specs)
     conflicts = []
     for branch in branches.others:
-        ref = f"{place}{branch}"
+        ref = f"{prefix}{branch}"
         if branches.base and await _is_ancestor(workspace.mirror, ref, workspace.ref("now")):
             continue
         if (paths := await _conflicting(workspace.mirror, snapshot.commit, ref)) is not None:
@@ -108,8 +108,8 @@ async def first_file(mirror: Path, commit: str, paths: Sequence[str], most: int)
     Empty without any, and for a file of more than `most` bytes.
     """
     for path in paths:
-        listed = ("ls-tree", "--full-tree", "--long", "-z", commit, "--", path)
-        fields = (await git(*listed, cwd=mirror)).partition(b"\t")[0].split()
+        entry = await git("ls-tree", "--full-tree", "--long", "-z", commit, "--", path, cwd=mirror)
+        fields = entry.partition(b"\t")[0].split()
         if len(fields) == 4 and fields[1] == b"blob":
             if int(fields[3]) > most:
                 return b""
@@ -132,7 +132,13 @@ async def _merge(mirror: Path, ours: str, theirs: str) -> tuple[str, tuple[str, 
     if await git_version() < MERGE_TREE:
         raise git_failure("merges need git 2.38 or later on the worker; install it", "git_version")
     code, output = await git_status(
-        *("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs),
+        "merge-tree",
+        "--write-tree",
+        "--name-only",
+        "--no-messages",
+        "-z",
+        ours,
+        theirs,
         cwd=mirror,
         most=1,
     )

@@ -46,9 +46,15 @@ NUMERIC_HOST: Final = re.compile(r"(?:.*\.)?(?:0x[0-9a-f]*|[0-9]+)\Z", re.IGNORE
 PINNING_VERSION: Final = (2, 37)
 """The first version of git with `http.curloptResolve`."""
 SSH: Final = (
-    *("-oBatchMode=yes", "-oProxyCommand=none", "-oProxyJump=none", "-oCanonicalizeHostname=no"),
-    *("-oControlMaster=no", "-oControlPath=none", "-oClearAllForwardings=yes"),
-    *("-oForwardAgent=no", "-oPermitLocalCommand=no"),
+    "-oBatchMode=yes",
+    "-oProxyCommand=none",
+    "-oProxyJump=none",
+    "-oCanonicalizeHostname=no",
+    "-oControlMaster=no",
+    "-oControlPath=none",
+    "-oClearAllForwardings=yes",
+    "-oForwardAgent=no",
+    "-oPermitLocalCommand=no",
 )
 """Options of ssh, which take precedence over the user's configuration."""
 _SCP: Final = re.compile(r"(?:[^@/]+@)?(\[[^\]]+\]|[^:/]+):")
@@ -105,8 +111,8 @@ def _split_url(url: str) -> tuple[str, str, int]:
         if match is None:
             raise git_failure("this is a folder, not the URL of a repository", "url")
         return "ssh", match[1].strip("[]"), PORTS["ssh"]
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname or "", parts.port or PORTS[parts.scheme]
+    address = urlsplit(url)
+    return address.scheme, address.hostname or "", address.port or PORTS[address.scheme]
 
 
 async def _resolve_permitted(
@@ -135,7 +141,7 @@ def _egress_policy(entries: tuple[str, ...]) -> egress.EgressPolicy:
 def _http_environment(
     url: str, settings: HttpSettings, pin: str | None, login: GitLogin | None
 ) -> dict[str, str]:
-    parts = urlsplit(url)
+    address = urlsplit(url)
     config = {
         "http.followRedirects": "false",
         "http.proxy": settings.proxy or "",
@@ -147,8 +153,8 @@ def _http_environment(
     if login is not None:
         value = base64.b64encode(f"{login.user}:{login.token}".encode()).decode()
         header = f"Authorization: Basic {value}"
-        config[f"http.{parts.scheme}://{parts.netloc}/.extraHeader"] = header
-    env = {"GIT_ALLOW_PROTOCOL": parts.scheme, "GIT_CONFIG_COUNT": str(len(config))}
+        config[f"http.{address.scheme}://{address.netloc}/.extraHeader"] = header
+    env = {"GIT_ALLOW_PROTOCOL": address.scheme, "GIT_CONFIG_COUNT": str(len(config))}
     for number, (key, value) in enumerate(config.items()):
         env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return env

@@ -53,12 +53,12 @@ def replace_root(value: Any, root: re.Pattern[str], prefix: str) -> Any:
 # Commits with the files of two commits, built in a mirror without a working tree.
 
 
-async def mixed_commit(mirror: Path, commit: str, other: str, paths: Sequence[str]) -> str:
+async def mixed_commit(mirror: Path, commit: str, source: str, paths: Sequence[str]) -> str:
     """Return a commit on top of `commit`, in which these paths are as in `other`.
 
     A path that `other` does not have is removed. Raises Failure with origin `git`.
     """
-    listed = await git("ls-tree", "-rz", "--full-tree", other, cwd=mirror)
+    listed = await git("ls-tree", "-rz", "--full-tree", source, cwd=mirror)
     entries = dict(_entry(line) for line in listed.split(b"\0") if line)
     names = [os.fsencode(path) for path in paths]
     removal = b"0 " + b"0" * len(commit) + b"\t"
@@ -67,15 +67,18 @@ async def mixed_commit(mirror: Path, commit: str, other: str, paths: Sequence[st
         index = {"GIT_DIR": str(mirror), "GIT_INDEX_FILE": str(Path(folder, "index"))}
         await git("read-tree", commit, cwd=mirror, env=index)
         await git(
-            *("update-index", "--replace", "-z", "--index-info"),
+            "update-index",
+            "--replace",
+            "-z",
+            "--index-info",
             cwd=mirror,
             env=index,
             stdin=b"".join(line + b"\0" for line in lines),
         )
         tree = (await git("write-tree", cwd=mirror, env=index)).decode().strip()
-    message = f"{commit[:12]} with {len(names)} files of {other[:12]}"
-    made = await git("commit-tree", tree, "-p", commit, "-m", message, cwd=mirror)
-    return made.decode().strip()
+    message = f"{commit[:12]} with {len(names)} files of {source[:12]}"
+    created = await git("commit-tree", tree, "-p", commit, "-m", message, cwd=mirror)
+    return created.decode().strip()
 
 
 def _entry(line: bytes) -> tuple[bytes, bytes]:
@@ -211,7 +214,16 @@ class Workspace:
         folder = data_dir / "runs" / name
         date = f"{int(date_time.timestamp())} +0000"
         self = cls(
-            folder, mirror, repo_source, job, run, tag, base_sha, date, None, branch, parents
+            folder=folder,
+            mirror=mirror,
+            source=repo_source,
+            job=job,
+            run=run,
+            tag=tag,
+            base_sha=base_sha,
+            date=date,
+            own_branch=branch,
+            parents=parents,
         )
         try:
             await asyncio.to_thread(_create_folders, folder)
@@ -426,9 +438,11 @@ class Workspace:
     async def _commit(self, tree: str, message: str) -> str:
         dates = {"GIT_AUTHOR_DATE": self.date, "GIT_COMMITTER_DATE": self.date}
         text = message.replace("\0", " ").encode(errors="replace")
-        parents = [part for commit in self.parents or (self.base_sha,) for part in ("-p", commit)]
-        command = ("commit-tree", tree, *parents, "-F", "-")
-        return (await git(*command, cwd=self.mirror, env=dates, stdin=text)).decode().strip()
+        parents = [word for commit in self.parents or (self.base_sha,) for word in ("-p", commit)]
+        commit = await git(
+            "commit-tree", tree, *parents, "-F", "-", cwd=self.mirror, env=dates, stdin=text
+        )
+        return commit.decode().strip()
 
     async def _count(self, commit: str) -> tuple[int, int, int]:
         output = await git("diff", "--shortstat", self.base_sha, commit, cwd=self.mirror)
@@ -436,8 +450,16 @@ class Workspace:
         return counts.get("file", 0), counts.get("insertion", 0), counts.get("deletion", 0)
 
     async def _diff(self, commit: str, *options: str) -> bytes:
-        arguments = ("--no-ext-diff", "--no-textconv", "--no-color", *options)
-        return await git("diff", *arguments, self.base_sha, commit, cwd=self.mirror)
+        return await git(
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            *options,
+            self.base_sha,
+            commit,
+            cwd=self.mirror,
+        )
 
     async def _unpack(self, bundle: bytes) -> str | None:
         """Store the objects of a bundle; return the commit of the work, if it has any."""
@@ -472,8 +494,17 @@ class Workspace:
         config.write_text(config.read_text() + CLONE_CONFIG.format_map(COMMITTER))
         refs = [f"+{self.ref('base')}:refs/heads/{self.branch}"]
         refs += [self.ref("work")] if work != self.base_sha else []
-        flags = ("--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow", "-u")
-        await git("fetch", *flags, str(self.mirror), *refs, cwd=self.path)
+        await git(
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--update-shallow",
+            "-u",
+            str(self.mirror),
+            *refs,
+            cwd=self.path,
+        )
         await git("read-tree", "--reset", "-u", work, cwd=self.path)
         if work != self.base_sha:
             await git("reset", "--quiet", "--mixed", cwd=self.path)

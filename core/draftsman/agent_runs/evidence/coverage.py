@@ -130,5 +130,5 @@ def _ranges(numbers: tuple[int, ...]) -> str:
             ranges[-1][1] = number
         else:
             ranges.append([number, number])
-    shown = [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges[:10]]
-    return ", ".join(shown) + (f" and {len(ranges) - 10} more" if len(ranges) > 10 else "")
+    named = [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges[:10]]
+    return ", ".join(named) + (f" and {len(ranges) - 10} more" if len(ranges) > 10 else "")

@@ -147,7 +147,7 @@ class TestEvidence:
 
 
 def judge(
-    runs: Sequence[TestRun], removed: Iterable[str], binaries: Iterable[str], left: Iterable[str]
+    runs: Sequence[TestRun], removed: Iterable[str], binaries: Iterable[str], not_run: Iterable[str]
 ) -> TestEvidence:
     """Return the evidence of these runs; `left` are test files that were not run."""
     unexpected = {
@@ -164,5 +164,5 @@ def judge(
             findings.append(EvidenceFinding(kind, run.file))
     findings += [EvidenceFinding(FindingKind.REMOVED, file) for file in removed]
     findings += [EvidenceFinding(FindingKind.BINARY, file) for file in binaries]
-    findings += [EvidenceFinding(FindingKind.NOT_RUN, file) for file in left]
+    findings += [EvidenceFinding(FindingKind.NOT_RUN, file) for file in not_run]
     return TestEvidence(tuple(runs), tuple(dict.fromkeys(findings)))

@@ -14,13 +14,12 @@ from draftsman.agent_runs.evidence.statement import (
     signed_bytes,
 )
 from draftsman.errors import NotFound, Refused, UsageError
-from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.job import TERMINAL, Job
 from draftsman.jobs.reserved_names import EVIDENCE
 
 if TYPE_CHECKING:
     from draftsman.agent_runs.evidence.signing import PublicKey
     from draftsman.jobs.details.service.read_model import ReadModel
-    from draftsman.jobs.job import Job
     from draftsman.jobs.read_models import Artifact
     from draftsman.jobs.runs.service.checkpoints import Checkpoints
 

@@ -83,10 +83,10 @@ def signing_key(data_dir: Path, configured: Path | None) -> SigningKey:
     return signing
 
 
-def trusted_keys(data_dir: Path, others: tuple[Path, ...]) -> Iterator[PublicKey]:
+def trusted_keys(data_dir: Path, other_files: tuple[Path, ...]) -> Iterator[PublicKey]:
     """Yield the public keys of this installation, then those of these files."""
     yield from map(read_public, sorted(keys_folder(data_dir).glob("*.pub")))
-    yield from map(read_public, others)
+    yield from map(read_public, other_files)
 
 
 def read_public(path: Path) -> PublicKey:

@@ -77,10 +77,10 @@ def statement_lines(predicate: Mapping[str, Any]) -> Iterator[str]:
     if policy:
         yield f"policy    sha256 {policy.get('sha256')}"
     for item in policy.get("findings", ()):
-        place = ":".join(str(item[name]) for name in ("path", "line") if item.get(name))
+        location = ":".join(str(item[name]) for name in ("path", "line") if item.get(name))
         detail = f" {item['detail']}" if item.get("detail") else ""
-        asked = f", see {item['question']}" if item.get("question") else ""
-        yield f"rule      {item.get('rule')}: {place or 'the work'}{detail}{asked}"
+        question = f", see {item['question']}" if item.get("question") else ""
+        yield f"rule      {item.get('rule')}: {location or 'the work'}{detail}{question}"
     for item in predicate.get("decisions", ()):
         by = ", ".join(item.get("by") or ()) or item.get("rule") or item.get("via")
         digest = f", patch sha256 {item['patch_sha256'][:16]}…" if item.get("patch_sha256") else ""

@@ -188,8 +188,8 @@ class McpServer:
         arguments = params.get("arguments", {})
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:
-            known = ", ".join(self._tools)
-            raise ProtocolError(INVALID_PARAMS, f"unknown tool {str(name)[:100]!r}; known: {known}")
+            names = ", ".join(self._tools)
+            raise ProtocolError(INVALID_PARAMS, f"unknown tool {str(name)[:100]!r}; known: {names}")
         if id in self._calls:
             raise ProtocolError(INVALID_REQUEST, f"the request {id!r} is under way")
         if len(self._calls) >= MAX_CALLS:
@@ -270,9 +270,9 @@ def check_arguments(schema: dict[str, Any], value: Any, name: str = "arguments")
         case list():
             if len(value) > schema["maxItems"]:
                 return f"{name} may have at most {schema['maxItems']} items"
-            items = schema["items"]
+            item_schema = schema["items"]
             problems = (
-                check_arguments(items, item, f"{name}[{n}]") for n, item in enumerate(value)
+                check_arguments(item_schema, item, f"{name}[{n}]") for n, item in enumerate(value)
             )
             return next(filter(None, problems), None)
         case dict() if "properties" in schema:
@@ -281,14 +281,14 @@ def check_arguments(schema: dict[str, Any], value: Any, name: str = "arguments")
 
 
 def _check_properties(schema: dict[str, Any], value: dict[str, Any]) -> str | None:
-    known = schema["properties"]
+    properties = schema["properties"]
     for key in schema.get("required", ()):
         if key not in value:
             return f"{key} is required"
     for key, item in value.items():
-        if key not in known:
-            return f"unknown argument {key[:100]!r}; known: {', '.join(known)}"
-        if (problem := check_arguments(known[key], item, key)) is not None:
+        if key not in properties:
+            return f"unknown argument {key[:100]!r}; known: {', '.join(properties)}"
+        if (problem := check_arguments(properties[key], item, key)) is not None:
             return problem
     return None
 

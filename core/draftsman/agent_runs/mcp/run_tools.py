@@ -135,8 +135,8 @@ def answer_result(reply: dict[str, Any]) -> tuple[dict[str, Any], str]:
     names = ("job", "outcome", "value", "text", "by", "reason")
     data = {name: reply[name] for name in names if reply.get(name)}
     by = f" by {', '.join(data['by'])}" if data.get("by") else ""
-    given = data.get("value") or data.get("text") or data.get("reason")
-    return data, f"{data['outcome']}{by}" + (f": {given}" if given else "")
+    answer = data.get("value") or data.get("text") or data.get("reason")
+    return data, f"{data['outcome']}{by}" + (f": {answer}" if answer else "")
 
 
 # The tools of a run about jobs: its own and those that it submits.
@@ -199,14 +199,18 @@ class JobTools:
         return {"job": job_name(number)}, f"{job_name(number)} is submitted"
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        own = self._run.job
-        data: dict[str, Any] = {"job": own.name, "status": "running", "title": own.ticket_title}
+        caller = self._run.job
+        data: dict[str, Any] = {
+            "job": caller.name,
+            "status": "running",
+            "title": caller.ticket_title,
+        }
         try:
-            name = arguments.get("job", own.name)
+            name = arguments.get("job", caller.name)
             if (number := job_number(name)) is None:
-                raise ToolError(f"{name!r} is not a job; use a name such as {own.name}")
-            if number != own.number:
-                job = await self._run.wait(self._run.services.workflows.spawned, own, number)
+                raise ToolError(f"{name!r} is not a job; use a name such as {caller.name}")
+            if number != caller.number:
+                job = await self._run.wait(self._run.services.workflows.spawned, caller, number)
                 data = {"job": job.name, "status": str(job.status), "title": job.title}
                 result = json.dumps(job.result, ensure_ascii=False)
                 fits = len(result) <= MAX_RESULT

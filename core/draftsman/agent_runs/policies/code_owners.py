@@ -77,7 +77,7 @@ def approval_groups(
     if not findings:
         return []
     owned: dict[frozenset[str], list[PolicyFinding]] = {}
-    others: list[PolicyFinding] = []
+    unowned: list[PolicyFinding] = []
     unmapped: list[str] = []
     for finding in findings:
         path = finding.path
@@ -86,7 +86,7 @@ def approval_groups(
         if people:
             owned.setdefault(people, []).append(finding)
             continue
-        others.append(finding)
+        unowned.append(finding)
         if owners and path is not None:
             unmapped.append(f"{path} ({', '.join(owners)})")
     if not owned:
@@ -95,9 +95,12 @@ def approval_groups(
     if common:
         return [ApprovalGroup(tuple(findings), tuple(sorted(common)), _unique(unmapped))]
     groups = sorted(owned.items(), key=lambda item: sorted(item[0]))
-    first, *rest = [ApprovalGroup(tuple(found), tuple(sorted(people))) for people, found in groups]
-    first = ApprovalGroup((*others, *first.findings), first.approvers, _unique(unmapped))
-    return [first, *rest]
+    first, *later = [
+        ApprovalGroup(tuple(group_findings), tuple(sorted(people)))
+        for people, group_findings in groups
+    ]
+    findings_of_first = (*unowned, *first.findings)
+    return [ApprovalGroup(findings_of_first, first.approvers, _unique(unmapped)), *later]
 
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:

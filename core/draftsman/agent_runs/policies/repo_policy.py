@@ -28,8 +28,17 @@ from draftsman.text import digest
 
 
 LOCK_FILES: Final = (
-    *("*.lock", "*.lockb", "*.lock.hcl", "*.lockfile", "*-lock.json", "*-lock.yaml"),
-    *("Package.resolved", "cargo.lock", "go.sum", "npm-shrinkwrap.json", "packages.lock.json"),
+    "*.lock",
+    "*.lockb",
+    "*.lock.hcl",
+    "*.lockfile",
+    "*-lock.json",
+    "*-lock.yaml",
+    "Package.resolved",
+    "cargo.lock",
+    "go.sum",
+    "npm-shrinkwrap.json",
+    "packages.lock.json",
 )
 """Names of lock files."""
 MIGRATION_FOLDERS: Final = ("migrations", "db/migrate", "alembic/versions")
@@ -52,7 +61,7 @@ def classes_of(path: str) -> list[str]:
 
 def classes_of_folder(path: str) -> list[str]:
     """Return the classes of the files that may be in a folder, or in a folder below it."""
-    below = [f"{path}/{part}/x" for part in _PARTS]
+    below = [f"{path}/{end}/x" for end in _FOLDER_ENDS]
     return list(dict.fromkeys(name for file in (f"{path}/x", *below) for name in classes_of(file)))
 
 
@@ -76,10 +85,10 @@ def _is_lock_file(path: str) -> bool:
     return any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in LOCK_FILES)
 
 
-_PARTS: Final = tuple(
-    "/".join(parts[start:])
-    for parts in (folder.split("/") for folder in (*MIGRATION_FOLDERS, *FOLDERS))
-    for start in range(1, len(parts))
+_FOLDER_ENDS: Final = tuple(
+    "/".join(names[start:])
+    for names in (folder.split("/") for folder in (*MIGRATION_FOLDERS, *FOLDERS))
+    for start in range(1, len(names))
 )
 """Ends of the folders that a class has, such as `workflows`."""
 _CLASSES: Final[Mapping[str, Callable[[str], bool]]] = {
@@ -92,9 +101,21 @@ _CLASSES: Final[Mapping[str, Callable[[str], bool]]] = {
 
 KILOBYTE: Final = 1000
 RULES: Final = (
-    *("deny_files_over", "deny_lines_over", "path_allowlist", "max_files_changed"),
-    *("max_loc_delta", "risky_paths", "paths", "secrets", "possible_secrets", "ci", "licenses"),
-    *("migrations", "lock_files", "large_files", "binary_files"),
+    "deny_files_over",
+    "deny_lines_over",
+    "path_allowlist",
+    "max_files_changed",
+    "max_loc_delta",
+    "risky_paths",
+    "paths",
+    "secrets",
+    "possible_secrets",
+    "ci",
+    "licenses",
+    "migrations",
+    "lock_files",
+    "large_files",
+    "binary_files",
 )
 """Names of all rules."""
 
@@ -113,10 +134,10 @@ class PolicyFinding:
     @property
     def place(self) -> str:
         """The file with its line and detail: `src/a.py:3 (AWS Access Key)`."""
-        place = self.path or ""
+        path = self.path or ""
         if self.line is not None:
-            place += f":{self.line}"
-        return f"{place} ({self.detail})" if self.detail and place else place or self.detail
+            path += f":{self.line}"
+        return f"{path} ({self.detail})" if self.detail and path else path or self.detail
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object for statements and the command line."""
@@ -313,8 +334,8 @@ ADVICE: Final = {
 
 def names(paths: Sequence[str]) -> str:
     """Return the first paths, and the number of the others."""
-    shown = ", ".join(path[:MAX_PATH] for path in paths[:MAX_NAMED])
-    return f"{shown} and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else shown
+    text = ", ".join(path[:MAX_PATH] for path in paths[:MAX_NAMED])
+    return f"{text} and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else text
 
 
 def reasons(findings: Sequence[PolicyFinding]) -> Iterator[str]:

@@ -253,12 +253,12 @@ class ActivityMessage(OptionalReplyMessage):
         }
         keys = {ActivityKind.FILE: self.text, ActivityKind.PLAN: "plan"}
         return Activity(
-            kind,
-            "" if kind is ActivityKind.PLAN else self.text,
-            None if self.state is None else ActivityState(self.state),
-            keys.get(kind, self.key or self.text if kind is ActivityKind.TOOL else None),
-            details.get(kind, {}),
-            self.continues and kind in TEXT_KINDS,
+            kind=kind,
+            text="" if kind is ActivityKind.PLAN else self.text,
+            state=None if self.state is None else ActivityState(self.state),
+            key=keys.get(kind, self.key or self.text if kind is ActivityKind.TOOL else None),
+            detail=details.get(kind, {}),
+            continues=self.continues and kind in TEXT_KINDS,
         )
 
 

@@ -107,13 +107,13 @@ async def build_start_message(
 
 def parent_bodies(parents: Sequence[Parent]) -> tuple[ParentBody, ...]:
     """Return the parents with their results, as far as those are within the limit."""
-    left = PARENTS_LIMIT
+    remaining = PARENTS_LIMIT
     bodies = []
     for parent in parents[:MAX_PARENTS]:
         result = parent.result if parent.status is Status.COMPLETED else None
         size = len(json.dumps(result)) + len(parent.error or "")
-        fits = size <= left
-        left -= size if fits else 0
+        fits = size <= remaining
+        remaining -= size if fits else 0
         bodies.append(
             ParentBody(
                 job=parent.name,

@@ -79,12 +79,12 @@ class GracePeriod:
         return min(message.grace, settings.questions.ask_grace, settings.worker.lease / 2)
 
     async def ask(
-        self, process: AgentProcess, items: Sequence[QuestionSpec], seconds: float
+        self, process: AgentProcess, questions: Sequence[QuestionSpec], seconds: float
     ) -> dict[str, Answered | NoAnswer]:
         """Ask, and wait for all answers; return them by key, none if the run stays parked."""
         self._lease_held.clear()
         try:
-            answers = await self._run.ask_in_grace(items, seconds, process.is_alive)
+            answers = await self._run.ask_in_grace(questions, seconds, process.is_alive)
         finally:
             self._lease_held.set()
         if answers is not None and self.on_continue is not None:
@@ -127,12 +127,12 @@ class DroppedOutput:
     @property
     def text(self) -> str:
         """The line for the log of the run; empty if nothing was dropped."""
-        parts = [f"{count} {name}" for name, count in sorted(self._messages.items())]
+        counts = [f"{count} {name}" for name, count in sorted(self._messages.items())]
         if self._bytes:
-            parts.append(f"{self._bytes:,} bytes of output")
-        if not parts:
+            counts.append(f"{self._bytes:,} bytes of output")
+        if not counts:
             return ""
-        return f"[parked] dropped: {', '.join(parts)}; the run had parked, and stores nothing more"
+        return f"[parked] dropped: {', '.join(counts)}; the run had parked, and stores nothing more"
 
 
 PARK_TIMEOUT: Final = 10.0
@@ -337,16 +337,16 @@ class AgentSession:
         try:
             await asyncio.sleep(PROGRAMS_WINDOW)
             async with self._turn:
-                items = list(self._waiting.values())
+                questions = list(self._waiting.values())
                 self._waiting = {}
                 if self.result is not None or self.error is not None or self._run.parked:
                     return {}
                 if self.questions:  # another program has parked the run meanwhile
-                    for item in items:
-                        await self._pose(item)
+                    for question in questions:
+                        await self._pose(question)
                     return {}
                 await self.work.save_running(process)
-                answers = await self._ask_in_grace(process, items, seconds)
+                answers = await self._ask_in_grace(process, questions, seconds)
                 if self._run.parked:
                     await self.park(process, None)
                 return answers
@@ -424,15 +424,15 @@ class AgentSession:
             await self._send(process, reply)
 
     async def _ask_in_grace(
-        self, process: AgentProcess, items: Sequence[QuestionSpec], seconds: float
+        self, process: AgentProcess, questions: Sequence[QuestionSpec], seconds: float
     ) -> Answers:
         """Ask while the agent keeps running; no answers if the run stays parked."""
-        for _ in items:
+        for _ in questions:
             await self._quotas.spend(Quota.QUESTIONS)
         await self.store_progress()
         if (patch := await self.work.patch()) is not None:
             await self._run.patch(patch)
-        answers = await self.grace.ask(process, items, seconds)
+        answers = await self.grace.ask(process, questions, seconds)
         if answers:
             self.messages.wake()
         return answers

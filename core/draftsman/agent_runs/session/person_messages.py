@@ -30,11 +30,11 @@ class PersonMessages:
 
     async def for_start(self) -> tuple[MessageBody, ...]:
         """Return the messages that no checkpoint has."""
-        found = await self._take()
-        self._started = {item.ordinal for item in found}
-        bodies = tuple(MessageBody.model_validate(item) for item in await self._fields(found))
-        self._given |= {str(item.ordinal): item.ordinal for item in found}
-        return bodies
+        messages = await self._take()
+        self._started = {message.ordinal for message in messages}
+        fields = await self._fields(messages)
+        self._given |= {str(message.ordinal): message.ordinal for message in messages}
+        return tuple(map(MessageBody.model_validate, fields))
 
     def listen(self) -> None:
         """Send messages as they arrive."""
@@ -54,11 +54,11 @@ class PersonMessages:
             self._woken.clear()
             if self._listening and is_open():
                 try:
-                    found = await self._take()
-                    for item, fields in zip(found, await self._fields(found), strict=True):
+                    messages = await self._take()
+                    for message, fields in zip(messages, await self._fields(messages), strict=True):
                         if not is_open():  # the agent ended its work while files were downloaded
                             break
-                        self._given[str(item.ordinal)] = item.ordinal
+                        self._given[str(message.ordinal)] = message.ordinal
                         await send(PersonMessage.model_validate(fields))
                 except LeaseLost:  # parked meanwhile, perhaps to continue after an answer
                     continue
@@ -87,23 +87,23 @@ class PersonMessages:
 
         They are given only when they are sent: meanwhile, the run may wait for their files.
         """
-        given = self._given.values()
-        found = [item for item in await self._undelivered() if item.ordinal not in given]
-        if found:
+        undelivered = await self._undelivered()
+        messages = [item for item in undelivered if item.ordinal not in self._given.values()]
+        if messages:
             hand = self._run.services.checkpoints.messages.hand
-            await self._run.wait(hand, self._run.job.lease, [item.ordinal for item in found])
-        return found
+            await self._run.wait(hand, self._run.job.lease, [item.ordinal for item in messages])
+        return messages
 
-    async def _fields(self, found: Sequence[JobMessage]) -> list[dict[str, object]]:
+    async def _fields(self, messages: Sequence[JobMessage]) -> list[dict[str, object]]:
         """Return the messages for the agent, with their files in its home."""
-        if not found:
+        if not messages:
             return []
-        ordinals = {item.ordinal for item in found}
+        ordinals = {message.ordinal for message in messages}
         files = await write_attachments(self._run, self._workspace, ordinals)
         return [
-            _fields(item) | {"attachments": [file for file in files if file.message == item_id]}
-            for item in found
-            for item_id in (str(item.ordinal),)
+            _fields(message)
+            | {"attachments": [file for file in files if file.message == str(message.ordinal)]}
+            for message in messages
         ]
 
     async def _undelivered(self) -> list[JobMessage]:

@@ -31,7 +31,7 @@ class UsageMeter:
         self,
         run: WorkerRun,
         usage: dict[str, Any],
-        own: Mapping[str, float] | None,
+        profile_budget: Mapping[str, float] | None,
         *,
         metered: bool,
     ) -> None:
@@ -39,7 +39,7 @@ class UsageMeter:
         self._usage = usage
         self._counted = run.job.run
         """The run whose usage it is."""
-        self._own = own
+        self._profile_budget = profile_budget
         self._metered = metered
         self._turn = asyncio.Lock()
         """Held while a call is added: each record is of the run so far."""
@@ -59,13 +59,13 @@ class UsageMeter:
             models = {*self._usage.get("models", ())}
             if call.model and len(models) < MAX_MODELS:
                 self._usage["models"] = sorted({*models, call.model})
-            return await self._run.usage(self._usage, call.model, id, self._own)
+            return await self._run.usage(self._usage, call.model, id, self._profile_budget)
 
     async def reserve(self, call: UUID, estimate: CallEstimate) -> BudgetState:
         """Reserve the maximum use of a call; waits for other calls if it does not fit in."""
         deadline = time.monotonic() + WAIT
         while True:
-            state = await self._run.reserve(call, estimate, self._own)
+            state = await self._run.reserve(call, estimate, self._profile_budget)
             if state.outcome != "wait" or time.monotonic() > deadline:
                 return state
             await asyncio.sleep(POLL)
@@ -76,4 +76,4 @@ class UsageMeter:
 
     async def check(self) -> BudgetState:
         """Return whether a budget is used up, before the agent starts."""
-        return await self._run.reserve(None, _NOTHING, self._own)
+        return await self._run.reserve(None, _NOTHING, self._profile_budget)

@@ -234,13 +234,12 @@ class CommandRunner:
 
         lease = self.lease if self.on_heartbeat else settings.timeout + self.lease
         sandbox = self.workspace.sandbox
-        limits = BUILT_IN["run_agent"].nested()
         async with (
             open_network_proxy(
-                self.http,
-                program.network,
-                sandbox,
-                limits,
+                http=self.http,
+                network=program.network,
+                sandbox=sandbox,
+                limits=BUILT_IN["run_agent"].nested(),
                 setting=SETUP_SETTING,
                 log=on_network,
             ) as proxy,

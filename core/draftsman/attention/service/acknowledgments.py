@@ -66,19 +66,20 @@ class Acknowledgments:
         """
 
         async def work(conn: Connection) -> str:
-            place = await store.paged(conn, event.job, event.question)
-            if place is None:
+            paged = await store.paged(conn, event.job, event.question)
+            if paged is None:
                 return "ignored: no question of this database"
-            if not await store.record_page(conn, *place, event):
+            job, ordinal = paged
+            if not await store.record_page(conn, job, ordinal, event):
                 return "ignored: known, or older than another event of the alert"
             if event.kind == "reopened" or actor is None:
                 return "recorded"
             try:
-                await self._check(conn, *place, actor, ACKNOWLEDGED)
+                await self._check(conn, job, ordinal, actor, ACKNOWLEDGED)
             except DraftsmanError as error:
                 return f"recorded, without effect: {error}"
-            held = await store.acknowledge(conn, *place, actor, ACKNOWLEDGED)
-            name = question_name(*place)
+            held = await store.acknowledge(conn, job, ordinal, actor, ACKNOWLEDGED)
+            name = question_name(job, ordinal)
             return f"{name}: {held.person} works on it until {held.expires_at:%Y-%m-%d %H:%M %Z}"
 
         return await self._db.run_transaction(work)
@@ -107,8 +108,8 @@ class Acknowledgments:
         """
         actor = self._policy.resolve(actor)
         if person not in self._policy.people:
-            known = ", ".join(sorted(self._policy.people)) or "none are configured"
-            raise UsageError(f"unknown person {person!r}; people: {known}")
+            names = ", ".join(sorted(self._policy.people)) or "none are configured"
+            raise UsageError(f"unknown person {person!r}; people: {names}")
         if person == actor.person:
             raise UsageError(f"a question cannot be delegated to yourself, {person}")
 

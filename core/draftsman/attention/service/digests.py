@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -16,6 +18,7 @@ from draftsman.deliveries.target import Target
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import checkpoints
+from draftsman.jobs.runs.sweep import Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 
@@ -25,13 +28,23 @@ OFF: Final = "off"
 class Digests:
     """Hours of digests, and their messages."""
 
-    def __init__(self, db: Database, policy: Policy, timezone: str, limit: int) -> None:
+    def __init__(self, *, db: Database, policy: Policy, timezone: str, limit: int) -> None:
         """`timezone` is that of people without their own."""
         self._db = db
         self._policy = policy
         self._timezone = timezone
         self._limit = limit
-        self.isolation: Final = Isolation(db, "digests")
+        self._isolation = Isolation(db, "digests")
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of digests."""
+        return [
+            Sweep(
+                name="digests",
+                run=partial(repeat, self.sweep, self._limit),
+                isolations=(self._isolation,),
+            )
+        ]
 
     async def hours(self, person: str) -> DigestHours | None:
         """Return the hours of a person's digests; None without digests."""
@@ -54,8 +67,8 @@ class Digests:
                 actor=actor.name,
             )
         if person is not None and person not in self._policy.people:
-            known = ", ".join(sorted(self._policy.people)) or "none are configured"
-            raise UsageError(f"unknown person {person!r}; people: {known}")
+            names = ", ".join(sorted(self._policy.people)) or "none are configured"
+            raise UsageError(f"unknown person {person!r}; people: {names}")
         if timezone is not None:
             _check_zone(timezone)
         hours = [] if text.strip().lower() == OFF else parse_hours(text)
@@ -78,16 +91,16 @@ class Digests:
             due = await store.take_due(conn, term, self._limit, away, selection)
             ordered = sorted(due, key=lambda item: (item.person, item.place))
             for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
-                items = list(group)
-                at = max(i.digest_at for i in items)
+                questions = list(group)
+                at = max(i.digest_at for i in questions)
                 target = Target(ChannelName(place[0]), place[1])
-                key = f"digest {person} {at.isoformat()} {items[0].job}"
-                to = items[0].trello if target.channel is ChannelName.TRELLO else None
-                text = digest_text(items, shared=to is not None)
-                await store.send(conn, items[0].job, target, key, text, to=to)
+                key = f"digest {person} {at.isoformat()} {questions[0].job}"
+                to = questions[0].trello if target.channel is ChannelName.TRELLO else None
+                text = digest_text(questions, shared=to is not None)
+                await store.send(conn, questions[0].job, target, key, text, to=to)
             return len(due)
 
-        return await self.isolation.run(
+        return await self._isolation.run(
             work, lambda conn, selection: store.candidates(conn, term, self._limit, selection)
         )
 

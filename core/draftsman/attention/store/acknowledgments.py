@@ -42,8 +42,8 @@ async def delays(conn: Connection, job: int, question: int) -> list[ReminderDela
 
 async def paged(conn: Connection, id: UUID, question: int) -> tuple[int, int] | None:
     """Return the question of an alert, by the id of its job; None if there is none."""
-    found = await rows(conn, _Q["paged"], {"id": id, "question": question})
-    return (found[0][0], found[0][1]) if found else None
+    records = await rows(conn, _Q["paged"], {"id": id, "question": question})
+    return (records[0][0], records[0][1]) if records else None
 
 
 async def record_page(conn: Connection, job: int, question: int, event: PagerEvent) -> bool:

@@ -48,7 +48,7 @@ async def due(
 async def remind(
     conn: Connection,
     term: LeaderTerm,
-    items: Sequence[tuple[DueReminder, datetime | None]],
+    reminders: Sequence[tuple[DueReminder, datetime | None]],
     silent: Sequence[tuple[int, str]] = (),
 ) -> int:
     """Send these reminders, or postpone them to the given time; return how many were still due.
@@ -56,10 +56,10 @@ async def remind(
     `silent` are jobs with a user of Slack who gets no reminder of it.
     """
     params = {
-        "jobs": [item.job for item, _ in items],
-        "questions": [item.question for item, _ in items],
-        "seen": [item.remind_at for item, _ in items],
-        "later": [postponed_to for _, postponed_to in items],
+        "jobs": [reminder.job for reminder, _ in reminders],
+        "questions": [reminder.question for reminder, _ in reminders],
+        "seen": [reminder.remind_at for reminder, _ in reminders],
+        "later": [postponed_to for _, postponed_to in reminders],
         "silent": [f"{job}:{target}" for job, target in silent],
     }
     return len(await rows(conn, _Q["remind"], term.params(0) | params))

@@ -15,6 +15,7 @@ from draftsman.database.database import Database
 from draftsman.database.isolation import run_all
 from draftsman.errors import UsageError
 from draftsman.jobs.runs.run import LeaderTerm, Lease, lease_lost
+from draftsman.jobs.runs.sweep import Sweep
 from draftsman.text import clean
 
 DAY = 86_400.0
@@ -41,7 +42,15 @@ class Budgets:
         """Return the budgets of this configuration that are not in use: no leader wrote them."""
         amounts = {(use.name, use.measure): use.budget - use.added for use in uses}
         configured = [
-            BudgetUse(f"{rule['scope']}:{rule['value']}", None, measure, 0, 0, rule[measure], 0)
+            BudgetUse(
+                name=f"{rule['scope']}:{rule['value']}",
+                day=None,
+                measure=measure,
+                used=0,
+                reserved=0,
+                budget=rule[measure],
+                added=0,
+            )
             for rule in self._rules
             for measure in MEASURES
             if measure in rule
@@ -83,11 +92,14 @@ class ModelCalls:
         lease: Lease,
         call: UUID | None,
         estimate: CallEstimate,
-        own: Mapping[str, float] | None = None,
+        profile_budget: Mapping[str, float] | None = None,
     ) -> BudgetState:
-        """Reserve the estimate of a call, or only check the budgets; `own` as for `record`."""
+        """Reserve the estimate of a call, or only check the budgets.
+
+        `profile_budget` as for `record`.
+        """
         async with self._db.connection() as conn:
-            state = await budgets.reserve(conn, lease, call, estimate, own)
+            state = await budgets.reserve(conn, lease, call, estimate, profile_budget)
         if state is None:
             raise lease_lost(lease)
         return state
@@ -98,17 +110,17 @@ class ModelCalls:
         amounts: dict[str, Any],
         model: str | None = None,
         call: UUID | None = None,
-        own: Mapping[str, float] | None = None,
+        profile_budget: Mapping[str, float] | None = None,
     ) -> list[BudgetState]:
         """Record the run's usage so far; return the budgets that are used up.
 
-        `call` is the call that it grew by, whose reservation ends, and `own` the budget of the
+        `call` is the call that it grew by, whose reservation ends, and `profile_budget` that of the
         job by the profile of its repository.
         """
         cleaned = clean(amounts)
         model = clean(model)
         async with self._db.connection() as conn:
-            used_up = await budgets.record(conn, lease, cleaned, model, call, own)
+            used_up = await budgets.record(conn, lease, cleaned, model, call, profile_budget)
         if used_up is None:
             raise lease_lost(lease)
         return used_up
@@ -146,6 +158,10 @@ class BudgetSweep:
         self._rules = rules
         self._timezone = timezone
         self._written: LeaderTerm | None = None
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of budgets."""
+        return [Sweep(name="budgets", run=self.sweep)]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Apply changed budgets; return the number of deleted reservations of lost runs."""

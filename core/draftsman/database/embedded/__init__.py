@@ -94,36 +94,36 @@ class EmbeddedServer:
 
         A killed server leaves its pid file behind, a stopped server removes it.
         """
-        place = self._locate()
-        if not place.pid_file.exists() or server_process.postmaster(place) is not None:
+        layout = self._locate()
+        if not layout.pid_file.exists() or server_process.postmaster(layout) is not None:
             return False
         self._ensure()
         return True
 
     def stop(self, mode: StopMode = "fast") -> bool:
         """Stop the server with a mode of `pg_ctl`; return False if it was not running."""
-        place = self._locate()
-        if not place.cluster.exists():
+        layout = self._locate()
+        if not layout.cluster.exists():
             return False
-        with self._explained(), server_process.lock_file(place.lock):
-            if server_process.postmaster(place) is None:
+        with self._explained(), server_process.lock_file(layout.lock):
+            if server_process.postmaster(layout) is None:
                 return False
-            cluster.pg_ctl(place, "stop", "-m", mode)
+            cluster.pg_ctl(layout, "stop", "-m", mode)
         return True
 
     def status(self) -> ServerStatus:
         """Return the status of the server, without starting it."""
-        place = self._locate()
-        pid = server_process.postmaster(place)
-        version, connections = cluster.activity(place) if pid else (None, 0)
+        layout = self._locate()
+        pid = server_process.postmaster(layout)
+        version, connections = cluster.activity(layout) if pid else (None, 0)
         return ServerStatus(
             running=pid is not None,
             pid=pid,
             version=version,
             major=MAJOR,
             connections=connections,
-            data_dir=place.data,
-            socket_dir=place.socket_dir,
+            data_dir=layout.data,
+            socket_dir=layout.socket_dir,
         )
 
     def url(self, database: str = "draftsman") -> str:
@@ -135,9 +135,9 @@ class EmbeddedServer:
 
         Raises EmbeddedServerError before the first start, which sets the password.
         """
-        place = self._locate()
-        plain = place.url().partition("&passfile=")[0]
-        return plain.replace(f"//{ROLE}@", f"//{ROLE}:{password.required(place)}@")
+        layout = self._locate()
+        plain = layout.url().partition("&passfile=")[0]
+        return plain.replace(f"//{ROLE}@", f"//{ROLE}:{password.required(layout)}@")
 
     def binary(self, name: str) -> Path:
         """Return the path of a client program such as psql, pg_dump or pgbench."""
@@ -192,35 +192,35 @@ class EmbeddedServer:
                 f" {str(self._data_dir)!r}; set DRAFTSMAN_DATA_DIR to another directory"
             )
         with self._explained():
-            place = prepare(self._data_dir)
-            with server_process.lock_file(place.lock, canceled=self._canceled) as lock:
-                if not self._accepts_password(place):
+            layout = prepare(self._data_dir)
+            with server_process.lock_file(layout.lock, canceled=self._canceled) as lock:
+                if not self._accepts_password(layout):
                     if not beside_other_major:
-                        cluster.refuse_other_major(self._data_dir, place)
-                    cluster.start(place, self._canceled)
+                        cluster.refuse_other_major(self._data_dir, layout)
+                    cluster.start(layout, self._canceled)
                 os.utime(lock)  # tells the watcher that a client is about to connect
-                self._watch(place)
-        return place.url()
+                self._watch(layout)
+        return layout.url()
 
-    def _accepts_password(self, place: ClusterLayout) -> bool:
+    def _accepts_password(self, layout: ClusterLayout) -> bool:
         """Return whether a server with the known password runs; stop any other server.
 
         The other server has no password, or its password file was lost or exposed.
         """
-        if not cluster.accepts_connections(place):
+        if not cluster.accepts_connections(layout):
             return False
-        if password.read(place) is not None:
+        if password.read(layout) is not None:
             return True
-        cluster.pg_ctl(place, "stop", "-m", "fast")
+        cluster.pg_ctl(layout, "stop", "-m", "fast")
         return False
 
-    def _watch(self, place: ClusterLayout) -> None:
+    def _watch(self, layout: ClusterLayout) -> None:
         """Start the watcher, unless another watcher holds the inherited lock."""
         if self._idle_stop == 0:
             return
-        with server_process.open_lock_file(place.watch_lock) as lock_descriptor:
+        with server_process.open_lock_file(layout.watch_lock) as lock_descriptor:
             if server_process.try_lock(lock_descriptor):
-                order = json.dumps(self._order(place, lock_descriptor))
+                order = json.dumps(self._order(layout, lock_descriptor))
                 # the watcher forks, so this returns at once and leaves no child process
                 subprocess.run(
                     [sys.executable, "-I", "-S", "-B", idle_watcher.__file__, order],
@@ -233,17 +233,17 @@ class EmbeddedServer:
                     check=False,
                 )
 
-    def _order(self, place: ClusterLayout, lock_descriptor: int) -> idle_watcher.WatchOptions:
-        psql = (str(self.binary("psql")), "-XAtqf", str(cluster.ACTIVITY), place.url("postgres"))
-        pg_ctl = str(binaries.server_program("pg_ctl", place))
+    def _order(self, layout: ClusterLayout, lock_descriptor: int) -> idle_watcher.WatchOptions:
+        psql = (str(self.binary("psql")), "-XAtqf", str(cluster.ACTIVITY), layout.url("postgres"))
+        pg_ctl = str(binaries.server_program("pg_ctl", layout))
         return {
             "idle_timeout": self._idle_stop,
-            "pid_file": str(place.pid_file),
-            "lock": str(place.lock),
+            "pid_file": str(layout.pid_file),
+            "lock": str(layout.lock),
             "guard": lock_descriptor,
             "ask": psql,
-            "stop": (pg_ctl, "stop", "-D", str(place.cluster), "-m", "fast"),
-            "switch": place.account.switch,
+            "stop": (pg_ctl, "stop", "-D", str(layout.cluster), "-m", "fast"),
+            "switch": layout.account.switch,
             "env": server_process.ENVIRONMENT,
         }
 

@@ -29,15 +29,15 @@ def program(name: str) -> Path:
     return _checked(_install() / "bin" / name)
 
 
-def server_program(name: str, place: ClusterLayout) -> Path:
+def server_program(name: str, layout: ClusterLayout) -> Path:
     """Return the path of a program of SERVER_PROGRAMS that the server's user can run.
 
     For root that is a copy, because the wheel may be below /root.
     """
     source = _install()
-    if place.account.uid == os.geteuid():
+    if layout.account.uid == os.geteuid():
         return _checked(source / "bin" / name)
-    copy = programs_dir(place) / f"pgsql-{metadata.version(DISTRIBUTION)}"
+    copy = programs_dir(layout) / f"pgsql-{metadata.version(DISTRIBUTION)}"
     if not copy.exists():
         _copy(source, copy)
     if copy.stat().st_uid != os.geteuid():

@@ -157,9 +157,9 @@ def prepare(data_dir: Path) -> ClusterLayout:
     return layout
 
 
-def programs_dir(place: ClusterLayout) -> Path:
+def programs_dir(layout: ClusterLayout) -> Path:
     """Return the folder for the server's programs: beside the cluster unless mounted noexec."""
-    beside = place.cluster.parent
+    beside = layout.cluster.parent
     if not os.statvfs(beside).f_flag & getattr(os, "ST_NOEXEC", 0):
         return beside
     _make_directory(SYSTEM_DIR)

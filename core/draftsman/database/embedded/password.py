@@ -41,10 +41,10 @@ def statement(password: str) -> str:
     return SET_PASSWORD.read_text().format(verifier=_verifier(password, secrets.token_bytes(16)))
 
 
-def read(place: ClusterLayout) -> str | None:
+def read(layout: ClusterLayout) -> str | None:
     """Return the password, or None without a complete and private file of this user."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        descriptor = os.open(place.password_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(layout.password_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, encoding="utf-8") as file:
             status = os.fstat(descriptor)
             private = stat.S_ISREG(status.st_mode) and not status.st_mode & 0o077
@@ -54,27 +54,27 @@ def read(place: ClusterLayout) -> str | None:
     return None
 
 
-def required(place: ClusterLayout) -> str:
+def required(layout: ClusterLayout) -> str:
     """Return the password; raises EmbeddedServerError if it is not set."""
-    if (password := read(place)) is None:
+    if (password := read(layout)) is None:
         raise EmbeddedServerError(
-            f"{place.password_file} has no password",
+            f"{layout.password_file} has no password",
             hint=CommandHint("db start", lead="to set it, run"),
         )
     return password
 
 
-def write(place: ClusterLayout, password: str) -> None:
+def write(layout: ClusterLayout, password: str) -> None:
     """Write the password file atomically and durably."""
-    part = place.password_file.with_suffix(".part")
+    part = layout.password_file.with_suffix(".part")
     part.unlink(missing_ok=True)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(f"{_PREFIX}{password}\n")
         file.flush()
         os.fsync(descriptor)
-    part.replace(place.password_file)
-    folder = os.open(place.cluster, os.O_RDONLY)
+    part.replace(layout.password_file)
+    folder = os.open(layout.cluster, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

@@ -48,22 +48,22 @@ log_min_error_statement = panic
 """
 
 
-def write(place: ClusterLayout) -> None:
+def write(layout: ClusterLayout) -> None:
     """Write postgresql.conf, pg_hba.conf and pg_ident.conf to the cluster's folder.
 
     Every connection requires the password, because a file sandbox does not restrict Unix sockets.
     """
     settings = SETTINGS.format(
-        initdb=_quoted(place.data / "postgresql.conf"),
-        data=_quoted(place.data),
-        name=place.name,
-        socket_dir=_quoted(f'"{place.socket_dir}"'),
+        initdb=_quoted(layout.data / "postgresql.conf"),
+        data=_quoted(layout.data),
+        name=layout.name,
+        socket_dir=_quoted(f'"{layout.socket_dir}"'),
         port=PORT,
-        log=_quoted(place.log),
+        log=_quoted(layout.log),
     )
-    _write(place.cluster / "postgresql.conf", settings)
-    _write(place.cluster / "pg_hba.conf", "local all all scram-sha-256\n")
-    _write(place.cluster / "pg_ident.conf", "# No mappings: a password is required.\n")
+    _write(layout.cluster / "postgresql.conf", settings)
+    _write(layout.cluster / "pg_hba.conf", "local all all scram-sha-256\n")
+    _write(layout.cluster / "pg_ident.conf", "# No mappings: a password is required.\n")
 
 
 def _write(path: Path, text: str) -> None:

@@ -68,9 +68,9 @@ def last_error_line(output: str) -> str:
     return errors[-1] if errors else lines[-1]
 
 
-def last_log_error(place: ClusterLayout) -> str:
+def last_log_error(layout: ClusterLayout) -> str:
     """Return the last error in the server's newest log."""
-    logs = sorted(place.log.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
+    logs = sorted(layout.log.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
     if not logs:
         return last_error_line("")
     with logs[-1].open("rb") as log:
@@ -78,30 +78,30 @@ def last_log_error(place: ClusterLayout) -> str:
         return last_error_line(log.read().decode(errors="replace"))
 
 
-def postmaster(place: ClusterLayout) -> int | None:
+def postmaster(layout: ClusterLayout) -> int | None:
     """Return the server's process id, or None if no server has the recorded id."""
     import psutil
 
     try:
-        pid = int(place.pid_file.read_text().partition("\n")[0])
+        pid = int(layout.pid_file.read_text().partition("\n")[0])
         command = psutil.Process(pid).cmdline()
     except (OSError, ValueError, psutil.Error):
         return None
-    return pid if str(place.cluster) in command else None
+    return pid if str(layout.cluster) in command else None
 
 
-def is_ready(place: ClusterLayout) -> bool:
+def is_ready(layout: ClusterLayout) -> bool:
     """Return whether the server's pid file has the status `ready`."""
     with contextlib.suppress(OSError):
-        return place.pid_file.read_text().rstrip().endswith("ready")
+        return layout.pid_file.read_text().rstrip().endswith("ready")
     return False
 
 
-def quit_orphans(place: ClusterLayout) -> None:
+def quit_orphans(layout: ClusterLayout) -> None:
     """Stop the remaining processes of a killed server, as a server does after a crash."""
     import psutil
 
-    title = f"postgres: {place.name}: "
+    title = f"postgres: {layout.name}: "
     for process in psutil.process_iter(["cmdline"]):
         if " ".join(process.info["cmdline"] or ()).startswith(title):
             with contextlib.suppress(psutil.Error):

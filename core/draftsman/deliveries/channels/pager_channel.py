@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from draftsman.attention import pager_event
@@ -28,11 +28,9 @@ from draftsman.deliveries.plain_text import how_to_answer, resolution_text
 from draftsman.errors import Failure
 from draftsman.outbound import secret_values
 from draftsman.outbound.timeouts import Timeouts
+from draftsman.questions.question import Question
 from draftsman.settings.attention import PagerSettings
 from draftsman.settings.http import HttpSettings
-
-if TYPE_CHECKING:
-    from draftsman.questions.question import Question
 
 MAX_SUMMARY: Final = 1024
 """Maximum characters of a summary, by the Events API v2 of PagerDuty."""

@@ -57,6 +57,8 @@ from draftsman.jobs.runs.store import checkpoints
 from draftsman.log import redact
 from draftsman.people.policy import Policy
 from draftsman.ports import Channel
+from draftsman.questions.permission_rules import store as rules
+from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
 from draftsman.questions.store import identical, questions
 from draftsman.settings.notifications import NotificationSettings
@@ -75,18 +77,15 @@ async def with_rule(db: Database, message: Message) -> Message:
     rule = payload.get("rule")
     if rule is None:
         return message
-    from draftsman.questions.permission_rules import store as rules
-    from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
-
-    found = []
+    recorded_rules = []
     if isinstance(rule, int) and 0 < rule < 2**63:
         async with db.connection() as conn:
-            found = await rules.rules(conn, 1, id=rule)
-    if not found:
+            recorded_rules = await rules.rules(conn, 1, id=rule)
+    if not recorded_rules:
         return replace(message, payload={key: payload[key] for key in payload if key != "rule"})
-    recorded: dict[str, Any] = {"text": redact(proposal_text(found[0])), "names_job": True}
-    if found[0].status is RuleStatus.PROPOSED:
-        recorded["rule"] = found[0].id
+    recorded: dict[str, Any] = {"text": redact(proposal_text(recorded_rules[0])), "names_job": True}
+    if recorded_rules[0].status is RuleStatus.PROPOSED:
+        recorded["rule"] = recorded_rules[0].id
     return replace(message, payload=recorded)
 
 
@@ -137,10 +136,11 @@ class DeliverySender:
 
     def __init__(
         self,
+        *,
         db: Database,
+        policy: Policy,
         settings: NotificationSettings,
         fallback: Target | None,
-        policy: Policy,
     ) -> None:
         self._db = db
         self._policy = policy
@@ -173,10 +173,19 @@ class DeliverySender:
         only urgent deliveries are claimed. A claim under the session lock `sender` ends as soon as
         that lock is free; otherwise when its lease expires.
         """
-        params = {"free": free, "share": share, "busy": busy, "reserved": reserved, "after": after}
-        params |= {"lease": self._lease, "sender": sender, "served": served}
         async with self._db.connection() as conn:
-            return await delivery_claims.claim(conn, channel, **params)  # type: ignore[arg-type]
+            return await delivery_claims.claim(
+                conn,
+                channel,
+                free=free,
+                share=share,
+                busy=busy,
+                reserved=reserved,
+                after=after,
+                lease=self._lease,
+                sender=sender,
+                served=served,
+            )
 
     async def rescue(self, channels: Sequence[ChannelName]) -> int:
         """Make the claims of processes that ended due again; return their number."""
@@ -236,19 +245,19 @@ class DeliverySender:
         question = None
         stop = None
         policy = self._policy
-        others: list[IdenticalQuestion] = []
+        identical_questions: list[IdenticalQuestion] = []
         digested: frozenset[str] = frozenset()
         async with self._db.connection() as conn:
             facts = await store.message_facts(conn, item.seq)
             if item.question is not None:
                 question = await questions.get(conn, item.job, item.question)
-                others = await identical.others(conn, item.job, item.question)
+                identical_questions = await identical.others(conn, item.job, item.question)
                 digested = await digests.readers(conn, item.job, item.question)
             if question is not None:
                 policy = await with_identity_links(conn, policy, item.channel)
             if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
                 stop = await groups.stop_of(conn, item.seq)
-        message = build_message(item, facts, question, policy, stop, others, digested)
+        message = build_message(item, facts, question, policy, stop, identical_questions, digested)
         is_closed = question is not None and question.status is not QuestionStatus.OPEN
         if item.kind is DeliveryKind.QUESTION_CLOSED and (
             not is_closed or facts.copy_kind is DeliveryKind.NOTICE
@@ -458,13 +467,11 @@ def _log_dead(
     suffix = f"; replaced by delivery {replacement}" if replacement else ""
     _log.error(
         "delivery %s (%s) of %s to %s:%s is a dead letter: %s%s",
-        *(
-            item.seq,
-            item.kind,
-            job_name(item.job),
-            item.channel,
-            item.target,
-            transition.error,
-            suffix,
-        ),
+        item.seq,
+        item.kind,
+        job_name(item.job),
+        item.channel,
+        item.target,
+        transition.error,
+        suffix,
     )

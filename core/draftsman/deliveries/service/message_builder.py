@@ -47,12 +47,12 @@ def build_message(
     question: Question | None,
     policy: Policy,
     stop: GroupStop | None = None,
-    others: Sequence[IdenticalQuestion] = (),
+    identical_questions: Sequence[IdenticalQuestion] = (),
     digested: Collection[str] = (),
 ) -> Message:
     """Return the redacted message of a delivery; `stop` is how the group of its job stopped.
 
-    `others` are the identical questions of other jobs, which are answered together. People are
+    `identical_questions` are those of other jobs, which are answered together. People are
     mentioned with the first of them only, and not if they are `digested`: they have it in a digest.
     """
     subject = replace(_subject(facts, facts.job_id, facts.denial), group=facts.group_name)
@@ -60,7 +60,12 @@ def build_message(
         subject = replace(subject, invoker=facts.invoker_id)
     if stop is not None and stop.skipped:
         subject = replace(subject, group_stop=stop.text(facts.group_name or ""))
-    recipients = _addressees(policy, question, facts.invoker_id, item.channel) if question else ()
+    recipients: tuple[Person, ...] = ()
+    unmentioned: frozenset[str] = frozenset()
+    if question is not None:
+        recipients = _addressees(policy, question, facts.invoker_id, item.channel)
+        unmentioned = _unmentioned(policy, question, facts, recipients, identical_questions)
+        unmentioned |= frozenset(digested)
     return Message(
         marker=str(item.id),
         seq=item.seq,
@@ -70,13 +75,11 @@ def build_message(
         created_at=item.created_at,
         thread=None if facts.replacement_target else item.thread,
         root=facts.root,
-        question=None if question is None else _redacted_question(question, others),
+        question=None if question is None else _redacted_question(question, identical_questions),
         payload=_redacted(item.payload),
         recipients=recipients,
         delegation=_delegation(facts),
-        unmentioned=_unmentioned(policy, question, facts, recipients, others) | frozenset(digested)
-        if question
-        else frozenset(),
+        unmentioned=unmentioned,
     )
 
 
@@ -121,10 +124,10 @@ def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
     """
     if (person := policy.people.get(invoker)) is not None:
         return person.ids.get(CHANNEL_SOURCES[channel]) if channel in CHANNEL_SOURCES else None
-    source, _, own = invoker.partition(":")
-    return (
-        own if channel in CHANNEL_SOURCES and source == channel and own and ":" not in own else None
-    )
+    source, _, channel_id = invoker.partition(":")
+    if channel not in CHANNEL_SOURCES or source != channel or ":" in channel_id:
+        return None
+    return channel_id or None
 
 
 def recipient(policy: Policy, target: str, channel: ChannelName) -> Person | None:
@@ -186,8 +189,9 @@ def _addressees(
         return tuple(eligible)
     addressed_names = policy.approvers(question.approvers) | {invoker}
     nearest = [person for person in eligible if person.name in addressed_names]
-    if invoker not in policy.people and (own := requester(policy, invoker, channel)) is not None:
-        nearest.append(Person(invoker, frozenset(), {CHANNEL_SOURCES[channel]: own}))
+    channel_id = None if invoker in policy.people else requester(policy, invoker, channel)
+    if channel_id is not None:
+        nearest.append(Person(invoker, frozenset(), {CHANNEL_SOURCES[channel]: channel_id}))
     return tuple(nearest or eligible)
 
 
@@ -196,14 +200,14 @@ def _unmentioned(
     question: Question,
     facts: MessageFacts,
     recipients: Sequence[Person],
-    others: Sequence[IdenticalQuestion],
+    identical_questions: Sequence[IdenticalQuestion],
 ) -> frozenset[str]:
     """Return the recipients whom a message in a shared target does not mention.
 
     Of a question with a ladder, only the requester is mentioned: steps notify the others. Of
     identical questions, people are mentioned with the first.
     """
-    if any(other.is_earlier for other in others):
+    if any(other.is_earlier for other in identical_questions):
         return frozenset(person.name for person in recipients)
     asker = policy.requester(facts.invoker_id)
     return frozenset(
@@ -214,8 +218,10 @@ def _unmentioned(
     )
 
 
-def _redacted_question(question: Question, others: Sequence[IdenticalQuestion]) -> Question:
-    asking = asking_text(question.job, [other.job for other in others])
+def _redacted_question(
+    question: Question, identical_questions: Sequence[IdenticalQuestion]
+) -> Question:
+    asking = asking_text(question.job, [identical.job for identical in identical_questions])
     return replace(
         question,
         text="\n\n".join(filter(None, [_redacted(question.text), asking])),

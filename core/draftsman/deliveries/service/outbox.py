@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.delivery import (
@@ -16,7 +17,7 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.deliveries.store import deliveries as store
 from draftsman.deliveries.store import delivery_claims
-from draftsman.deliveries.target import Target, parse
+from draftsman.deliveries.target import Target, Targets, configured_targets, parse
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.read_models import TargetRow
@@ -26,6 +27,9 @@ from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.people.spans import Spans, encode_spans, spans_text
 from draftsman.text import clean_within_limit
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
 
 PAYLOAD_LIMIT: Final = 100_000
 """Maximum size of a payload, in bytes of JSON."""
@@ -40,14 +44,15 @@ LATE: Final = 300.0
 class Outbox:
     """Queries of deliveries, and new deliveries."""
 
-    def __init__(
-        self, db: Database, policy: Policy, check_target: Callable[[Target], None], lease: float
-    ) -> None:
-        """`lease` is that of workers, in seconds."""
-        self._lease = lease
+    def __init__(self, *, db: Database, policy: Policy, settings: Settings) -> None:
+        self._lease = settings.worker.lease
         self._db = db
         self._policy = policy
-        self._check_target = check_target
+        self._settings = settings
+
+    @cached_property
+    def _targets(self) -> Targets:
+        return configured_targets(self._settings)
 
     async def all(
         self,
@@ -147,7 +152,7 @@ class Outbox:
         """
         destinations = [parse(target) for target in targets]
         for target in destinations:
-            self._check_target(target)
+            self._targets.check(target)
         payload: dict[str, Any] = {"text": text}
         if re.match(rf"D-{lease.job}(?!\d)", text):  # a handler's own text
             payload["names_job"] = True

@@ -35,10 +35,19 @@ async def claim(
     urgent deliveries are claimed. `sender` is the number of this process's session lock, None where
     it holds none.
     """
-    params = {"channel": channel, "free": free, "share": share, "busy": list(busy)}
-    params |= {"reserved": list(reserved), "after": after, "lease": lease, "sender": sender}
-    params["served"] = None if served is None else list(served)
-    return await fetch_all(conn, _Q["claim"], params | {"head_start": HEAD_START}, ClaimedDelivery)
+    params = {
+        "channel": channel,
+        "free": free,
+        "share": share,
+        "busy": list(busy),
+        "reserved": list(reserved),
+        "after": after,
+        "lease": lease,
+        "sender": sender,
+        "served": None if served is None else list(served),
+        "head_start": HEAD_START,
+    }
+    return await fetch_all(conn, _Q["claim"], params, ClaimedDelivery)
 
 
 async def unserved(conn: Connection, lease: float, late: float) -> list[UnservedTarget]:

@@ -48,8 +48,8 @@ async def progress(
 async def steps(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, str, bool]]:
     """Return the newest steps of handlers: job, key, and whether the step is done."""
     params = {"jobs": list(jobs), "limit": MAX_STEPS}
-    found = await rows(conn, _Q["steps"], params)
-    return [(job, key, status == "done") for job, key, status, _ in found]
+    records = await rows(conn, _Q["steps"], params)
+    return [(job, key, status == "done") for job, key, status, _ in records]
 
 
 async def begin_stream(conn: Connection, thread: LiveThread) -> datetime | None:

@@ -26,8 +26,8 @@ async def slack(conn: Connection, channel: str, thread: str) -> list[ThreadTopic
 
 async def question_of_message(conn: Connection, channel: str, ts: str) -> tuple[int, int] | None:
     """Return (job, ordinal) of the question that a Slack message asks; None for another message."""
-    found = await rows(conn, _Q["question_of_message"], {"ref": f"{channel}/{ts}"})
-    return (found[0][0], found[0][1]) if found else None
+    records = await rows(conn, _Q["question_of_message"], {"ref": f"{channel}/{ts}"})
+    return (records[0][0], records[0][1]) if records else None
 
 
 async def has_pending_message(conn: Connection, targets: Sequence[str], thread: str) -> bool:

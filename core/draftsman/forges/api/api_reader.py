@@ -27,16 +27,16 @@ class LabeledIssues:
         self._labelings = labelings
         self._known: dict[str, ForgeEvent] = {}
 
-    async def events(self, found: Iterable[ForgeEvent]) -> list[ForgeEvent]:
+    async def events(self, events: Iterable[ForgeEvent]) -> list[ForgeEvent]:
         """Return the events of the issues that have the label now, with their labelers."""
-        known: dict[str, ForgeEvent] = {}
-        for event in found:
-            own = self._known.get(event.key)
-            if own is None:
-                own = labeled(replace(event, at=None), await self._of(event))
-            known[event.key] = replace(own, title=event.title, text=event.text)
-        self._known = known
-        return list(known.values())
+        current: dict[str, ForgeEvent] = {}
+        for event in events:
+            event_with_labeler = self._known.get(event.key)
+            if event_with_labeler is None:
+                event_with_labeler = labeled(replace(event, at=None), await self._of(event))
+            current[event.key] = replace(event_with_labeler, title=event.title, text=event.text)
+        self._known = current
+        return list(current.values())
 
     async def _of(self, event: ForgeEvent) -> list[Labeling]:
         """Return the labelings; none of an issue that was deleted or moved meanwhile."""
@@ -79,27 +79,27 @@ class ConditionalReads:
         for _ in range(MAX_PAGES):
             if url is None:
                 break
-            known = self._kept.get(url)
+            cached = self._kept.get(url)
             response = await self._read(api, url)
-            found = entries_of(response.data, key)
-            read = len(entries) + len(found)
-            following = api.next_page(response, url, found, read)
-            if following is None and known is response and size and len(found) >= size:
+            page = entries_of(response.data, key)
+            read = len(entries) + len(page)
+            following = api.next_page(response, url, page, read)
+            if following is None and cached is response and size and len(page) >= size:
                 # the tag is that of the body: a page after a full one leaves it as it was
                 self._kept.pop(url)
                 response = await self._read(api, url)
-                following = api.next_page(response, url, found, read)
-            entries += found
+                following = api.next_page(response, url, page, read)
+            entries += page
             url = following
         return entries
 
     async def _read(self, api: RestApi, url: str) -> ApiResponse:
-        known = self._kept.get(url)
-        tag = None if known is None else known.headers.get("etag")
+        cached = self._kept.get(url)
+        tag = None if cached is None else cached.headers.get("etag")
         response = await api.read(url, tag)
-        if response.status == 304 and known is not None:
+        if response.status == 304 and cached is not None:
             self._kept.move_to_end(url)
-            return known
+            return cached
         if response.headers.get("etag"):
             self._kept[url] = response
             self._kept.move_to_end(url)

@@ -27,8 +27,8 @@ class IssueDiscussion:
 
     async def since(self, when: datetime) -> list[Comment]:
         """Return the comments that were written or edited since a time."""
-        found = await self._api.pages(self._list, since=_time(when), per_page=PAGE)
-        return [_comment(item) for item in found]
+        comments = await self._api.pages(self._list, since=_time(when), per_page=PAGE)
+        return [_comment(item) for item in comments]
 
     async def get(self, id: str) -> Comment:
         """Return a comment."""
@@ -79,7 +79,7 @@ class GitLabDiscussion(IssueDiscussion):
 
     async def since(self, when: datetime) -> list[Comment]:
         """Return the notes since a time, which GitLab cannot filter by it."""
-        found: list[Comment] = []
+        comments: list[Comment] = []
         query: dict[str, str | int] = {"sort": "desc", "order_by": "created_at", "per_page": PAGE}
         url: str | None = self._api.url(self._list, query)
         for _ in range(MAX_PAGES):
@@ -88,11 +88,11 @@ class GitLabDiscussion(IssueDiscussion):
             response = await self._api.read(url, None)
             notes = entries_of(response.data, None)
             recent = [item for item in notes if _created(item) >= when]
-            found += map(_comment, recent)
+            comments += map(_comment, recent)
             if len(recent) < len(notes):  # the others are older
                 break
-            url = self._api.next_page(response, url, notes, len(found))
-        return found
+            url = self._api.next_page(response, url, notes, len(comments))
+        return comments
 
     async def edit(self, id: str, body: str) -> None:
         await self._api.call("PUT", f"{self._comments}/{id}", {"body": body})

@@ -34,9 +34,9 @@ def forge_settings(settings: Settings, source: str) -> tuple[str, ForgeSettings,
 
 def forge_of(settings: Settings, source: str) -> Forge | None:
     """Return the forge of a repository; None for a plain git remote and for a folder."""
-    if (found := forge_settings(settings, source)) is None:
+    if (at_forge := forge_settings(settings, source)) is None:
         return None
-    name, forge, project = found
+    name, forge, project = at_forge
     return KINDS[forge.kind](name, forge, settings.http, project)
 
 
@@ -52,8 +52,8 @@ def discussion_of(settings: Settings, target: IssueTarget) -> Discussion:
     """Return the comments of an issue or pull request; raises UsageError without its forge."""
     table = settings.forges.get(target.forge)
     if table is None:
-        known = ", ".join(sorted(settings.forges)) or "none"
-        raise UsageError(f"no forge {target.forge!r} in [forges] of this process; known: {known}")
+        names = ", ".join(sorted(settings.forges)) or "none"
+        raise UsageError(f"no forge {target.forge!r} in [forges] of this process; known: {names}")
     forge = forge_at(settings, target.forge, target.path)
     return forge.discussion(target.number, is_pull=target.is_pull)
 

@@ -76,8 +76,8 @@ class GiteaReader(ApiReader):
             self._unmergeable.pop(number, None)
             return False
         now = time.monotonic()
-        known, since = self._unmergeable.get(number, ("", now))
-        since = since if known == head else now
+        last_head, since = self._unmergeable.get(number, ("", now))
+        since = since if last_head == head else now
         self._unmergeable[number] = (head, since)
         return now - since >= CHECKING
 
@@ -106,10 +106,10 @@ class GiteaReader(ApiReader):
         try:
             for page in range(1, MAX_PAGES + 1):  # its X-Total-Count is that of the page alone
                 query = self.page | {"page": page}
-                found = await self._reads.get(self._api, f"{issue}/timeline", **query)
-                if not found:
+                entries = await self._reads.get(self._api, f"{issue}/timeline", **query)
+                if not entries:
                     break
-                events += found
+                events += entries
         except Failure as error:
             await check_issue(self._api, issue, error)
             raise
@@ -117,8 +117,8 @@ class GiteaReader(ApiReader):
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
         path = f"{self._path}/issues/comments"
-        items = await self._api.pages(path, since=written(since), limit=PAGE)
-        return issue_comments(self._project, items)
+        comments = await self._api.pages(path, since=written(since), limit=PAGE)
+        return issue_comments(self._project, comments)
 
     async def _reviews(self, number: int) -> list[ForgeEvent]:
         path = f"{self._path}/pulls/{number}/reviews"
@@ -187,14 +187,14 @@ class Gitea(ApiForge):
     async def find(self, branch: str) -> list[PullRequest]:
         """Return all open pull requests of the branch, and the newest closed: none is filtered."""
         path = f"{self._path}/pulls"
-        found = await self._api.pages(path, state="open", limit=PAGE)
-        if not any(_is_of(item, branch) for item in found):
+        pulls = await self._api.pages(path, state="open", limit=PAGE)
+        if not any(_is_of(pull, branch) for pull in pulls):
             query: dict[str, str | int] = {"state": "closed", "sort": "recentupdate", "limit": PAGE}
             for page in range(1, CLOSED_PAGES + 1):
                 if not (closed := await self._api.get(path, page=page, **query)):
                     break
-                found += closed
-        return [_pull(item) for item in found if _is_of(item, branch)]
+                pulls += closed
+        return [_pull(pull) for pull in pulls if _is_of(pull, branch)]
 
     async def get(self, number: int) -> PullRequest:
         return _pull(await self._api.get(f"{self._path}/pulls/{number}"))
@@ -211,12 +211,12 @@ class Gitea(ApiForge):
 
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         """Add labels of the repository or its organization; raises Failure for another label."""
-        known = {item["name"]: item["id"] for item in await self._labels()}
-        if unknown := [name for name in labels if name not in known]:
+        ids = {label["name"]: label["id"] for label in await self._labels()}
+        if unknown := [name for name in labels if name not in ids]:
             text = f"{self.name}: {self.project.path} has no label {unknown[0]}"
             raise Failure(text, origin="forge", http_status=404)
         path = f"{self._path}/issues/{number}/labels"
-        await self._api.call("POST", path, {"labels": [known[name] for name in labels]})
+        await self._api.call("POST", path, {"labels": [ids[name] for name in labels]})
 
     async def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
         path = f"{self._path}/pulls/{number}/requested_reviewers"
@@ -274,14 +274,14 @@ def _is_of(data: Mapping[str, Any], branch: str) -> bool:
 def _pull(data: Mapping[str, Any]) -> PullRequest:
     state = PullState.MERGED if data.get("merged") else PullState(data["state"])
     return PullRequest(
-        int(data["number"]),
-        str(data["html_url"]),
-        state,
-        str(data["head"]["sha"]),
-        str(data["base"]["ref"]),
-        bool(data.get("draft")) or _DRAFT.match(str(data["title"])) is not None,
-        str(data["title"]),
-        str(data.get("body") or ""),
-        CheckState.PENDING if data.get("mergeable") is False else CheckState.PASSED,
-        UNSETTLED if data.get("mergeable") is False else "",
+        number=int(data["number"]),
+        url=str(data["html_url"]),
+        state=state,
+        head=str(data["head"]["sha"]),
+        base=str(data["base"]["ref"]),
+        draft=bool(data.get("draft")) or _DRAFT.match(str(data["title"])) is not None,
+        title=str(data["title"]),
+        body=str(data.get("body") or ""),
+        mergeable=CheckState.PENDING if data.get("mergeable") is False else CheckState.PASSED,
+        merge_state=UNSETTLED if data.get("mergeable") is False else "",
     )

@@ -69,10 +69,10 @@ class GitHubReader(ApiReader):
         return labelings_of(await self._list(f"{self._path}/issues/{number}/events"), label)
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
-        items = await self._api.pages(
+        comments = await self._api.pages(
             f"{self._path}/issues/comments", since=written(since), per_page=PAGE
         )
-        return issue_comments(self._project, items)
+        return issue_comments(self._project, comments)
 
     async def written(self, number: int) -> list[ForgeEvent]:
         comments = await self._list(f"{self._path}/issues/{number}/comments")
@@ -114,18 +114,18 @@ class GitHubReader(ApiReader):
         self, number: int, head: str, key: str, run: Mapping[str, Any]
     ) -> ForgeEvent:
         output = fields(run.get("output"))
-        parts = [str(output.get(name) or "") for name in ("title", "summary", "text")]
+        texts = [str(output.get(name) or "") for name in ("title", "summary", "text")]
         if fields(run.get("app")).get("slug") == "github-actions":
             # the id of a check run of Actions is that of its job
             log = await self._api.text(f"{self._path}/actions/jobs/{run['id']}/logs", LOG_END)
-            parts.append(relevant_part(log))
+            texts.append(relevant_part(log))
         return ForgeEvent(
             EventKind.CHECK_FAILED,
             self._project,
             number,
             key,
             title=str(run["name"]),
-            text=plain("\n".join(part for part in parts if part)),
+            text=plain("\n".join(text for text in texts if text)),
             commit=head,
             url=str(run.get("html_url") or "") or None,
         )
@@ -151,12 +151,12 @@ def labelings_of(events: Sequence[Any], label: str) -> list[Labeling]:
     ]
 
 
-def issue_comments(project: str, items: Sequence[Mapping[str, Any]]) -> list[ForgeEvent]:
+def issue_comments(project: str, comments: Sequence[Mapping[str, Any]]) -> list[ForgeEvent]:
     """Return the events of the comments of a repository that are on issues."""
     kind = EventKind.ISSUE_COMMENT
     return [
         github_events.comment(project, int(str(item["issue_url"]).rpartition("/")[2]), item, kind)
-        for item in items
+        for item in comments
         if item.get("issue_url")
         and not _PULL.search(str(item.get("html_url")))
         and not is_edited(item)
@@ -291,11 +291,11 @@ class GitHub(ApiForge):
         if not draft and title != pull.title:
             await self._retitle(pull.number, title)
         names = self._names(pull.number)
-        found = (await self._graphql(PULL, names))["repository"]["pullRequest"]
-        if found["isDraft"] == draft:
+        state = (await self._graphql(PULL, names))["repository"]["pullRequest"]
+        if state["isDraft"] == draft:
             return
         try:
-            await self._graphql(TO_DRAFT if draft else TO_READY, {"id": found["id"]})
+            await self._graphql(TO_DRAFT if draft else TO_READY, {"id": state["id"]})
         except Failure as error:
             if not draft or error.code != REFUSED:
                 raise
@@ -316,11 +316,11 @@ class GitHub(ApiForge):
         path = f"{self._path}/commits/{commit}"
         runs = await self._api.pages(f"{path}/check-runs", "check_runs", per_page=PAGE)
         statuses = await self._api.pages(f"{path}/status", "statuses", per_page=PAGE)
-        found = [
+        checks = [
             check_of(item["name"], item["conclusion"] if item["status"] == "completed" else "")
             for item in runs
         ]
-        return found + [check_of(item["context"], item["state"]) for item in statuses]
+        return checks + [check_of(item["context"], item["state"]) for item in statuses]
 
     async def answer(self, number: int, text: str, thread: str | None) -> None:
         path = f"{self._path}/issues/{number}/comments"
@@ -330,8 +330,8 @@ class GitHub(ApiForge):
 
     async def resolve(self, number: int, thread: str) -> None:
         """Resolve a thread, by its first comment; only GraphQL has this."""
-        found = (await self._graphql(THREADS, self._names(number)))["repository"]["pullRequest"]
-        for item in found["reviewThreads"]["nodes"]:
+        data = (await self._graphql(THREADS, self._names(number)))["repository"]["pullRequest"]
+        for item in data["reviewThreads"]["nodes"]:
             ids = [str(comment["databaseId"]) for comment in item["comments"]["nodes"]]
             if thread in ids and not item["isResolved"]:
                 await self._graphql(RESOLVE, {"id": item["id"]})
@@ -372,16 +372,16 @@ def _pull(data: Mapping[str, Any]) -> PullRequest:
     merged = data.get("merged_at") is not None
     state = PullState.MERGED if merged else PullState(data["state"])
     return PullRequest(
-        int(data["number"]),
-        str(data["html_url"]),
-        state,
-        str(data["head"]["sha"]),
-        str(data["base"]["ref"]),
-        bool(data.get("draft")) or str(data["title"]).startswith(DRAFT),
-        str(data["title"]),
-        str(data.get("body") or ""),
-        MERGE_STATES.get(data.get("mergeable_state") or "", CheckState.FAILED),
-        str(data.get("mergeable_state") or ""),
+        number=int(data["number"]),
+        url=str(data["html_url"]),
+        state=state,
+        head=str(data["head"]["sha"]),
+        base=str(data["base"]["ref"]),
+        draft=bool(data.get("draft")) or str(data["title"]).startswith(DRAFT),
+        title=str(data["title"]),
+        body=str(data.get("body") or ""),
+        mergeable=MERGE_STATES.get(data.get("mergeable_state") or "", CheckState.FAILED),
+        merge_state=str(data.get("mergeable_state") or ""),
     )
 
 

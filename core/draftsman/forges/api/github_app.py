@@ -95,8 +95,8 @@ def assertion(name: str, pem: str, claims: Mapping[str, Any], now: float) -> str
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     times = {"iat": int(now) - SKEW, "exp": int(now) + LIFETIME}
-    parts = ({"alg": "RS256", "typ": "JWT"}, {**claims, **times})
-    text = ".".join(_base64(json.dumps(part).encode()) for part in parts)
+    segments = ({"alg": "RS256", "typ": "JWT"}, {**claims, **times})
+    text = ".".join(_base64(json.dumps(segment).encode()) for segment in segments)
     try:
         key = load_pem_private_key(pem.encode(), None)
         if not isinstance(key, RSAPrivateKey):

@@ -88,16 +88,16 @@ class GitLabReader(ApiReader):
         path = f"{self._path}/issues"
         after = written(since)
         changed = await self._api.pages(path, updated_after=after, state="all", per_page=PAGE)
-        known = set(numbers)
+        followed = set(numbers)
         since = since.replace(microsecond=0)
-        found = []
-        for number in sorted(known | {int(item["iid"]) for item in changed}):
+        events = []
+        for number in sorted(followed | {int(item["iid"]) for item in changed}):
             for note in await self._list(f"{path}/{number}/notes", sort="asc"):
-                is_new = number in known or (moment(note.get("created_at")) or since) >= since
+                is_new = number in followed or (moment(note.get("created_at")) or since) >= since
                 if is_new and not (note.get("system") or is_edited(note)):
                     by = note.get("author")
-                    found.append(gitlab_events.issue_note(self._project, number, note, by))
-        return found
+                    events.append(gitlab_events.issue_note(self._project, number, note, by))
+        return events
 
     async def _failed(self, number: int, head: str) -> list[ForgeEvent]:
         """Return the jobs of a commit that failed, with the relevant part of their logs."""
@@ -116,14 +116,14 @@ class GitLabReader(ApiReader):
     async def _job(self, number: int, head: str, key: str, status: Mapping[str, Any]) -> ForgeEvent:
         # the id of a status of GitLab's own CI is that of its job
         log = await self._api.text(f"{self._path}/jobs/{status['id']}/trace", LOG_END)
-        parts = [str(fields(status).get("description") or ""), relevant_part(log)]
+        texts = [str(fields(status).get("description") or ""), relevant_part(log)]
         return ForgeEvent(
             EventKind.CHECK_FAILED,
             self._project,
             number,
             key,
             title=str(status["name"]),
-            text=plain("\n".join(part for part in parts if part)),
+            text=plain("\n".join(text for text in texts if text)),
             commit=head,
             url=str(status.get("target_url") or "") or None,
         )
@@ -184,11 +184,14 @@ class GitLab(ApiForge):
         return await self._api.exists(path)
 
     async def find(self, branch: str) -> list[PullRequest]:
-        found = await self._api.pages(
+        requests = await self._api.pages(
             f"{self._path}/merge_requests", source_branch=branch, state="all", per_page=PAGE
         )
-        own = [item for item in found if item["source_project_id"] == item["target_project_id"]]
-        return [_pull(item) for item in own]
+        return [
+            _pull(item)
+            for item in requests
+            if item["source_project_id"] == item["target_project_id"]
+        ]
 
     async def get(self, number: int) -> PullRequest:
         return _pull(await self._api.get(f"{self._path}/merge_requests/{number}"))
@@ -216,23 +219,20 @@ class GitLab(ApiForge):
     async def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
         ids = []
         for name in reviewers:
-            found = await self._api.get("/users", username=name)
-            if not found:
+            users = await self._api.get("/users", username=name)
+            if not users:
                 text = f"{self.name}: no user {name}"
                 raise Failure(text, origin="forge", http_status=404)
-            ids.append(found[0]["id"])
+            ids.append(users[0]["id"])
         await self._edit(number, {"reviewer_ids": ids})
 
     async def checks(self, commit: str) -> list[CommitCheck]:
         """Return the latest status of each job; a job that may fail counts as passed."""
         path = f"{self._path}/repository/commits/{commit}/statuses"
-        found = [
-            (item, check_of(item["name"], item["status"]))
-            for item in await self._api.pages(path, per_page=PAGE)
-        ]
+        statuses = await self._api.pages(path, per_page=PAGE)
         return [
-            check_of(check.name, "skipped") if item.get("allow_failure") else check
-            for item, check in found
+            check_of(item["name"], "skipped" if item.get("allow_failure") else item["status"])
+            for item in statuses
         ]
 
     async def answer(self, number: int, text: str, thread: str | None) -> None:
@@ -266,14 +266,14 @@ class GitLab(ApiForge):
 
 def _pull(data: Mapping[str, Any]) -> PullRequest:
     return PullRequest(
-        int(data["iid"]),
-        str(data["web_url"]),
-        STATES.get(data["state"], PullState.CLOSED),
-        str(data["sha"]),
-        str(data["target_branch"]),
-        bool(data.get("draft")),
-        str(data["title"]),
-        str(data.get("description") or ""),
-        MERGE_STATES.get(data.get("detailed_merge_status") or "", CheckState.FAILED),
-        str(data.get("detailed_merge_status") or ""),
+        number=int(data["iid"]),
+        url=str(data["web_url"]),
+        state=STATES.get(data["state"], PullState.CLOSED),
+        head=str(data["sha"]),
+        base=str(data["target_branch"]),
+        draft=bool(data.get("draft")),
+        title=str(data["title"]),
+        body=str(data.get("description") or ""),
+        mergeable=MERGE_STATES.get(data.get("detailed_merge_status") or "", CheckState.FAILED),
+        merge_state=str(data.get("detailed_merge_status") or ""),
     )

@@ -17,6 +17,7 @@ from draftsman.forges.pull_request import (
     draft_change,
     next_step,
 )
+from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.ports import Forge
 from draftsman.settings.forges import ForgeSettings
 
@@ -91,8 +92,6 @@ async def _create(
 
 async def _problem(call: Awaitable[None]) -> str:
     """Return the reason of a permanent refusal; raises temporary failures."""
-    from draftsman.jobs.retries import ErrorClass, classify
-
     try:
         await call
     except Failure as error:

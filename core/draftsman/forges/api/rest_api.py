@@ -8,18 +8,15 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPMethod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from draftsman.errors import Failure
 from draftsman.log import redact
-from draftsman.outbound.http_client import retry_after
+from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse, retry_after
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.settings.http import HttpSettings
 from draftsman.text import first_line
-
-if TYPE_CHECKING:
-    from draftsman.outbound.http_client import OutboundResponse
 
 TIMEOUTS: Final = Timeouts(call=30, connect=10)
 PAGE: Final = 100
@@ -83,8 +80,6 @@ class RestApi:
 
         A redirect to another host is followed, without the token.
         """
-        from draftsman.outbound.http_client import HttpCall, HttpClient
-
         headers = {"accept": "*/*", **await self._authorization()}
         client = HttpClient(self._http, trusted=[self._base])
         call = HttpCall("GET", self.url(path, {}), headers)
@@ -93,15 +88,15 @@ class RestApi:
                 return ""
             if not 200 <= response.status < 300:
                 raise await self._refusal("GET", response)
-            kept = bytearray()
+            end = bytearray()
             try:
                 async for chunk in response.chunks():
-                    kept += chunk
-                    del kept[:-limit]
+                    end += chunk
+                    del end[:-limit]
             except Failure:  # larger than the limit of a response, or cut off: its part is enough
-                if not kept:
+                if not end:
                     raise
-            return bytes(kept).decode(errors="replace")
+            return bytes(end).decode(errors="replace")
 
     async def get(self, path: str, **query: str | int) -> Any:
         """Return the JSON of a resource."""
@@ -155,12 +150,10 @@ class RestApi:
         url: str,
         body: Mapping[str, Any] | None,
         accepts: Sequence[int],
-        more: Mapping[str, str] | None = None,
+        condition: Mapping[str, str] | None = None,
         leaves: Callable[[], None] = lambda: None,
     ) -> ApiResponse:
-        from draftsman.outbound.http_client import HttpCall, HttpClient
-
-        headers = {"accept": "application/json", **await self._authorization(), **(more or {})}
+        headers = {"accept": "application/json", **await self._authorization(), **(condition or {})}
         content = None
         if body is not None:
             headers["content-type"] = "application/json"
@@ -203,10 +196,10 @@ def entries_of(data: Any, key: str | None) -> list[Any]:
 
 
 def _page_after(url: str) -> str:
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
+    split = urlsplit(url)
+    query = dict(parse_qsl(split.query))
     query["page"] = str(int(query.get("page", "1")) + 1)
-    return parts._replace(query=urlencode(query)).geturl()
+    return split._replace(query=urlencode(query)).geturl()
 
 
 def _rate_limit(status: int, headers: Mapping[str, str], reason: str) -> float | None:
@@ -235,15 +228,15 @@ def _reason(raw: bytes) -> str:
         return ""
     if not isinstance(data, dict):
         return ""
-    parts = [_flat(data.get("message") or data.get("error"))]
+    texts = [_flat(data.get("message") or data.get("error"))]
     errors = data.get("errors")
     for item in errors if isinstance(errors, list) else ():
         if isinstance(item, dict):
             item = item.get("message") or " ".join(
                 str(item[key]) for key in ("field", "code") if item.get(key)
             )
-        parts.append(_flat(item))
-    return first_line("; ".join(dict.fromkeys(part for part in parts if part)), 300)
+        texts.append(_flat(item))
+    return first_line("; ".join(dict.fromkeys(text for text in texts if text)), 300)
 
 
 def _flat(value: Any) -> str:

@@ -29,12 +29,15 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, Source
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.settings.forges import ForgeSettings
 
 LIMIT: Final = 100
 """Pull requests in one sweep."""
+INTERVAL: Final = 5.0
+"""Maximum seconds between two looks at new events."""
 BY: Final = "system"
 _log = logging.getLogger(__name__)
 
@@ -46,7 +49,18 @@ class FollowUpSweep:
         self._db = db
         self._policy = policy
         self._forges = forges
-        self.isolation: Final = Isolation(db, "follow_ups")
+        self._isolation = Isolation(db, "follow_ups")
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of follow-ups."""
+        return [
+            Sweep(
+                name="follow_ups",
+                run=self.sweep,
+                isolations=(self._isolation,),
+                max_interval=INTERVAL,
+            )
+        ]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Process the new events of each pull request in a transaction; return their number."""
@@ -63,8 +77,8 @@ class FollowUpSweep:
 
     async def _process_due(self, term: LeaderTerm) -> int:
         async with self._db.connection() as conn:
-            roots = await store.due(conn, term, LIMIT, self.isolation.aside)
-        return await self.isolation.each(zip(roots, roots, strict=True), self._process)
+            roots = await store.due(conn, term, LIMIT, self._isolation.aside)
+        return await self._isolation.each(zip(roots, roots, strict=True), self._process)
 
     async def _process(self, root: int) -> int:
         async def work(conn: Connection) -> int:
@@ -80,8 +94,8 @@ class FollowUpSweep:
             refused = self._refused(events, jobs[0].invoker_id)
             table = self._forges.get(pull.forge)
             delay = 0.0 if table is None else table.follow_up_delay
-            found = plan(pull, jobs, events, refused, delay, self._mention(pull.forge))
-            return len(again) + await self._apply(conn, pull, jobs, found)
+            planned = plan(pull, jobs, events, refused, delay, self._mention(pull.forge))
+            return len(again) + await self._apply(conn, pull, jobs, planned)
 
         return await self._db.run_transaction(work)
 
@@ -108,32 +122,40 @@ class FollowUpSweep:
         return MENTION if table is None else table.mention
 
     async def _apply(
-        self, conn: Connection, pull: TrackedPull, jobs: Sequence[FamilyJob], found: FollowUpPlan
+        self,
+        conn: Connection,
+        pull: TrackedPull,
+        jobs: Sequence[FamilyJob],
+        planned: FollowUpPlan,
     ) -> int:
         newest = jobs[-1].job
-        for event, reason in found.ignored:
+        for event, reason in planned.ignored:
             await store.ignore(conn, [event.id], reason)
             await _write(conn, newest, "forge_event_ignored", event, reason=reason)
-        if found.end is not None:
-            await self._end(conn, pull, jobs, *found.end)
-        if found.send:
-            await self._send(conn, pull, jobs, found)
-        return len(found.ignored) + len(found.send) + (found.end is not None)
+        if planned.end is not None:
+            await self._end(conn, pull, jobs, *planned.end)
+        if planned.send:
+            await self._send(conn, pull, jobs, planned)
+        return len(planned.ignored) + len(planned.send) + (planned.end is not None)
 
     async def _send(
-        self, conn: Connection, pull: TrackedPull, jobs: Sequence[FamilyJob], found: FollowUpPlan
+        self,
+        conn: Connection,
+        pull: TrackedPull,
+        jobs: Sequence[FamilyJob],
+        planned: FollowUpPlan,
     ) -> None:
         """Send events to the unfinished job, or to a new follow-up."""
-        to = found.to
+        to = planned.to
         if to is None:
             newest = jobs[-1]
             ordinal = newest.ordinal + 1
-            to = await insert_follow_up(conn, pull.root, newest.job, ordinal, found.send)
+            to = await insert_follow_up(conn, pull.root, newest.job, ordinal, planned.send)
             await self._cancel_merges(conn, jobs, f"{job_name(to)} follows up")
             created = {"job": to, "follow_up": newest.ordinal + 1, "pr_url": pull.url}
-            created["events"] = [event.kind for event in found.send][:100]
+            created["events"] = [event.kind for event in planned.send][:100]
             await store.event(conn, newest.job, "follow_up_created", created)
-        for event in found.send:
+        for event in planned.send:
             sender = self._actor(event).voter if needs_right(event) else pull.forge
             text = message_text(event, self._mention(pull.forge))
             if await store.send(conn, event.id, to, sender, text) is None:
@@ -200,7 +222,9 @@ async def _cancel(conn: Connection, job: FamilyJob, reason: str) -> None:
         await locked_jobs.cancel_now(conn, job.job, BY, reason)
 
 
-async def _write(conn: Connection, job: int, kind: str, event: FollowUpEvent, **more: str) -> None:
+async def _write(
+    conn: Connection, job: int, kind: str, event: FollowUpEvent, **fields: str
+) -> None:
     """Write an event of a job about an event of the forge, without its text."""
-    payload = {"event": event.kind, "author": event.author_name, "url": event.url, **more}
+    payload = {"event": event.kind, "author": event.author_name, "url": event.url, **fields}
     await store.event(conn, job, kind, {key: value for key, value in payload.items() if value})

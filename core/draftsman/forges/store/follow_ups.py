@@ -135,8 +135,8 @@ async def request(conn: Connection, job: int, actor: Actor, event: str, text: st
 
 async def is_open(conn: Connection, job: int) -> bool:
     """Return whether a job has a pull request that is open and followed up."""
-    found = await family(conn, job)
-    return found is not None and found.pull.state == "open"
+    followed = await family(conn, job)
+    return followed is not None and followed.pull.state == "open"
 
 
 async def unanswered(conn: Connection, forge: str, limit: int) -> list[AnswerDue]:
@@ -162,7 +162,7 @@ async def branch_deleted(conn: Connection, root: int) -> bool:
 
 async def family(conn: Connection, job: int) -> Family | None:
     """Return the pull request of a job with its jobs; None without."""
-    found = await rows(conn, _Q["family"], {"job": job})
-    if not found:
+    records = await rows(conn, _Q["family"], {"job": job})
+    if not records:
         return None
-    return Family(TrackedPull(*found[0][:9]), tuple(int(row[9]) for row in found))
+    return Family(TrackedPull(*records[0][:9]), tuple(int(row[9]) for row in records))

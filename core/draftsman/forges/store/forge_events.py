@@ -25,8 +25,8 @@ CLOSED_AGE: Final = timedelta(days=30)
 
 async def receive(conn: Connection, forge: str, events: Sequence[ForgeEvent]) -> list[int]:
     """Store the events that are not known; return their ids."""
-    values = [clean(asdict(event) | {"at": event.at and event.at.isoformat()}) for event in events]
-    params = {"forge": forge, "events": Jsonb(values)}
+    columns = [clean(asdict(event) | {"at": event.at and event.at.isoformat()}) for event in events]
+    params = {"forge": forge, "events": Jsonb(columns)}
     return [int(row[0]) for row in await rows(conn, _Q["receive"], params)]
 
 

@@ -121,7 +121,10 @@ async def _drive(
         network=network,
     )
     async with open_network_proxy(
-        *(run.settings.http, network, sandbox, run.limits),
+        http=run.settings.http,
+        network=network,
+        sandbox=sandbox,
+        limits=run.limits,
         setting=f"network of [tools.{payload.tool}], or to a group in [networks]",
         log=run.log_line,
     ) as proxy:

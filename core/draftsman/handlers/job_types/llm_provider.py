@@ -21,7 +21,7 @@ MAX_TEXT: Final = 4 * 1024 * 1024
 class Completion:
     """The text, token counts and state of a completion, read from a stream."""
 
-    parts: list[str] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
     size: int = 0
     model: str = ""
     finish: str | None = None
@@ -34,13 +34,13 @@ class Completion:
     @property
     def text(self) -> str:
         """The text so far."""
-        return "".join(self.parts)
+        return "".join(self.pieces)
 
     def add(self, text: object) -> None:
         """Append a piece of the text; raises Failure beyond MAX_TEXT."""
         if not isinstance(text, str):
             return
-        self.parts.append(text)
+        self.pieces.append(text)
         self.size += len(text)
         if self.size > MAX_TEXT:
             text = f"the model generated more than {MAX_TEXT:,} characters; set max_tokens"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from draftsman.errors import Failure
-from draftsman.forges.api.connection import forge_of, forge_settings
+from draftsman.forges.api.connection import forge_of
 from draftsman.forges.checks import CheckState, foreign, overall
 from draftsman.forges.pull_request import UNSETTLED, PullRequest, PullState, recorded
 from draftsman.handlers.context import RunContext, worker_run
@@ -79,12 +79,11 @@ async def _opened(run: WorkerRun, job: int) -> Mapping[str, Any]:
 
 def _forge(run: WorkerRun, opened: Mapping[str, Any]) -> tuple[Forge, str]:
     source = str(opened["source"])
-    found = forge_settings(run.settings, source)
     forge = forge_of(run.settings, source)
-    if found is None or forge is None:
+    if forge is None:
         text = f"no forge for {source} on this worker; add it to [forges]"
         raise Failure(text, origin="forge", code="no_such_forge", declared="TRANSIENT_APP")
-    return forge, found[1].merge_method
+    return forge, run.settings.forges[forge.name].merge_method
 
 
 async def _check(ctx: RunContext, forge: Forge, pull: PullRequest, head: str, name: str) -> str:

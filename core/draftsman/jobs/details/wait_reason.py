@@ -11,7 +11,7 @@ from uuid import UUID
 from draftsman.errors import CommandHint
 from draftsman.ids import actor_name, job_name, pause_name, worker_name
 from draftsman.jobs.job import LEASED, TERMINAL, Status
-from draftsman.jobs.retries import ErrorClass, layer
+from draftsman.jobs.retries import ErrorClass, RetryCounts, layer
 from draftsman.questions.question import (
     BUDGET_KEY,
     GATE_ENDS,
@@ -113,8 +113,8 @@ class WaitReason:
     text: str
     next_step: str
     due_in: float | None = None
-    parts: tuple[str | CommandHint, ...] = ()
-    """`next_step` in parts, so that a front end can word the commands in its own way."""
+    next_spans: tuple[str | CommandHint, ...] = ()
+    """`next_step` in spans, so that a front end can word the commands in its own way."""
     paused: bool = False
     """Whether the job itself is paused; else its queue may be."""
 
@@ -139,11 +139,16 @@ def explain(facts: JobFacts, questions: Sequence[Question]) -> WaitReason:
     `questions` are the open questions of the job, or the question that made it expire.
     """
     reason, text, then = _reason(facts, questions)
-    parts = (then,) if isinstance(then, str) else then
-    paused = facts.job_paused and facts.status not in TERMINAL
-    next_step = "".join(map(str, parts))
-    due_in = None if facts.awaits_trial else facts.due_in
-    return WaitReason(facts.status, reason, text, next_step, due_in, parts, paused)
+    spans = (then,) if isinstance(then, str) else then
+    return WaitReason(
+        status=facts.status,
+        reason=reason,
+        text=text,
+        next_step="".join(map(str, spans)),
+        due_in=None if facts.awaits_trial else facts.due_in,
+        next_spans=spans,
+        paused=facts.job_paused and facts.status not in TERMINAL,
+    )
 
 
 def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, NextStep]:
@@ -289,8 +294,8 @@ def _waiting_for_jobs(facts: JobFacts) -> tuple[str, str, NextStep]:
         last = _command("cancel", job_name(facts.cycle[-1].job))
         return "cycle", f"waits for itself: for {cycle_text(facts.cycle)}", ("to end it: ", last)
     names = [f"{job_name(number)} ({humanize(status)})" for number, status in facts.parents]
-    if (more := facts.parent_count - len(names)) > 0:
-        names.append(f"{more:,} more")
+    if (omitted := facts.parent_count - len(names)) > 0:
+        names.append(f"{omitted:,} more")
     first = job_name(facts.parents[0][0]) if facts.parents else job_name(facts.number)
     seconds = facts.due_in or 0.0
     due = f"; due in {_span(seconds)}" if seconds > 0 and facts.hold else ""
@@ -315,8 +320,8 @@ def _waiting_for_place(facts: JobFacts, limit: LimitUse) -> tuple[str, str, Next
 
 
 def _ahead(facts: JobFacts) -> str:
-    more = "at least " if facts.ahead >= 1000 else ""
-    return f"{more}{facts.ahead} {'job is' if facts.ahead == 1 else 'jobs are'} ahead of it"
+    bound = "at least " if facts.ahead >= 1000 else ""
+    return f"{bound}{facts.ahead} {'job is' if facts.ahead == 1 else 'jobs are'} ahead of it"
 
 
 def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
@@ -386,13 +391,13 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
         return "scheduled", text, (f"due {when}", *no_worker)
     if facts.awaits_trial:
         return _awaits_trial(facts.on_trial, no_worker)
-    budget = layer(
-        facts.error_class,
+    counts = RetryCounts(
         attempts=facts.attempts,
         max_attempts=facts.max_attempts,
         retry_count=facts.retry_count,
         max_retries=facts.max_retries,
     )
+    budget = layer(facts.error_class, counts)
     error = first_line(facts.last_error or "", 300)
     then = (f"next retry {when}", *no_worker, f" ({budget})")
     return "backoff", f"run {facts.run_count} failed: {error}", then

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from pydantic import ValidationError
+
+from draftsman import field_errors
 from draftsman.errors import UsageError
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
-
-if TYPE_CHECKING:
-    from draftsman.questions.response import Response
+from draftsman.questions.response import Response
 
 MAX_WINDOW: Final = 60.0
 """Longest undo window, in seconds; the constraint of the table has the same."""
@@ -52,11 +53,6 @@ class PendingDecision:
     @property
     def response(self) -> Response:
         """The response of a decision on a question; raises UsageError for an invalid one."""
-        from pydantic import ValidationError
-
-        from draftsman import field_errors
-        from draftsman.questions.response import Response
-
         fields = self.decision | {"source_event_id": self.source_event_id}
         try:
             return Response.model_validate(fields)

@@ -8,7 +8,9 @@ answers, the first that takes effect counts.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from draftsman.database.database import Connection, Database, translate_errors
@@ -21,6 +23,7 @@ from draftsman.jobs.pending_decisions import store
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 from draftsman.questions import answer as reading
@@ -41,13 +44,32 @@ class PendingDecisions:
     """Holding, undoing and applying decisions."""
 
     def __init__(
-        self, db: Database, policy: Policy, questions: Questions, job_control: JobControl
+        self,
+        *,
+        db: Database,
+        policy: Policy,
+        questions: Questions,
+        job_control: JobControl,
+        limit: int,
     ) -> None:
+        """Take the number of decisions that the leader applies at a time."""
         self._db = db
         self._policy = policy
         self._questions = questions
         self._job_control = job_control
-        self.isolation: Final = Isolation(db, "decisions", lambda id: f"pending decision {id}")
+        self._limit = limit
+        self._isolation = Isolation(db, "decisions", lambda id: f"pending decision {id}")
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of decisions that are due."""
+        return [
+            Sweep(
+                name="decisions",
+                run=partial(repeat, self.apply_due, self._limit),
+                isolations=(self._isolation,),
+                due_turn=DueTurn.QUESTIONS,
+            )
+        ]
 
     async def answer(
         self, job: int, ordinal: int, response: Response, actor: Actor, window: float
@@ -138,11 +160,11 @@ class PendingDecisions:
             raise effect
         return effect
 
-    async def apply_due(self, term: LeaderTerm, limit: int) -> int:
+    async def apply_due(self, term: LeaderTerm) -> int:
         """Apply the decisions that are due, for the leader; return their number."""
         async with self._db.connection() as conn:
-            decisions = await store.due(conn, term, limit, self.isolation.aside)
-        return await self.isolation.each(
+            decisions = await store.due(conn, term, self._limit, self._isolation.aside)
+        return await self._isolation.each(
             [(decision.id, decision) for decision in decisions], self._apply_due
         )
 

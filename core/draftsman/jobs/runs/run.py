@@ -13,6 +13,7 @@ from uuid import UUID
 from draftsman.errors import LeaseLost
 from draftsman.ids import job_name
 from draftsman.jobs.job import Mode, Source, Status
+from draftsman.jobs.retries import RetryCounts
 
 T = TypeVar("T")
 
@@ -92,7 +93,8 @@ class _Parsed(Generic[T]):
         self._name = name
 
     def __get__(self, job: ClaimedJob, owner: type) -> T:
-        value = job.__dict__[self._name] = self._parse(job.row[self._index])
+        value = self._parse(job.row[self._index])
+        job.__dict__[self._name] = value
         return value
 
 
@@ -142,6 +144,11 @@ class ClaimedJob:
     def name(self) -> str:
         """Display name: `D-142`."""
         return job_name(self.number)
+
+    @property
+    def retry_counts(self) -> RetryCounts:
+        """The attempts and retries before this run."""
+        return RetryCounts(self.attempts, self.max_attempts, self.retry_count, self.max_retries)
 
     @property
     def lease(self) -> Lease:

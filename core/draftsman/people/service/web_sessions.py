@@ -126,8 +126,8 @@ class WebSessions:
         """
         ended = await self._db.run_transaction(lambda conn: store.end(conn, None, person))
         if not ended and person != self._policy.owner and person not in self._policy.people:
-            known = ", ".join(sorted(self._policy.people)) or "none are configured"
-            raise UsageError(f"unknown person {person!r}; people: {known}")
+            names = ", ".join(sorted(self._policy.people)) or "none are configured"
+            raise UsageError(f"unknown person {person!r}; people: {names}")
         return ended
 
 

@@ -158,13 +158,13 @@ def backtest(pattern: Sequence[str], decisions: Iterable[PermissionDecision]) ->
     """Return the recorded decisions of a repository that a pattern would have made."""
     allowed: list[PermissionDecision] = []
     denied: list[PermissionDecision] = []
-    asked: list[PermissionDecision] = []
+    undecided: list[PermissionDecision] = []
     for decision in decisions:
         if matches(pattern, decision.words):
             (allowed if decision.allowed else denied).append(decision)
         elif decision.words[0] == pattern[0]:
-            asked.append(decision)
-    return Backtest(allowed, denied, asked)
+            undecided.append(decision)
+    return Backtest(allowed, denied, undecided)
 
 
 def candidates(decisions: Iterable[PermissionDecision], minimum: int) -> list[RuleCandidate]:
@@ -180,13 +180,13 @@ def candidates(decisions: Iterable[PermissionDecision], minimum: int) -> list[Ru
             kinds[decision.repo, kind_of(decision.words)].append(decision.words)
         else:
             denied[decision.repo].append(decision.words)
-    found = [
+    rules = [
         RuleCandidate(repo, narrowest_pattern(commands), len(commands))
         for (repo, _), commands in kinds.items()
         if len(commands) >= max(minimum, 1)
     ]
     return [
-        rule for rule in found if not any(matches(rule.pattern, each) for each in denied[rule.repo])
+        rule for rule in rules if not any(matches(rule.pattern, each) for each in denied[rule.repo])
     ]
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from draftsman.attention.store import digests
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation, run_all
-from draftsman.deliveries.target import Target
-from draftsman.errors import CommandHint, NotFound, Refused, UsageError
+from draftsman.deliveries.target import Target, configured_targets, parse
+from draftsman.errors import CommandHint, ConfigError, NotFound, Refused, UsageError
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.questions.permission_rules import store
@@ -34,6 +35,9 @@ from draftsman.questions.permission_rules.permission_rule import (
     proposal_text,
 )
 
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+
 MAX_RULES: Final = 1000
 """Rules that are listed, the newest."""
 MAX_DECISIONS: Final = 5000
@@ -50,13 +54,14 @@ class PermissionRules:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         propose_after: int,
-        seconds: float,
-        notify: Target | None = None,
+        expires_in: float,
+        notify: Target | None,
     ) -> None:
-        """Propose a rule after so many equal decisions (0: never), for so many seconds.
+        """Propose a rule after so many equal decisions (0: never), for `expires_in` seconds.
 
         `notify` gets a message about each proposed rule.
         """
@@ -64,8 +69,12 @@ class PermissionRules:
         self._db = db
         self._policy = policy
         self._propose_after = propose_after
-        self.isolation: Final = Isolation(db, "rules", lambda id: f"rule {id}")
-        self._seconds = seconds
+        self._isolation = Isolation(db, "rules", lambda id: f"rule {id}")
+        self._seconds = expires_in
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of proposed rules."""
+        return [Sweep(name="rules", run=self.sweep, isolations=(self._isolation,))]
 
     async def all(self, repo: str | None = None) -> list[PermissionRule]:
         """Return the rules of a repository, `owner/name` or a name alone, or all; newest first."""
@@ -76,10 +85,10 @@ class PermissionRules:
     async def get(self, rule: int) -> PermissionRule:
         """Return a rule; raises NotFound."""
         async with self._db.connection() as conn:
-            found = await store.rules(conn, 1, id=rule)
-        if not found:
+            rules = await store.rules(conn, 1, id=rule)
+        if not rules:
             raise _unknown_rule(rule)
-        return found[0]
+        return rules[0]
 
     async def uses(self, rule: int) -> list[RuleUse]:
         """Return the newest questions that a rule answered."""
@@ -164,16 +173,14 @@ class PermissionRules:
         current = {(rule.repo, *rule.pattern) for rule in rules if rule.status in CURRENT}
         minimum = max(self._propose_after, 2)
 
-        async def propose(found: RuleCandidate) -> int:
-            return (
-                await self._db.run_transaction(
-                    lambda conn: store.propose_in_term(conn, term, found, minimum, self._seconds)
-                )
-                is not None
+        async def propose(candidate: RuleCandidate) -> int:
+            proposed = await self._db.run_transaction(
+                lambda conn: store.propose_in_term(conn, term, candidate, minimum, self._seconds)
             )
+            return proposed is not None
 
         new = [c for c in candidates(decisions, minimum) if (c.repo, *c.pattern) not in current]
-        return await run_all(*(partial(propose, found) for found in new))
+        return await run_all(*(partial(propose, candidate) for candidate in new))
 
     async def _announce(self, term: LeaderTerm) -> None:
         """Write the message of each proposed rule that has none."""
@@ -189,7 +196,7 @@ class PermissionRules:
             )
             return 1
 
-        await self.isolation.each([(rule.id, rule) for rule in rules], announce)
+        await self._isolation.each([(rule.id, rule) for rule in rules], announce)
 
     async def _changed(
         self, rule: int, change: Callable[[Connection], Awaitable[bool]]
@@ -199,14 +206,14 @@ class PermissionRules:
         async def work(conn: Connection) -> tuple[bool, list[PermissionRule]]:
             return await change(conn), await store.rules(conn, 1, id=rule)
 
-        is_changed, found = await self._db.run_transaction(work)
-        if not found:
+        is_changed, rules = await self._db.run_transaction(work)
+        if not rules:
             raise _unknown_rule(rule)
         if is_changed:
-            return found[0]
-        reason = found[0].end_reason or ""
+            return rules[0]
+        reason = rules[0].end_reason or ""
         explained = f": {reason}" if reason not in {"", NO_REASON} else ""
-        raise Refused(f"rule {rule} is {found[0].status}{explained}")
+        raise Refused(f"rule {rule} is {rules[0].status}{explained}")
 
     def _permitted(self, actor: Actor) -> Actor:
         actor = self._policy.resolve(actor)
@@ -217,6 +224,18 @@ class PermissionRules:
         if seconds is not None and not (math.isfinite(seconds) and 0 < seconds <= MAX_SECONDS):
             raise UsageError("the time of a rule must be more than 0 and at most 366 days")
         return seconds
+
+
+def rules_target(settings: Settings) -> Target | None:
+    """Return the target of messages about proposed rules; raises ConfigError."""
+    if settings.rules.notify is None:
+        return None
+    try:
+        target = parse(settings.rules.notify)
+        configured_targets(settings).check(target)
+    except UsageError as error:
+        raise ConfigError(f"rules: notify: {error}") from None
+    return target
 
 
 async def _full_name(conn: Connection, repo: str) -> str:

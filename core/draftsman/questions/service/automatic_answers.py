@@ -67,10 +67,10 @@ async def answer_by_rule(conn: Connection, job: int, ordinal: int, words: Sequen
 
 async def lock_identical(conn: Connection, job: int, ordinal: int) -> list[IdenticalQuestion]:
     """Lock a job together with those that ask the same; return their questions."""
-    if others := await identical.others(conn, job, ordinal):
-        await deliveries.lock_jobs(conn, [job, *(other.job for other in others)])
-        others = await identical.others(conn, job, ordinal)
-    return others
+    if questions := await identical.others(conn, job, ordinal):
+        await deliveries.lock_jobs(conn, [job, *(other.job for other in questions)])
+        questions = await identical.others(conn, job, ordinal)
+    return questions
 
 
 async def answer_all(
@@ -87,12 +87,12 @@ async def answer_all(
     A question that the actor may not answer stays open, and so does that of a job which asks in the
     meantime.
     """
-    others = await lock_identical(conn, job, ordinal)
+    identical_questions = await lock_identical(conn, job, ordinal)
     verdict = await questions.record(conn, job, ordinal, response, actor, held_until)
     if not (verdict.accepted and verdict.resolved) or verdict.duplicate:
         return verdict
     answered = []
-    for other in others:
+    for other in identical_questions:
         locked = await questions.lock(conn, other.job, other.question)
         refused, _ = await questions.refusal(conn, locked, response, actor)
         if refused is None and locked.takes_answers(held_until):

@@ -51,11 +51,12 @@ class Questions:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         expires_in: float | None,
-        escalate_to: str | None = None,
-        ladders: LadderChoices | None = None,
+        escalate_to: str | None,
+        ladders: LadderChoices,
     ) -> None:
         self.ladders = ladders
         self._db = db
@@ -108,14 +109,14 @@ class Questions:
         lease: Lease,
         item: QuestionSpec,
         *,
-        given: str | None = None,
+        answer: str | None = None,
         invoker: str = "",
         grace: float = 0,
         owners: Sequence[str] = (),
     ) -> str | None:
         """Ask a question and park the run, as `ask_all`; return its name, None if canceled."""
-        asked = [AskedQuestion(item, given)]
-        names = await self.ask_all(lease, asked, invoker=invoker, grace=grace, owners=owners)
+        questions = [AskedQuestion(item, answer)]
+        names = await self.ask_all(lease, questions, invoker=invoker, grace=grace, owners=owners)
         return names[0] if names else None
 
     async def ask_all(
@@ -135,16 +136,16 @@ class Questions:
         seconds, an answer in this time claims the job for the same worker. `owners` are the people
         who own the changed code, for the ladders. Raises LeaseLost, UsageError.
         """
-        escalations = [self.check(asked.item, invoker) for asked in questions]
+        escalations = [self.check(question.item, invoker) for question in questions]
 
         async def work(conn: Connection) -> Sequence[int] | None:
             new = [
-                await self._prepare(conn, lease.job, asked, escalate_to)
-                for asked, escalate_to in zip(questions, escalations, strict=True)
+                await self._prepare(conn, lease.job, question, escalate_to)
+                for question, escalate_to in zip(questions, escalations, strict=True)
             ]
             ordinals = await store.ask(conn, lease, new, grace=grace, owners=owners)
-            for ordinal, asked in zip(ordinals or (), questions, strict=False):
-                await self._answer_at_once(conn, lease.job, ordinal, asked, invoker)
+            for ordinal, question in zip(ordinals or (), questions, strict=False):
+                await self._answer_at_once(conn, lease.job, ordinal, question, invoker)
             return ordinals
 
         ordinals = await self._db.run_transaction(work)
@@ -153,28 +154,28 @@ class Questions:
         return [question_name(lease.job, ordinal) for ordinal in ordinals]
 
     async def _prepare(
-        self, conn: Connection, job: int, asked: AskedQuestion, escalate_to: str | None
+        self, conn: Connection, job: int, question: AskedQuestion, escalate_to: str | None
     ) -> store.NewQuestion:
-        item = asked.item
+        item = question.item
         return store.NewQuestion(
             item,
             approvers=self._approvers(item),
             expires_in=None if item.never_expires else item.expires_in or self._expires_in,
             escalate_to=escalate_to,
-            ladder=None if self.ladders is None else await self.ladders.of(conn, job, item),
-            alternative_to=asked.alternative_to,
+            ladder=await self.ladders.of(conn, job, item),
+            alternative_to=question.alternative_to,
         )
 
     async def _answer_at_once(
-        self, conn: Connection, job: int, ordinal: int, asked: AskedQuestion, invoker: str
+        self, conn: Connection, job: int, ordinal: int, question: AskedQuestion, invoker: str
     ) -> None:
         """Record the answer of the request, or that of a permission rule."""
-        if asked.given is not None:
-            await self._answer_from_request(conn, job, ordinal, asked.given, invoker)
-        elif asked.item.command_words is not None:
+        if question.answer is not None:
+            await self._answer_from_request(conn, job, ordinal, question.answer, invoker)
+        elif question.item.command_words is not None:
             from draftsman.questions.service.automatic_answers import answer_by_rule
 
-            await answer_by_rule(conn, job, ordinal, asked.item.command_words)
+            await answer_by_rule(conn, job, ordinal, question.item.command_words)
 
     async def of_key(self, job: int, key: str) -> Question | None:
         """Return the current question with this key, not a superseded question."""
@@ -228,10 +229,14 @@ class Questions:
         """
         from draftsman.questions.service.automatic_answers import answer_all
 
-        request = job, ordinal, response, self._policy.resolve(actor)
-        return await self._db.run_transaction(
-            lambda conn: self.record(conn, *request) if only else answer_all(self, conn, *request)
-        )
+        resolved = self._policy.resolve(actor)
+
+        async def work(conn: Connection) -> Verdict:
+            if only:
+                return await self.record(conn, job, ordinal, response, resolved)
+            return await answer_all(self, conn, job, ordinal, response, resolved)
+
+        return await self._db.run_transaction(work)
 
     async def refuse(
         self, job: int, ordinal: int, response: Response, actor: Actor, reason: str
@@ -363,8 +368,8 @@ class Questions:
         job = question.job
         ordinal = question.ordinal
         if refused is not None:
-            own, total = await store.refused(conn, job, ordinal, voter)
-            if own >= MAX_REFUSALS_PER_VOTER or total >= MAX_REFUSALS:
+            by_voter, total = await store.refused(conn, job, ordinal, voter)
+            if by_voter >= MAX_REFUSALS_PER_VOTER or total >= MAX_REFUSALS:
                 await store.count_refused(conn, job, ordinal, voter, refused)
                 return
         await store.record(conn, question, actor, voter, event, payload, refused)
@@ -443,10 +448,10 @@ async def extend(
     if question.status is QuestionStatus.OPEN and question.expires_at is None:
         raise Refused(f"{question.name} never expires; nothing to extend")
     if isinstance(by, datetime):
-        left = question.expires_at or by
-        if question.status is QuestionStatus.OPEN and by <= left:
+        current = question.expires_at or by
+        if question.status is QuestionStatus.OPEN and by <= current:
             return question.expires_at
-        by = max(1.0, (by - left).total_seconds())
+        by = max(1.0, (by - current).total_seconds())
     if by is not None and not 0 < by <= MAX_EXTENSION:
         raise UsageError("an extension must be longer than 0 and at most 366 days")
     job = question.job

@@ -52,12 +52,12 @@ class NewQuestion:
     ladder: Ladder | None = None
     alternative_to: int | None = None
 
-    def as_json(self, place: int, owners: Sequence[str]) -> dict[str, Any]:
+    def as_json(self, position: int, owners: Sequence[str]) -> dict[str, Any]:
         """Return the columns of the question; `owners` are those of its ladder."""
         item = self.item
         ladder = self.ladder
         return {
-            "place": place,
+            "place": position,
             "key": item.key,
             "kind": item.kind,
             "text": item.text,
@@ -99,7 +99,7 @@ async def ask(
         "job": lease.job,
         "token": lease.token,
         "questions": Jsonb(
-            [question.as_json(place, owners) for place, question in enumerate(questions, 1)]
+            [question.as_json(position, owners) for position, question in enumerate(questions, 1)]
         ),
         "grace": grace,
         "detail": json.dumps(_asked_detail([question.item for question in questions])),
@@ -108,12 +108,12 @@ async def ask(
     return [record[1] for record in records if record[1] is not None] if records else None
 
 
-def _asked_detail(items: Sequence[QuestionSpec]) -> dict[str, Any]:
+def _asked_detail(questions: Sequence[QuestionSpec]) -> dict[str, Any]:
     """Return the payload of the event: the first question, and the others if there are several."""
-    first, *others = [
-        {"key": item.key, "text": item.text[:500], "kind": item.kind} for item in items
+    first, *other_questions = [
+        {"key": item.key, "text": item.text[:500], "kind": item.kind} for item in questions
     ]
-    return _shorten(first | ({"others": others} if others else {}))
+    return _shorten(first | ({"others": other_questions} if other_questions else {}))
 
 
 async def of_key(conn: Connection, job: int, key: str) -> Question | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -15,8 +15,8 @@ from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageEr
 from draftsman.ids import actor_name, job_name, pause_name, unknown_job
 from draftsman.jobs.details import store as read_model
 from draftsman.jobs.job import Status
-from draftsman.jobs.runs.repetition import repeat
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.queues.queue_models import (
@@ -29,15 +29,15 @@ from draftsman.queues.queue_models import (
     metrics_text,
     missing_worker,
 )
+from draftsman.queues.store import limits, reservations
 from draftsman.queues.store import queues as store
-from draftsman.queues.store import reservations
+from draftsman.queues.usage_limits import LimitChange, LimitUse
 from draftsman.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.text import clean, humanize
 from draftsman.worker.registry import store as workers
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.request_checks import RequestChecks
-    from draftsman.queues.usage_limits import LimitChange, LimitUse
 
 COUNT_LIMIT: Final = 10_000
 """Waiting jobs of a queue that are counted."""
@@ -114,16 +114,16 @@ class Queues:
         """Raise NotFound unless a queue is configured, or has jobs, a worker or a history."""
         if queue in configured:
             return
-        known = {summary.name for summary in await self.all()} | set(configured)
-        if queue in known:
+        names = {summary.name for summary in await self.all()} | set(configured)
+        if queue in names:
             return
         if await self.is_used(queue):
             return
-        near = get_close_matches(queue, sorted(known), 3)
+        near = get_close_matches(queue, sorted(names), 3)
         tail = f"; did you mean {' or '.join(near)}?" if near else ""
         raise NotFound(
             f"unknown queue {queue!r}: it has no jobs, no worker and no setting{tail};"
-            f" known queues: {', '.join(sorted(known))}",
+            f" known queues: {', '.join(sorted(names))}",
             hint=OptionHint("unchecked", lead="to name a queue before its first job, use"),
         )
 
@@ -173,15 +173,11 @@ class Queues:
 
     async def limits(self) -> list[LimitUse]:
         """Return each limit with its use."""
-        from draftsman.queues.store import limits
-
         async with self._db.connection() as conn:
             return await limits.uses(conn)
 
     async def limit_changes(self, limit: int = 50) -> list[LimitChange]:
         """Return the changes of the limits, newest first."""
-        from draftsman.queues.store import limits
-
         async with self._db.connection() as conn:
             return await limits.changes(conn, limit)
 
@@ -300,6 +296,10 @@ class Queues:
         """Release held jobs whose type is no longer paused; return their number."""
         return await self._in_batches(store.release)
 
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of held jobs."""
+        return [Sweep(name="holds", run=self.sweep, due_turn=DueTurn.OTHERS)]
+
     async def sweep(self, term: LeaderTerm) -> int:
         """Hold jobs of paused types; release jobs of an interrupted resume and of free keys.
 
@@ -343,9 +343,9 @@ def _already_paused(pauses: list[QueuePause], queue: str, type: str | None) -> R
 
 
 def _not_paused(pauses: list[QueuePause], queue: str, type: str | None) -> Refused:
-    others = [f"the {pause.name}" for pause in pauses]
+    paused = [f"the {pause.name}" for pause in pauses]
     return Refused(
         f"the {pause_name(queue, type)} is not paused"
-        + (f"; paused: {', '.join(others)}" if others else ""),
+        + (f"; paused: {', '.join(paused)}" if paused else ""),
         hint=CommandHint("queues list"),
     )

@@ -174,16 +174,16 @@ def max_output(body: Mapping[str, Any]) -> int | None:
     Google takes names in both styles. Of several names the provider may use any.
     """
     configs = (body.get("generationConfig"), body.get("generation_config"))
-    given = [body, *(config for config in configs if isinstance(config, dict))]
-    limits = _positive(given, _MAX_OUTPUT)
+    objects = [body, *(config for config in configs if isinstance(config, dict))]
+    limits = _positive(objects, _MAX_OUTPUT)
     if not limits:
         return None
-    return min(max(limits) * max(_positive(given, _ANSWERS), default=1), MAX_COUNT)
+    return min(max(limits) * max(_positive(objects, _ANSWERS), default=1), MAX_COUNT)
 
 
 def _positive(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[int]:
-    values = (item.get(name) for item in objects for name in names)
-    return [value for value in values if type(value) is int and value > 0]
+    numbers = (item.get(name) for item in objects for name in names)
+    return [number for number in numbers if type(number) is int and number > 0]
 
 
 def request_usage_report(path: str, body: dict[str, Any]) -> dict[str, Any]:

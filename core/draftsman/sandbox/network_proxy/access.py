@@ -38,11 +38,11 @@ class ProxyAccess:
 
 @asynccontextmanager
 async def open_network_proxy(
+    *,
     http: HttpSettings,
     network: bool | tuple[str, ...],
     sandbox: RunSandbox | None,
     limits: RetryPolicy,
-    *,
     setting: str,
     log: Callable[[str], None],
 ) -> AsyncIterator[ProxyAccess | None]:

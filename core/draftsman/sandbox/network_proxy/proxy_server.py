@@ -80,8 +80,8 @@ class NetworkProxy:
                 f"{target}: {use.connections} connections, {use.sent:,} bytes sent,"
                 f" {use.received:,} received"
             )
-        if (more := len(self.used) - MAX_LINES) > 0:
-            self._report(f"and {more} other hosts")
+        if (omitted := len(self.used) - MAX_LINES) > 0:
+            self._report(f"and {omitted} other hosts")
 
     async def _serve_connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -200,9 +200,9 @@ def _parse(head: bytes) -> tuple[HostRule, bytes | None]:
     sent = [field for field in fields.split(b"\r\n") if field]
     if not all(map(FIELD.match, sent)):
         raise ValueError("a header is not of the form name: value, on one line")
-    kept = [field for field in sent if not field.lower().startswith(HOP_HEADERS)]
+    forwarded = [field for field in sent if not field.lower().startswith(HOP_HEADERS)]
     first = b"%s %s HTTP/1.1\r\nHost: %s" % (method, path.encode(), url.netloc.encode())
-    return rule, b"\r\n".join([first, *kept, b"Connection: close", b"", b""])
+    return rule, b"\r\n".join([first, *forwarded, b"Connection: close", b"", b""])
 
 
 def _host(authority: str) -> HostRule:

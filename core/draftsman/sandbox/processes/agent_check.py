@@ -171,15 +171,15 @@ def _find_problem_inside(
     environment: Mapping[str, str],
 ) -> tuple[str, str] | None:
     """Check program, interpreter, script and module inside the sandbox."""
-    items = [f"x:{command[0]}", *_interpreters(command[0])]
-    items += [f"r:{script}"] if script else []
+    files = [f"x:{command[0]}", *_interpreters(command[0])]
+    files += [f"r:{script}"] if script else []
     with probe_folder() as folder:
         home = folder / "home"
         run_sandbox = probe_sandbox(sandbox, home)
         plan = run_sandbox.plan(command, home, agent.network is True)
         variables = run_sandbox.environment(environment)
         try:
-            completed = run_probe(plan, ["/bin/sh", "-c", CHECK_FILES, "sh", *items], variables)
+            completed = run_probe(plan, ["/bin/sh", "-c", CHECK_FILES, "sh", *files], variables)
             if completed.returncode != 0:
                 return _check_failed(completed.stderr)
             if missing := completed.stdout.splitlines():
@@ -313,7 +313,15 @@ def check_agent(
             warning = model_warning
             hint = "see docs/coding-agents.md#network-and-keys"
     return AgentCheck(
-        name, agent.kind, agent.command, agent.network, version, problem, warning, hint, model
+        name=name,
+        kind=agent.kind,
+        command=agent.command,
+        network=agent.network,
+        version=version,
+        problem=problem,
+        warning=warning,
+        hint=hint,
+        model=model,
     )
 
 

@@ -96,8 +96,8 @@ def agent_environment(
         base |= proxy.environment()
     if gateway is None:
         return base | {key: text for key, text in agent.env.items() if "{gateway_" not in text}
-    own = {name: gateway.replace(value) for name, value in agent.env.items()}
-    return base | gateway.environment() | own
+    configured = {name: gateway.replace(value) for name, value in agent.env.items()}
+    return base | gateway.environment() | configured
 
 
 def _native(program: str) -> str:

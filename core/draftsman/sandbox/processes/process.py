@@ -58,11 +58,11 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> Iterator[bytes | MalformedLine]:
         """Yield the lines that the chunk completes."""
-        *complete, rest = chunk.split(b"\n")
+        *complete, beginning = chunk.split(b"\n")
         for piece in complete:
             self._add(piece)
             yield self._take()
-        self._add(rest)
+        self._add(beginning)
 
     def end(self) -> Iterator[bytes | MalformedLine]:
         """Yield the last line if it has no newline."""
@@ -424,7 +424,9 @@ async def _spawn(
     try:
         process = await asyncio.create_subprocess_exec(
             *module_command("draftsman.sandbox.processes.guard"),
-            *(str(orders), str(replies), *arguments),
+            str(orders),
+            str(replies),
+            *arguments,
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,

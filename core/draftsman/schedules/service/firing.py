@@ -25,9 +25,9 @@ from draftsman.jobs.requests.service.request_checks import (
     require_instructions,
 )
 from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJob
-from draftsman.jobs.runs.repetition import repeat
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import checkpoints, locked_jobs
+from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import ROLES, Policy, Verb
@@ -128,6 +128,7 @@ class Firing:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         settings: Settings,
@@ -135,13 +136,23 @@ class Firing:
         checks: RequestChecks,
         submissions: Submissions,
     ) -> None:
-        self._db = db
         self._policy = policy
         self._settings = settings
         self._templates = templates
         self._checks = checks
         self._submissions = submissions
-        self.isolation: Final = Isolation(db, "schedules", lambda id: f"schedule {id}")
+        self._isolation = Isolation(db, "schedules", lambda id: f"schedule {id}")
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of schedules."""
+        return [
+            Sweep(
+                name="schedules",
+                run=self.fire,
+                isolations=(self._isolation,),
+                due_turn=DueTurn.NEW_JOBS,
+            )
+        ]
 
     async def fire(self, term: LeaderTerm) -> int:
         """Record every occurrence that is due; return the number of schedules.
@@ -149,20 +160,22 @@ class Firing:
         All occurrences that wait are read to find the ready ones, so not again for each batch.
         """
         requests = _Requests(self._templates, self._checks, self._settings, self._policy)
-        found = 0
-        ready = limit = self._settings.sweeps.limit
+        limit = self._settings.sweeps.limit
+        ready_before = limit
+        ready_count = 0
         async with SchemaChecker() as checker:
 
             async def find(
                 conn: Connection, selection: Selection
             ) -> tuple[Sequence[Schedule], Sequence[Schedule]]:
-                waited = await store.ready(conn, term, limit, selection) if ready >= limit else ()
+                is_more_ready = ready_before >= limit
+                waited = await store.ready(conn, term, limit, selection) if is_more_ready else ()
                 return waited, await store.due(conn, term, limit, selection)
 
             async def work(conn: Connection, selection: Selection) -> int:
-                nonlocal found
+                nonlocal ready_count
                 waited, due = await find(conn, selection)
-                found = len(waited)
+                ready_count = len(waited)
                 return await self._fire_batch(conn, waited, due, requests, checker)
 
             async def candidates(conn: Connection, selection: Selection) -> list[int]:
@@ -170,9 +183,9 @@ class Firing:
                 return sorted({schedule.id for schedule in (*waited, *due)})
 
             async def batch(term: LeaderTerm) -> int:
-                nonlocal ready
-                count = await self.isolation.run(work, candidates)
-                ready = found
+                nonlocal ready_before
+                count = await self._isolation.run(work, candidates)
+                ready_before = ready_count
                 return count
 
             return await repeat(batch, limit, term)
@@ -201,14 +214,14 @@ class Firing:
         is_ready = {item.id for item in ready}
         for item in schedules.values():
             waiting = [at for id, at, status in recorded if id == item.id and status == "waiting"]
-            known = {at for id, at, _ in recorded if id == item.id}
+            recorded_times = {at for id, at, _ in recorded if id == item.id}
             refusal = reason if isinstance(reason := built[item.id], str) else None
             state = _Overlap(item, waiting, refusal, active=item.last_job in unfinished)
             if item.id in is_ready and waiting:
                 state.resolve_oldest(batch)
             if item.id in is_due:
                 occurrences, following = due_occurrences(item, now)
-                state.decide([each for each in occurrences if each.at not in known], batch)
+                state.decide([each for each in occurrences if each.at not in recorded_times], batch)
                 batch.following[item.id] = following, following and item.fire_time(following)
             else:
                 batch.following[item.id] = item.due_at, item.fire_at
@@ -293,7 +306,8 @@ class _Overlap:
             batch.waited.append(self._result(at, FireStatus.REFUSED, self._refusal))
             return
         batch.attempts.append(_Attempt(self._schedule, at, waited=True))
-        self._active = self._fired = True
+        self._active = True
+        self._fired = True
 
     def decide(self, due: Sequence[Due], batch: _Batch) -> None:
         """Decide about new occurrences."""
@@ -327,7 +341,8 @@ class _Overlap:
                 case Overlap.CANCEL_RUNNING if self._schedule.last_job is not None:
                     batch.replaced.append((self._schedule.last_job, self._schedule.name))
         batch.attempts.append(_Attempt(self._schedule, at))
-        self._active = self._fired = True
+        self._active = True
+        self._fired = True
 
     @property
     def _previous(self) -> str:

@@ -55,6 +55,7 @@ class Schedules:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         settings: Settings,
@@ -265,24 +266,24 @@ class Schedules:
         current = {schedule.name: schedule for schedule in await self.all()}
         changes = []
         for spec in specs:
-            known = current.get(spec.name)
-            if known is not None and known.origin != origin:
-                source = f"from {known.origin}" if known.origin else "by a command"
+            schedule = current.get(spec.name)
+            if schedule is not None and schedule.origin != origin:
+                source = f"from {schedule.origin}" if schedule.origin else "by a command"
                 raise Conflict(
                     f"schedule {spec.name} was added {source}",
                     hint=CommandHint("schedules remove", spec.name, lead="to replace it, first"),
                 )
-            if known is not None and known.spec() == _located(normal_spec(spec)):
+            if schedule is not None and schedule.spec() == _located(normal_spec(spec)):
                 continue
-            action = "add" if known is None else "change"
+            action = "add" if schedule is None else "change"
             checked = await self.checked(spec)
-            stored = None if known is None else known.spec()
+            stored = None if schedule is None else schedule.spec()
             changes.append(ScheduleChange(action, spec.name, checked, stored))
-        kept = {spec.name for spec in specs}
+        names = {spec.name for spec in specs}
         changes += [
             ScheduleChange("remove", schedule.name, None, schedule.spec())
             for schedule in current.values()
-            if schedule.origin == origin and schedule.name not in kept
+            if schedule.origin == origin and schedule.name not in names
         ]
         return sorted(changes, key=lambda change: change.name)
 
@@ -323,8 +324,8 @@ class Schedules:
         """Return a schedule; raises NotFound with near names."""
         if (schedule := await read(conn, name)) is not None:
             return schedule
-        known = [schedule.name for schedule in await store.all_schedules(conn, MAX_SCHEDULES)]
-        near = get_close_matches(name, known, 3)
+        names = [schedule.name for schedule in await store.all_schedules(conn, MAX_SCHEDULES)]
+        near = get_close_matches(name, names, 3)
         tail = f"; did you mean {' or '.join(near)}?" if near else ""
         raise NotFound(
             f"unknown schedule {clean(name)[:80]!r}{tail}", hint=CommandHint("schedules list")

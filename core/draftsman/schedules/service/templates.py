@@ -36,7 +36,7 @@ class Templates:
     """Storage of templates, and requests made from them."""
 
     def __init__(
-        self, db: Database, policy: Policy, settings: Settings, checks: RequestChecks
+        self, *, db: Database, policy: Policy, settings: Settings, checks: RequestChecks
     ) -> None:
         self._db = db
         self._policy = policy
@@ -130,14 +130,14 @@ class Templates:
         definition = template.definition
         if definition is None:
             raise _removed(template.name)
-        values = definition.values(definition.parsed(params) if typed else params)
+        params = definition.values(definition.parsed(params) if typed else params)
         schema = {"type": "object", **definition.parameters}
-        if (problem := await checker.problem(schema, values)) is not None:
+        if (problem := await checker.problem(schema, params)) is not None:
             raise InvalidParameters(f"parameters of template {template.name}: {problem}")
-        rendered = definition.render(values) | dict(fields or {})
+        rendered = definition.render(params) | dict(fields or {})
         require_instructions(rendered)
         request = build_request(rendered, self._settings)
-        ref = template.ref.model_copy(update={"parameters": values})
+        ref = template.ref.model_copy(update={"parameters": params})
         return request.model_copy(update={"template": ref})
 
     async def problems(self, template: Template, params: Mapping[str, Any]) -> dict[str, str]:
@@ -204,8 +204,8 @@ async def find_template(conn: Connection, name: str, version: int | None = None)
         raise NotFound(
             f"template {name} has no version {version}", hint=CommandHint("templates show", name)
         )
-    known = [template.name for template in await store.newest(conn, MAX_TEMPLATES)]
-    near = get_close_matches(name, known, 3)
+    names = [template.name for template in await store.newest(conn, MAX_TEMPLATES)]
+    near = get_close_matches(name, names, 3)
     tail = f"; did you mean {' or '.join(near)}?" if near else ""
     raise NotFound(f"unknown template {name[:80]!r}{tail}", hint=CommandHint("templates list"))
 

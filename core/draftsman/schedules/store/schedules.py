@@ -185,5 +185,5 @@ def _columns(spec: ScheduleSpec) -> dict[str, Any]:
 
 
 def _fire(row: Sequence[Any]) -> Fire:
-    schedule, due_at, status, *rest = row
-    return Fire(schedule, due_at, FireStatus(status), *rest)
+    schedule, due_at, status, *columns = row
+    return Fire(schedule, due_at, FireStatus(status), *columns)

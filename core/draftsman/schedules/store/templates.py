@@ -40,10 +40,10 @@ async def add(
 def _template(row: Sequence[Any]) -> Template:
     name, version, definition, created_by, created_at = row
     # stored by this or a newer version: an unknown field must not hide the other templates
-    known = (
+    fields = (
         {key: definition[key] for key in TemplateDefinition.model_fields if key in definition}
         if definition is not None
         else None
     )
-    model = None if known is None else TemplateDefinition(**known)
+    model = None if fields is None else TemplateDefinition(**fields)
     return Template(name, version, model, created_by, created_at)

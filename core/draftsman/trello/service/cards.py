@@ -23,10 +23,10 @@ class TrelloCards:
         async with self._db.connection() as conn:
             return await store.find_checklist(conn, checklist)
 
-    async def save_checklist(self, made: CardChecklist) -> bool:
+    async def save_checklist(self, checklist: CardChecklist) -> bool:
         """Store a checklist; False where the question has one on this card."""
         async with self._db.connection() as conn:
-            return await store.save_checklist(conn, made)
+            return await store.save_checklist(conn, checklist)
 
     async def close_checklist(self, card: str, job: int, question: int) -> bool:
         """Record that a checklist takes no more answers; False where it was closed."""

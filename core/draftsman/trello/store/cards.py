@@ -27,9 +27,9 @@ async def find_checklist(conn: Connection, checklist: str) -> CardChecklist | No
     return await fetch_one(conn, _Q["find_checklist"], {"checklist": checklist}, CardChecklist)
 
 
-async def save_checklist(conn: Connection, made: CardChecklist) -> bool:
+async def save_checklist(conn: Connection, checklist: CardChecklist) -> bool:
     """Insert a checklist; False where the question has one on this card."""
-    params = asdict(made) | {"items": Jsonb(made.items)}
+    params = asdict(checklist) | {"items": Jsonb(checklist.items)}
     return await execute(conn, _Q["save_checklist"], params) > 0
 
 

@@ -2,33 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database
+from draftsman.deliveries.store import deliveries
 from draftsman.errors import Failure, UsageError
+from draftsman.forges.follow_up import FollowedPull
+from draftsman.forges.store import follow_ups
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.job import TERMINAL, Source, Status
+from draftsman.jobs.requests.invocation import Invocation, RepoResolution
+from draftsman.jobs.requests.service.request_rows import row
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.jobs.requests.store import submissions
+from draftsman.jobs.runs.job_limits import JobLimits, configured_limits
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
+from draftsman.jobs.runs.store import run_state
+from draftsman.people.actor import Actor
+from draftsman.repos.repo_catalog import RepoName, repo_names_by_source
+from draftsman.repos.repo_url import is_repo_url
 from draftsman.workflows.dependencies import JobTree, Parent, cycle_text
 from draftsman.workflows.service.groups import Groups
 from draftsman.workflows.store import dependencies as store
 
 if TYPE_CHECKING:
-    from draftsman.forges.follow_up import FollowedPull
-    from draftsman.jobs.requests.invocation import Invocation
-    from draftsman.jobs.runs.job_limits import JobLimits
-    from draftsman.repos.repo_catalog import RepoName
     from draftsman.repos.service import Repos
+    from draftsman.settings import Settings
 
 TREE_LIMIT = 1000
 """Default number of jobs of a tree."""
 LONGEST_WAIT: Final = 86_400.0 * 366
 """Seconds after which a job that gathers others looks again."""
 SPAWN_FIELDS: Final = (
-    *("payload", "title", "text", "url", "agent", "repo", "ref", "mode", "overrides", "tags"),
-    *("skills", "queue", "priority", "concurrency_key", "delay", "run_at", "max_attempts"),
-    *("max_retries", "on_lost"),
+    "payload",
+    "title",
+    "text",
+    "url",
+    "agent",
+    "repo",
+    "ref",
+    "mode",
+    "overrides",
+    "tags",
+    "skills",
+    "queue",
+    "priority",
+    "concurrency_key",
+    "delay",
+    "run_at",
+    "max_attempts",
+    "max_retries",
+    "on_lost",
 )
 """Fields of a request that `spawn` takes."""
 
@@ -36,13 +62,15 @@ SPAWN_FIELDS: Final = (
 class Workflows:
     """Trees of jobs, parents with their results, spawned jobs, and `groups`."""
 
-    def __init__(
-        self, db: Database, limits: Callable[[], JobLimits], repos: Callable[[], Repos]
-    ) -> None:
+    def __init__(self, *, db: Database, settings: Settings, repos: Repos) -> None:
         self._db = db
-        self._limits = limits
+        self._settings = settings
         self._repos = repos
         self.groups = Groups(db)
+
+    @cached_property
+    def _limits(self) -> JobLimits:
+        return configured_limits(self._settings)
 
     async def tree(self, job: int, limit: int = TREE_LIMIT) -> JobTree:
         """Return a job and all that wait for it, directly or not; raises NotFound."""
@@ -64,8 +92,6 @@ class Workflows:
 
     async def followed_pull(self, job: int) -> FollowedPull | None:
         """Return the pull request that a job follows up on; None for another job."""
-        from draftsman.forges.store import follow_ups
-
         async with self._db.connection() as conn:
             return await follow_ups.of_job(conn, job)
 
@@ -76,7 +102,7 @@ class Workflows:
 
     async def spawn(
         self,
-        work: ClaimedJob,
+        spawner: ClaimedJob,
         key: str,
         type: str,
         fields: dict[str, Any],
@@ -89,132 +115,122 @@ class Workflows:
         the targets of the run's job. Raises LeaseLost, UsageError for an invalid field or a key of
         another request, and NotFound for an unknown repository.
         """
-        from draftsman.deliveries.store import deliveries
-        from draftsman.jobs.requests.service.request_rows import row
-        from draftsman.jobs.requests.service.submissions import invocation
-        from draftsman.jobs.requests.store import submissions
-        from draftsman.people.actor import Actor
-
         if unknown := sorted(fields.keys() - set(SPAWN_FIELDS)):
             allowed = ", ".join(SPAWN_FIELDS)
             raise UsageError(f"spawn() does not take {unknown[0]!r}; allowed: {allowed}")
         if not key or len(key) > 400:
             raise UsageError("the key of spawn() must have 1 to 400 characters")
         request, repo_names = await self._with_repo(invocation(type=type, **fields))
-        actor = Actor(Source.INTERNAL, work.invoker_id, work.invoker_id)
-        values = row(request, actor, self._limits(), repo_names) | {
-            "invoker_id": work.invoker_id,
-            "idempotency_key": f"spawn:{work.number}:{key}",
+        actor = Actor(Source.INTERNAL, spawner.invoker_id, spawner.invoker_id)
+        columns = row(request, actor, self._limits, repo_names) | {
+            "invoker_id": spawner.invoker_id,
+            "idempotency_key": f"spawn:{spawner.number}:{key}",
         }
 
         async def insert(conn: Connection) -> int:
-            if not await store.lock_run(conn, work.lease):
-                raise lease_lost(work.lease)
-            concurrency_key = values["concurrency_key"]
-            found = await store.spawn_conflicts(conn, work.number, key, concurrency_key)
-            if found.key_holder is not None:
+            if not await store.lock_run(conn, spawner.lease):
+                raise lease_lost(spawner.lease)
+            concurrency_key = columns["concurrency_key"]
+            conflicts = await store.spawn_conflicts(conn, spawner.number, key, concurrency_key)
+            if conflicts.key_holder is not None:
+                holder = job_name(conflicts.key_holder)
                 raise UsageError(
-                    f"spawn({key!r}): the job would wait for {job_name(found.key_holder)}, which"
-                    f" has the concurrency key {concurrency_key!r} and waits for it; use a new key"
+                    f"spawn({key!r}): the job would wait for {holder}, which has the concurrency"
+                    f" key {concurrency_key!r} and waits for it; use a new key"
                 )
-            if found.number is not None:
-                if found.digest != request.digest:
-                    name = job_name(found.number)
+            if conflicts.number is not None:
+                if conflicts.digest != request.digest:
+                    name = job_name(conflicts.number)
                     raise UsageError(
                         f"spawn({key!r}) made {name} of another request; use a new key"
                     )
-                return found.number
-            if work.retry_of is not None:
-                done = await store.completed_spawn(conn, work.number, key, request.digest)
+                return conflicts.number
+            if spawner.retry_of is not None:
+                done = await store.completed_spawn(conn, spawner.number, key, request.digest)
                 if done is not None:
-                    await store.record_spawn(conn, work.lease, done)
+                    await store.record_spawn(conn, spawner.lease, done)
                     return done
-            values["has_targets"] = notify and bool(await deliveries.targets(conn, work.number))
-            (job,) = await submissions.submit(conn, [values], f"internal:{work.name}")
-            if values["has_targets"]:
-                await deliveries.inherit_targets(conn, work.number, job.number)
-            await store.record_spawn(conn, work.lease, job.number)
+            columns["has_targets"] = notify and bool(await deliveries.targets(conn, spawner.number))
+            (job,) = await submissions.submit(conn, [columns], f"internal:{spawner.name}")
+            if columns["has_targets"]:
+                await deliveries.inherit_targets(conn, spawner.number, job.number)
+            await store.record_spawn(conn, spawner.lease, job.number)
             return job.number
 
         return await self._db.run_transaction(insert)
 
     async def _with_repo(self, request: Invocation) -> tuple[Invocation, dict[str, RepoName]]:
         """Find the repository of a request by its name; return the name by its URL."""
-        from draftsman.jobs.requests.invocation import RepoResolution
-        from draftsman.repos.repo_catalog import repo_names_by_source
-        from draftsman.repos.repo_url import is_repo_url
-
         if request.repo is None:
             return request, {}
         if not is_repo_url(request.repo):
-            location = await self._repos().place(request.repo)
+            location = await self._repos.place(request.repo)
             resolution = RepoResolution(path=location.path)
-            found = {"repo": location.repo.remote_url, "resolution": resolution}
-            request = request.model_copy(update=found)
+            resolved = {"repo": location.repo.remote_url, "resolution": resolution}
+            request = request.model_copy(update=resolved)
         assert request.repo is not None  # noqa: S101 - set above
-        known = (await self._repos().catalog()).repos
-        return request, repo_names_by_source(known, [request.repo])
+        registered = (await self._repos.catalog()).repos
+        return request, repo_names_by_source(registered, [request.repo])
 
-    async def spawned(self, work: ClaimedJob, job: int) -> Parent:
+    async def spawned(self, spawner: ClaimedJob, job: int) -> Parent:
         """Return a job that a run spawned; raises UsageError for another job."""
         async with self._db.connection() as conn:
-            children = await store.spawned(conn, work.number, [job])
+            children = await store.spawned(conn, spawner.number, [job])
         if not children:
             raise UsageError(f"{job_name(job)} was not spawned by this job")
         return children[0]
 
-    async def is_spawned(self, work: ClaimedJob) -> bool:
+    async def is_spawned(self, spawner: ClaimedJob) -> bool:
         """Return whether another job spawned the job of a run."""
         async with self._db.connection() as conn:
-            return await store.spawner(conn, work.number) is not None
+            return await store.spawner(conn, spawner.number) is not None
 
-    async def ended(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+    async def ended(self, spawner: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
         """Return the jobs that a run spawned, in this order; None if one has not ended.
 
         Raises UsageError for another job.
         """
         async with self._db.connection() as conn:
-            return await _ended(conn, work, jobs)
+            return await _ended(conn, spawner, jobs)
 
-    async def gather(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+    async def gather(self, spawner: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
         """Return the jobs that a run spawned, in this order; None if the run was parked for them.
 
         Raises LeaseLost, UsageError for another job, and Failure (`wait_cycle`, permanent) if the
         jobs wait for a concurrency key of this job, directly or not.
         """
-        from draftsman.jobs.runs.store import run_state
 
         async def wait(conn: Connection) -> list[Parent] | None:
-            unfinished = await store.await_jobs(conn, work.lease, jobs)
+            unfinished = await store.await_jobs(conn, spawner.lease, jobs)
             if unfinished is None:
-                raise lease_lost(work.lease)
+                raise lease_lost(spawner.lease)
             if not unfinished:
-                return await _ended(conn, work, jobs)
-            await _refuse_cycle(conn, work)
+                return await _ended(conn, spawner, jobs)
+            await _refuse_cycle(conn, spawner)
             ending = run_state.RunEnd(Status.SCHEDULED, RunStatus.PARKED, delay=LONGEST_WAIT)
-            if await run_state.settle(conn, work.lease, ending) is None:
-                raise lease_lost(work.lease)
+            if await run_state.settle(conn, spawner.lease, ending) is None:
+                raise lease_lost(spawner.lease)
             return None
 
         return await self._db.run_transaction(wait)
 
 
-async def _ended(conn: Connection, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
-    spawned = {item.number: item for item in await store.spawned(conn, work.number, jobs)}
+async def _ended(conn: Connection, spawner: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+    spawned = {item.number: item for item in await store.spawned(conn, spawner.number, jobs)}
     if other := [number for number in jobs if number not in spawned]:
         raise UsageError(f"{job_name(other[0])} was not spawned by this job")
     ended = all(item.status in TERMINAL for item in spawned.values())
     return [spawned[number] for number in jobs] if ended else None
 
 
-async def _refuse_cycle(conn: Connection, work: ClaimedJob) -> None:
-    waits_for_key, cycle = await store.wait_cycle(conn, work.number)
+async def _refuse_cycle(conn: Connection, spawner: ClaimedJob) -> None:
+    waits_for_key, cycle = await store.wait_cycle(conn, spawner.number)
     if waits_for_key and not cycle:
         await store.lock_waits(conn)
-        _, cycle = await store.wait_cycle(conn, work.number)
+        _, cycle = await store.wait_cycle(conn, spawner.number)
     if cycle:
         raise Failure(
-            f"{work.name} would wait for itself: it waits for {cycle_text(cycle)}",
+            f"{spawner.name} would wait for itself: it waits for {cycle_text(cycle)}",
             code="wait_cycle",
             declared="PERMANENT",
         )

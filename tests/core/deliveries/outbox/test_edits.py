@@ -190,7 +190,7 @@ async def test_a_reminder_is_edited_with_its_question(
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 1000}), **CHAT)
     await clock.forward(600)
-    assert await rt.sweeps.names["remind"](LeaderTerm()) == 1
+    assert await rt.sweeps.run("remind", LeaderTerm()) == 1
     await chat.open()
     await chat.quiet(work.number)
     await make.answer(work.number, "red")

@@ -183,7 +183,7 @@ async def _expired(make: Factory, rt: Runtime, people: People, **fields: Any) ->
     work = await make.running(await make.queued(actor=people.anna, **fields))
     item = QUESTION.model_copy(update={"expires_in": 0.000001})
     await rt.questions.ask(work.lease, item)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     return work.number
 
 

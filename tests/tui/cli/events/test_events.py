@@ -145,7 +145,7 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
     await rt.checkpoints.log(work.lease, 0, "no newline")
     await store(rt, work, 1, said("Fix"), said("ing \x1b[2J\n", continues=True), plan)
     async with background(cli("logs", "-f", work.name)) as following:
-        await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+        await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
         second = await make.running(work.number)
         call = Activity(ActivityKind.TOOL, "npm\ntest", ActivityState.FAILED, "1")
         await store(rt, second, 1, call)

@@ -233,7 +233,7 @@ async def test_an_earlier_error_of_a_live_job_is_not_red(
     assert screen.end() == 0
     assert f"{red}busy (TRANSIENT_APP)" in screen.screen
     await clock.forward(3600)
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     await make.running(number)
     screen = terminal("show", number)
     assert screen.end() == 0
@@ -246,7 +246,7 @@ async def test_an_expired_job_shows_time_rule_and_next_step(
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 7200}))
     await clock.forward(7300)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     question = await rt.questions.get(work.number, 1)
     assert question.expires_at is not None
     for command in ("why", "show"):

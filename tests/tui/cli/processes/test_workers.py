@@ -58,20 +58,12 @@ async def test_the_help_of_sweep_names_every_sweep(cli: Cli, rt: Runtime) -> Non
     ] == []
 
 
-async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory) -> None:
+async def test_a_manual_sweep_reports_its_count(
+    as_: As, cli: Cli, make: Factory, rt: Runtime
+) -> None:
     await make.asked(QUESTION.model_copy(update={"expires_in": 0.000001}))
     assert (await cli("sweep", "expire", "--json")).json == {"sweep": "expire", "changed": 1}
-    for name in (
-        "expire",
-        "remind",
-        "promote",
-        "schedules",
-        "rescue",
-        "deregister",
-        "notify",
-        "partitions",
-        "prune",
-    ):
+    for name in rt.sweeps.names:
         done = await cli("sweep", name)
         assert done.code == 0
         assert done.out.startswith(f"{name}: changed ")

@@ -278,7 +278,7 @@ async def test_people_read_the_label_of_an_answer_and_programs_its_value(
     assert asked["resolution"]["value"] == "4"
     late = await make.asked(LABELED)
     await clock.forward(61)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     events = (await cli("events", "--job", late.name)).out
     assert "label=Stop" in events
     assert "→ Stop, by policy" in (await cli("show", late.name)).out

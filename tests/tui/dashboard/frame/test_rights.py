@@ -22,7 +22,7 @@ from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman.trello.board import BoardConfig
 from draftsman_tui.dashboard.command_table import COMMANDS
-from draftsman_tui.dashboard.frame.navigation import help_groups
+from draftsman_tui.dashboard.frame.actions import help_groups
 from tests.factories import GATE, Factory
 from tests.support.people import PEOPLE, People
 from tests.tui.dashboard.pilot import open_dashboard

@@ -107,7 +107,7 @@ def test_log_line_without_an_end_is_truncated() -> None:
     for seq in range(100):
         book.add([Chunk(1, seq, "x" * 64_000)])
     (line,) = book.view().lines
-    assert (len(line.text), line.more) == (
+    assert (len(line.text), line.truncated) == (
         log_buffer.MAX_LINE_LENGTH,
         6_400_000 - log_buffer.MAX_LINE_LENGTH,
     )

@@ -10,7 +10,7 @@ import click
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED
 from draftsman.errors import UsageError
 from draftsman.ids import question_name
-from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.questions.answers import resolve_question
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, styled
@@ -43,7 +43,11 @@ def _delay(duration: float | None, seconds: float | None, default: float) -> flo
     return duration or seconds or default
 
 
-@command("ack", examples=("draftsman ack D-142/1", "draftsman ack D-142/1 --for 3h"))
+@command(
+    "ack",
+    section=Section.QUESTIONS,
+    examples=("draftsman ack D-142/1", "draftsman ack D-142/1 --for 3h"),
+)
 @click.argument("question", type=params.QUESTION)
 @delay_options(ACKNOWLEDGED)
 async def ack(
@@ -67,7 +71,11 @@ async def ack(
         app.out.print(line(styled(question_name(job, ordinal), "bold"), until))
 
 
-@command("snooze", examples=("draftsman snooze D-142/1", "draftsman snooze D-142/1 --for 4h"))
+@command(
+    "snooze",
+    section=Section.QUESTIONS,
+    examples=("draftsman snooze D-142/1", "draftsman snooze D-142/1 --for 4h"),
+)
 @click.argument("question", type=params.QUESTION)
 @delay_options(SNOOZED)
 async def snooze(
@@ -90,6 +98,7 @@ async def snooze(
 
 @command(
     "delegate",
+    section=Section.QUESTIONS,
     examples=(
         "draftsman delegate D-142/1 --to bob",
         "draftsman delegate D-142/1 --to bob --for 4h",
@@ -128,6 +137,7 @@ async def delegate(
 
 @command(
     "digest",
+    section=Section.QUESTIONS,
     examples=(
         "draftsman digest",
         "draftsman digest 09:00,15:00 --timezone Europe/Berlin",
@@ -166,5 +176,5 @@ async def digest(app: App, hours: str | None, timezone: str | None, person: str 
 def _text(chosen: DigestHours | None) -> str:
     if chosen is None:
         return "no digest: questions notify at once"
-    following = f"; the next {times.left(chosen.next_at)}" if chosen.next_at is not None else ""
+    following = f"; the next {times.until(chosen.next_at)}" if chosen.next_at is not None else ""
     return f"digest of {chosen.person} at {chosen.text} {chosen.timezone}{following}"

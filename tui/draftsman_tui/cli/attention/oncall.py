@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import DraftsmanError, NotFound
-from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, styled
 
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from draftsman.attention.service.oncall import OnCall
 
 
-@command("oncall", examples=("draftsman oncall", "draftsman oncall backend --json"))
+@command(
+    "oncall",
+    section=Section.QUESTIONS,
+    examples=("draftsman oncall", "draftsman oncall backend --json"),
+)
 @click.argument("schedule", type=params.TEXT, required=False)
 async def oncall(app: App, schedule: str | None) -> None:
     """Show the people on duty now and next.
@@ -27,10 +31,8 @@ async def oncall(app: App, schedule: str | None) -> None:
     duty is away: outside of their hours, only critical questions reach them. SCHEDULE is a table
     of [oncall]; without it, all are shown.
     """
-    from draftsman.configured import oncall as configured_oncall
-
     async with app.runtime(read_only=True) as rt:
-        schedules = configured_oncall(rt.settings, rt.policy)
+        schedules = rt.oncall
         if schedule is not None and schedule not in schedules.names:
             known = ", ".join(schedules.names) or "none: add [oncall.default]"
             raise NotFound(f"unknown on-call schedule {schedule!r}; schedules: {known}")

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.agent_runs.changes.diff import changed_files, diffstat
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.artifacts import content_json, no_diff_reason, patch_line
 from draftsman_tui.terminal import params, stdio
 from draftsman_tui.terminal.output import as_data
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 @command(
     "diff",
+    section=Section.CHANGES,
     examples=(
         "draftsman diff D-142",
         "draftsman diff D-142 --stat",
@@ -105,10 +107,10 @@ async def _between(
         if earlier is None or await number_of(rt, ref) != number:
             raise UsageError(f"--since requires a question of {job_name(number)}")
     if ordinal is None:
-        asked, _ = await rt.questions.of_job(number)
-        if not asked:
+        questions, _ = await rt.questions.of_job(number)
+        if not questions:
             raise Refused(f"{job_name(number)} has asked no questions")
-        ordinal = asked[-1].ordinal
+        ordinal = questions[-1].ordinal
     question = await rt.questions.get(number, ordinal)
     patch, name = await rt.checkpoints.reviews.between(question, earlier)
     fields: dict[str, object] = {"question": question.name, "since": name}
@@ -117,8 +119,6 @@ async def _between(
 
 def _print_files(app: App, patch: str, fields: dict[str, object], *, stat: bool) -> None:
     """Print the names of the files of a patch, or their statistics."""
-    from draftsman.agent_runs.changes.diff import changed_files, diffstat
-
     files = changed_files(patch)
     if app.json:
         names = ("path", "insertions", "deletions")

@@ -18,7 +18,7 @@ from draftsman_tui.changes.user_repository import (
     reason_of,
     set_branch,
 )
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @command(
     "checkout",
+    section=Section.CHANGES,
     examples=(
         "draftsman checkout D-142",
         "draftsman checkout D-142 --detach",
@@ -88,12 +89,12 @@ def _existing_tree(
 
     git checks out a branch in a single working tree.
     """
-    place = repository.working_tree_of(branch)
-    if place is None or (place == repository.top and not worktree):
+    folder = repository.working_tree_of(branch)
+    if folder is None or (folder == repository.top and not worktree):
         return None
-    if worktree and place != repository.top and path in (None, place):
-        return UserRepository(place)
-    raise Refused(f"{branch} is already checked out in {place}; go there, or use --detach")
+    if worktree and folder != repository.top and path in (None, folder):
+        return UserRepository(folder)
+    raise Refused(f"{branch} is already checked out in {folder}; go there, or use --detach")
 
 
 # The `apply` command.
@@ -101,6 +102,7 @@ def _existing_tree(
 
 @command(
     "apply",
+    section=Section.CHANGES,
     examples=(
         "draftsman apply D-142",
         "draftsman apply D-142/3 --check",

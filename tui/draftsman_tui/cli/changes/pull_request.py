@@ -10,7 +10,7 @@ import click
 from draftsman.errors import Refused
 from draftsman.ids import job_name
 from draftsman_tui.changes.merge_request import published_pull_request, request_merge
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.entities.job_pages import pages_of
 from draftsman_tui.terminal import params
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from draftsman.ids import JobRef
 
 
-@command("merge", examples=("draftsman merge D-142", "draftsman merge D-142 --wait"))
+@command(
+    "merge",
+    section=Section.CHANGES,
+    examples=("draftsman merge D-142", "draftsman merge D-142 --wait"),
+)
 @click.argument("job", type=params.JOB)
 @click.option("--wait", is_flag=True, help="Wait until it is merged or refused.")
 async def merge(app: App, job: JobRef, wait: bool) -> None:
@@ -55,6 +59,7 @@ PAGES: Final = {"pr": "pull request", "ticket": "ticket", "repo": "repository", 
 
 @command(
     "open",
+    section=Section.CHANGES,
     examples=(
         "draftsman open D-142",
         "draftsman open D-142 thread",
@@ -80,14 +85,14 @@ async def open_page(app: App, job: JobRef, page: str | None, print_only: bool) -
         have = ", ".join(title for title, _ in pages)
         text = f"{job_name(number)} has no {PAGES[page] if page else 'web page'}"
         raise Refused(f"{text}; it has: {have}" if have else text)
-    shown = links if print_only else links[:1]
+    chosen = links if print_only else links[:1]
     opened = False if print_only or app.json else _open(links[0][1])
     if app.json:
-        app.out.document([{"title": title, "url": url} for title, url in shown])
+        app.out.document([{"title": title, "url": url} for title, url in chosen])
     elif opened:
         app.out.info(f"opened {links[0][1]}")
     else:
-        app.out.print("\n".join(url for _, url in shown))
+        app.out.print("\n".join(url for _, url in chosen))
 
 
 def _open(url: str) -> bool:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.agent_runs.evidence import signing
+from draftsman.agent_runs.evidence.service import EvidenceVerifier, verify_statement
+from draftsman.agent_runs.evidence.statement import statement_lines
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.changes.user_repository import UserRepository
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @command(
     "verify",
+    section=Section.CHANGES,
     examples=(
         "draftsman verify D-142",
         "draftsman verify evidence.json --key worker.pub",
@@ -39,9 +43,6 @@ async def verify(app: App, job_or_file: str, keys: tuple[Path, ...], folder: Pat
 
     A file is checked without the database. The exit code is 1 if the evidence is not valid.
     """
-    from draftsman.agent_runs.evidence.service import EvidenceVerifier, verify_statement
-    from draftsman.agent_runs.evidence.statement import statement_lines
-
     file = Path(job_or_file)
     if file.is_file():
         predicate, key = verify_statement(file.read_bytes(), _trusted(app, keys), job_or_file)
@@ -65,8 +66,6 @@ async def verify(app: App, job_or_file: str, keys: tuple[Path, ...], folder: Pat
 
 def _trusted(app: App, keys: tuple[Path, ...]) -> list[PublicKey]:
     """Return the named keys, otherwise those of the installation and of the settings."""
-    from draftsman.agent_runs.evidence import signing
-
     if keys:
         return [signing.read_public(path) for path in keys]
     settings = app.settings

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman import __version__
+from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
 from draftsman.ids import actor_name, job_name
-from draftsman_tui.cli.app import App, command
+from draftsman.processes.shutdown import shutdown_signals
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.demo.agent import (
     REQUEST,
     demo_agent,
@@ -366,6 +368,7 @@ def _prompt(question: Question) -> str:
 
 @command(
     "demo",
+    section=Section.PROCESSES,
     examples=(
         "draftsman demo                            on a small sample repository",
         "draftsman demo --repo . --kill            on your repository, killing a worker",
@@ -402,9 +405,7 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
 
     Exits with 0 only if the job completed.
     """
-    from draftsman.processes.shutdown import shutdown_signals
-
-    own = app.config is None
+    is_isolated = app.config is None
     if app.config is None:
         app.config = own_configuration()
     if not app.json:
@@ -414,7 +415,7 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
             with _agent_environment(app, agent, repo) as (name, env):
                 status = await _demonstrate(app, repo, answer, name, env, kill=kill)
         except SchemaOutdated as error:
-            if not own:
+            if not is_isolated:
                 raise
             raise unusable_database(app.config, error) from None
         if status != "completed":
@@ -473,8 +474,6 @@ async def _demonstrate(
 @asynccontextmanager
 async def _repository(repo: Path | None) -> AsyncIterator[Path]:
     """Yield the repository; the sample is deleted only if the demo is interrupted."""
-    from draftsman.agent_runs.clones.sample_repo import make_sample_repo
-
     if repo is None:
         folder = Path(tempfile.mkdtemp(prefix="draftsman-demo-"))
         try:

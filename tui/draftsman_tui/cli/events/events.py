@@ -15,7 +15,7 @@ import click
 from draftsman.errors import UsageError
 from draftsman.jobs.event_kinds import AGENT_KIND, COMMON_KINDS, EVENTS
 from draftsman.jobs.job import TERMINAL
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines, number_of
+from draftsman_tui.cli.app import App, ListGroup, Section, command, command_group, number_of
 from draftsman_tui.entities.events import event_text, missing_months
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import as_data
@@ -34,12 +34,11 @@ if TYPE_CHECKING:
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group(
+@command_group(
+    "archives",
+    section=Section.SETUP,
     cls=ListGroup,
-    name="archives",
-    epilog=example_lines(
-        ("draftsman archives list", "draftsman archives restore events-2026-01-0f3c….gz")
-    ),
+    examples=("draftsman archives list", "draftsman archives restore events-2026-01-0f3c….gz"),
 )
 def archives() -> None:
     """List, check or restore archived events.
@@ -49,21 +48,21 @@ def archives() -> None:
     """
 
 
-@command("list", examples=("draftsman archives list",))
+@archives.subcommand("list", examples=("draftsman archives list",))
 async def list_archives(app: App) -> None:
     """List archived months and their files."""
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.archives.all()
+        stored_archives = await rt.archives.all()
     if app.json:
-        app.out.document(listed)
-    elif not listed:
+        app.out.document(stored_archives)
+    elif not stored_archives:
         app.out.info("no events were archived")
     else:
         heads = ("MONTH", "EVENTS", "ARCHIVED", "FILE")
-        app.out.table(heads, [_row(archive) for archive in listed], flexible=3, right=(1,))
+        app.out.table(heads, [_row(archive) for archive in stored_archives], flexible=3, right=(1,))
 
 
-@command("check", examples=("draftsman archives check events-2026-01-0f3c….gz",))
+@archives.subcommand("check", examples=("draftsman archives check events-2026-01-0f3c….gz",))
 @click.argument("file", type=FILE)
 async def check(app: App, file: Path) -> None:
     """Verify an archive and print its contents."""
@@ -75,7 +74,7 @@ async def check(app: App, file: Path) -> None:
         app.out.print(f"{file} is valid: {archive.events:,} events of {archive.month:%Y-%m}")
 
 
-@command("restore", examples=("draftsman archives restore events-2026-01-0f3c….gz",))
+@archives.subcommand("restore", examples=("draftsman archives restore events-2026-01-0f3c….gz",))
 @click.argument("file", type=FILE)
 async def restore(app: App, file: Path) -> None:
     """Restore an archived month of events.
@@ -91,17 +90,13 @@ async def restore(app: App, file: Path) -> None:
         app.out.print(f"restored {archive.events:,} events of {archive.month:%Y-%m}")
 
 
-for _each in (list_archives, check, restore):
-    archives.add_command(_each)
-
-
 async def print_missing_months(
     app: App, rt: Runtime, job: int | None, after: tuple[int, int, int]
 ) -> None:
     """Print the archived months that are missing from the event history shown."""
-    parts: Sequence[Any]
-    parts = await (rt.archives.after(after) if job is None else rt.archives.of_job(job))
-    for text in missing_months(parts):
+    archived: Sequence[Any]
+    archived = await (rt.archives.after(after) if job is None else rt.archives.of_job(job))
+    for text in missing_months(archived):
         app.out.info(f"{text}; see: draftsman archives --help")
 
 
@@ -145,15 +140,18 @@ class CursorParam(params.Param):
         """Parse the cursor; raises UsageError."""
         if isinstance(value, tuple):
             return value
-        parts = str(value).split(".")
-        if len(parts) not in (1, 3) or not all(p.isdecimal() and len(p) < 19 for p in parts):
+        numbers = str(value).split(".")
+        if len(numbers) not in (1, 3) or not all(
+            number.isdecimal() and len(number) < 19 for number in numbers
+        ):
             raise UsageError(f"invalid cursor {value!r}; use a cursor printed by events --json")
-        epoch, txid, id = [0, 0, *map(int, parts)][-3:]
+        epoch, txid, id = [0, 0, *map(int, numbers)][-3:]
         return epoch, txid, id
 
 
 @command(
     "events",
+    section=Section.JOBS,
     examples=(
         "draftsman events D-142",
         "draftsman events --follow",
@@ -255,11 +253,12 @@ async def _newest(
 ) -> AsyncGenerator[Event, None]:
     """Yield the newest events that match, the oldest of them first."""
     if number is None and kinds and COMMON_KINDS.isdisjoint(kinds):
-        matching = _all_events(rt, None, False, kinds)
-        found = [event async for event in matching if _matches(event, kinds, oldest)][-limit:][::-1]
+        events = _all_events(rt, None, False, kinds)
+        matching = [event async for event in events if _matches(event, kinds, oldest)]
+        newest = matching[-limit:]
     else:
-        found = await _backwards(rt, number, limit, kinds, oldest)
-    for event in reversed(found):
+        newest = (await _backwards(rt, number, limit, kinds, oldest))[::-1]
+    for event in newest:
         yield event
 
 
@@ -270,15 +269,15 @@ async def _backwards(
     if number is not None:
         of_job = await rt.read_model.latest_job_events(number, limit=ALL)
         return [event for event in reversed(of_job) if _matches(event, kinds, oldest)][:limit]
-    found: list[Event] = []
+    matching: list[Event] = []
     before: Cursor | None = None
-    while len(found) < limit:
+    while len(matching) < limit:
         read = await rt.read_model.latest_events(before, PAGE)
-        found += [event for event in read if _matches(event, kinds, oldest)]
+        matching += [event for event in read if _matches(event, kinds, oldest)]
         if len(read) < PAGE or (oldest and read[-1].created_at < oldest):
             break
         before = read[-1].cursor
-    return found[:limit]
+    return matching[:limit]
 
 
 async def _job_events(
@@ -304,8 +303,8 @@ async def _all_events(
         after = await rt.read_model.end_cursor() if follow else (0, 0, 0)
     cursor: Cursor | None = after
     while kinds and not follow and cursor is not None:
-        found, cursor = await rt.read_model.events_of_kinds(sorted(kinds), cursor, PAGE)
-        for event in found:
+        page, cursor = await rt.read_model.events_of_kinds(sorted(kinds), cursor, PAGE)
+        for event in page:
             yield event
     while not kinds or follow:
         page = await rt.read_model.events(after, PAGE)

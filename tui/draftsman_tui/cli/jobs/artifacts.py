@@ -9,7 +9,7 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
-from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
+from draftsman_tui.cli.app import App, Section, command_group, number_of
 from draftsman_tui.entities.artifacts import content_json, format_size
 from draftsman_tui.terminal import params, stdio, times
 from draftsman_tui.terminal.output import as_data, plain, styled
@@ -18,27 +18,28 @@ if TYPE_CHECKING:
     from draftsman.ids import JobRef
 
 
-@click.group(
-    cls=Group,
-    name="artifacts",
-    epilog=example_lines(
-        ("draftsman artifacts list D-142", "draftsman artifacts get D-142 report.json -o r.json")
+@command_group(
+    "artifacts",
+    section=Section.JOBS,
+    examples=(
+        "draftsman artifacts list D-142",
+        "draftsman artifacts get D-142 report.json -o r.json",
     ),
 )
 def artifacts() -> None:
     """List or download the artifacts of a job."""
 
 
-@command("list", examples=("draftsman artifacts list D-142",))
+@artifacts.subcommand("list", examples=("draftsman artifacts list D-142",))
 @click.argument("job", type=params.JOB)
 async def list_artifacts(app: App, job: JobRef) -> None:
     """List the artifacts of a job."""
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
-        listed = await rt.checkpoints.artifacts(number)
+        files = await rt.checkpoints.artifacts(number)
     if app.json:
-        app.out.document(listed)
-    elif not listed:
+        app.out.document(files)
+    elif not files:
         app.out.info(f"{job_name(number)} has no artifacts")
     else:
         rows = [
@@ -49,15 +50,14 @@ async def list_artifacts(app: App, job: JobRef) -> None:
                 f".{artifact.run}",
                 times.ago(artifact.created_at),
             )
-            for artifact in listed
+            for artifact in files
         ]
         heads = ("NAME", "KIND", "SIZE", "RUN", "CREATED")
         app.out.table(heads, rows, flexible=0, right=(2,))
 
 
-@command(
-    "get",
-    examples=("draftsman artifacts get D-142 changes.patch -o changes.patch",),
+@artifacts.subcommand(
+    "get", examples=("draftsman artifacts get D-142 changes.patch -o changes.patch",)
 )
 @click.argument("job", type=params.JOB)
 @click.argument("name", type=params.TEXT)
@@ -86,10 +86,6 @@ async def get(app: App, job: JobRef, name: str, output: Path | None) -> None:
     else:
         with app.out.paged():
             app.out.write(plain(data.decode("utf-8", "replace")))
-
-
-artifacts.add_command(list_artifacts)
-artifacts.add_command(get)
 
 
 def _save(output: Path, name: str, data: bytes) -> Path:

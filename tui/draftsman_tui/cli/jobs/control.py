@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.text import first_line, humanize
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, styled
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-@command("pause", examples=("draftsman pause D-142 --reason 'the API is down until noon'",))
+@command(
+    "pause",
+    section=Section.CONTROL,
+    examples=("draftsman pause D-142 --reason 'the API is down until noon'",),
+)
 @click.argument("job", type=params.JOB)
 @click.option("--reason", type=params.TEXT, required=True, help="Reason, which `why` shows.")
 async def pause(app: App, job: JobRef, reason: str) -> None:
@@ -46,7 +51,7 @@ async def pause(app: App, job: JobRef, reason: str) -> None:
     app.out.print(f"{name} paused{running}; to continue it: draftsman resume {name}")
 
 
-@command("resume", examples=("draftsman resume D-142",))
+@command("resume", section=Section.CONTROL, examples=("draftsman resume D-142",))
 @click.argument("job", type=params.JOB)
 async def resume(app: App, job: JobRef) -> None:
     """Continue a paused job.
@@ -68,6 +73,7 @@ async def resume(app: App, job: JobRef) -> None:
 
 @command(
     "tell",
+    section=Section.CONTROL,
     examples=(
         "draftsman tell D-142 'use the v2 API'",
         "draftsman tell D-142 --key review-7 'the tests are in tests/api'",
@@ -107,8 +113,58 @@ PAGE: Final = 1000
 """Jobs that a query reads."""
 
 
+@dataclass(frozen=True, slots=True)
+class CancelFilter:
+    """Filter of the jobs to cancel, from the options of the command."""
+
+    status: tuple[tuple[Status, ...], ...]
+    type: str | None
+    agent: str | None
+    repo: str | None
+    queue: str | None
+    tags: tuple[str, ...]
+    mine: bool
+    since: float | None
+
+    @property
+    def statuses(self) -> list[Status]:
+        """The values of --status, which is repeatable."""
+        return [status for group in self.status for status in group]
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether there are options beside --status."""
+        conditions = (self.type, self.agent, self.repo, self.queue, self.tags, self.since)
+        return self.mine or any(conditions)
+
+    async def matching(self, rt: Runtime) -> list[JobSummary]:
+        """Return all jobs that match, oldest first."""
+        since = datetime.now(UTC) - timedelta(seconds=self.since) if self.since else None
+        invoker = (await rt.actor()).voter if self.mine else None
+        jobs: list[JobSummary] = []
+        before: int | None = None
+        while True:
+            page = await rt.read_model.page(
+                statuses=self.statuses,
+                type=self.type,
+                agent=self.agent,
+                repo=self.repo,
+                queue=self.queue,
+                tags=self.tags,
+                since=since,
+                invoker=invoker,
+                before=before,
+                limit=PAGE,
+            )
+            jobs += page.jobs
+            before = page.jobs[-1].number if len(page.jobs) == PAGE else page.scanned_to
+            if before is None:
+                return jobs[::-1]
+
+
 @command(
     "cancel",
+    section=Section.CONTROL,
     examples=(
         "draftsman cancel D-142 --reason 'not needed any more'",
         "draftsman cancel D-140 D-141 --yes",
@@ -136,15 +192,12 @@ PAGE: Final = 1000
 async def cancel(
     app: App,
     jobs: tuple[JobRef, ...],
-    status: tuple[tuple[Status, ...], ...],
-    since: float | None,
-    mine: bool,
     tree: bool,
     dry_run: bool,
     reason: str | None,
     force: bool,
     yes: bool,
-    **filters: Any,
+    **options: Any,
 ) -> None:
     """Cancel jobs.
 
@@ -157,9 +210,9 @@ async def cancel(
     With --status, cancels every matching job, after a confirmation. Exits with 1 if a job could not
     be canceled.
     """
-    statuses = [value for group in status for value in group]
-    filtered = any(filters.values()) or mine or since or dry_run
-    if not statuses and filtered:
+    job_filter = CancelFilter(**options)
+    statuses = job_filter.statuses
+    if not statuses and (job_filter.has_conditions or dry_run):
         raise UsageError(f"filters and --dry-run require {FILTERS}")
     if bool(jobs) == bool(statuses):
         raise UsageError(f"specify either jobs or {FILTERS}")
@@ -177,11 +230,7 @@ async def cancel(
             if app.out.interactive and not yes:
                 await _confirm_named(rt, numbers)
         else:
-            if since:
-                filters["since"] = datetime.now(UTC) - timedelta(seconds=since)
-            if mine:
-                filters["invoker"] = (await rt.actor()).voter
-            matching = await _matching(rt, {"statuses": statuses, **filters})
+            matching = await job_filter.matching(rt)
             if dry_run:
                 _list(app, matching)
                 return
@@ -191,18 +240,6 @@ async def cancel(
             _confirm_matching(app, matching, yes)
             numbers = [job.number for job in matching]
         await _cancel_each(app, rt, numbers, reason, single=len(jobs) == 1, force=force)
-
-
-async def _matching(rt: Runtime, filters: dict[str, Any]) -> list[JobSummary]:
-    """Return all jobs that match, oldest first."""
-    jobs: list[JobSummary] = []
-    before: int | None = None
-    while True:
-        page = await rt.read_model.page(**filters, before=before, limit=PAGE)
-        jobs += page.jobs
-        before = page.jobs[-1].number if len(page.jobs) == PAGE else page.scanned_to
-        if before is None:
-            return jobs[::-1]
 
 
 async def _cancel_each(

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.agent_runs.changes.diff import diffstat
 from draftsman.deliveries import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.entities.artifacts import read_patch
 from draftsman_tui.entities.events import event_text
 from draftsman_tui.entities.jobs import pause_text, result_lines, status_text
 from draftsman_tui.terminal import params, times
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
     from draftsman_tui.cli.questions.answers import QuestionPrompter
 
 
-@command("wait", examples=("draftsman wait D-142 --timeout 10m && echo completed",))
+@command(
+    "wait", section=Section.JOBS, examples=("draftsman wait D-142 --timeout 10m && echo completed",)
+)
 @click.argument("job", type=params.JOB)
 @click.option("--timeout", type=params.DURATION, help="Stop waiting after this time, e.g. 10m.")
 async def wait(app: App, job: JobRef, timeout: float | None) -> None:
@@ -165,9 +169,6 @@ async def conclude(app: App, rt: Runtime, number: int, timeout: float | None, **
 
 async def _result_lines(rt: Runtime, job: Job) -> list[Text]:
     """Return the result of a job, its pull request and its changed files."""
-    from draftsman.agent_runs.changes.diff import diffstat
-    from draftsman_tui.entities.artifacts import read_patch
-
     result = job.result or {}
     lines = list(result_lines(job))
     opened = result_text.pr_url(result)

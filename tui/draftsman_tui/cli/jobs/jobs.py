@@ -13,10 +13,10 @@ import click
 from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
-from draftsman.jobs.retries import layer
+from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.queues.queue_models import missing_worker
 from draftsman.text import first_line
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.cli.queues.order import print_queued
 from draftsman_tui.entities.attention import attention_lines
 from draftsman_tui.entities.jobs import reason_data, status_text
@@ -64,6 +64,7 @@ class SortParam(params.Param):
 
 @command(
     "jobs",
+    section=Section.JOBS,
     examples=(
         "draftsman jobs --status waiting",
         "draftsman jobs --status failed,dead_letter --since 2h",
@@ -135,8 +136,8 @@ async def jobs(
     next retry, or the resource the job needs. For failed jobs, ERROR shows the last error.
     """
     if queued:
-        others = {name: value for name, value in filters.items() if name != "queue"}
-        if status or since or before or mine or sort or _has_filters(others):
+        other_filters = {name: value for name, value in filters.items() if name != "queue"}
+        if status or since or before or mine or sort or _has_filters(other_filters):
             raise UsageError("--queued can only be combined with --queue and --limit")
         await print_queued(app, filters["limit"], filters["queue"])
         return
@@ -161,15 +162,15 @@ async def jobs(
             invoker=invoker,
             **filters,
         )
-        listed = page.jobs
+        page_jobs = page.jobs
         filters |= {"mine": mine, "sort": sort}
         if app.json:
-            app.out.document(_sorted(listed, sort))
-        elif listed:
-            await _show(app, rt, _sorted(listed, sort))
-            if len(listed) == filters["limit"] and app.out.on_screen:
+            app.out.document(_sorted(page_jobs, sort))
+        elif page_jobs:
+            await _show(app, rt, _sorted(page_jobs, sort))
+            if len(page_jobs) == filters["limit"] and app.out.on_screen:
                 options = {"status": ",".join(names), "since": since, **filters}
-                older = _older(listed[-1].number, options)
+                older = _older(page_jobs[-1].number, options)
                 app.out.info(f"there may be more jobs; to list older jobs: {older}")
         elif page.scanned_to is None:
             if statuses == [Status.DEAD_LETTER] and not (since or before or _has_filters(filters)):
@@ -187,7 +188,7 @@ async def jobs(
             )
 
 
-@command("why", examples=("draftsman why D-142", "draftsman why D-142/1"))
+@command("why", section=Section.JOBS, examples=("draftsman why D-142", "draftsman why D-142/1"))
 @click.argument("job", type=params.JOB_OR_QUESTION)
 async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     """Explain why a job is waiting.
@@ -208,28 +209,28 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     if job[1] is not None and not attention:
         raise Refused(f"{question_name(number, job[1])} is not open")
     if app.json:
-        asked = attention[0] if attention else None
-        data = {"attention": asked, "questions": attention}
+        first = attention[0] if attention else None
+        data = {"attention": first, "questions": attention}
         app.out.document({"number": number} | reason_data(reason) | data)
         return
     status = status_text(reason.status, paused=reason.shown_as_paused)
     app.out.print(line(f"{job_name(number)} ", status, f": {reason.text}"))
     app.out.print(styled(f"  {reason.next_step}", "dim"))
-    for asked in attention:
-        lines = [*attention_lines(asked)]
+    for question in attention:
+        lines = [*attention_lines(question)]
         if len(attention) > 1 and lines:
-            app.out.print(styled(f"  {asked.name}", "bold"))
+            app.out.print(styled(f"  {question.name}", "bold"))
         app.out.print(*lines)
 
 
-async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
-    waiting = [job.number for job in listed if job.status in WAITING]
+async def _show(app: App, rt: Runtime, jobs: list[Any]) -> None:
+    waiting = [job.number for job in jobs if job.status in WAITING]
     open_questions = await rt.questions.open_of(waiting) if waiting else []
-    asked: defaultdict[int, list[Question]] = defaultdict(list)
+    questions_by_job: defaultdict[int, list[Question]] = defaultdict(list)
     for question in open_questions:
-        asked[question.job].append(question)
+        questions_by_job[question.job].append(question)
     serving = await rt.queues.serving()
-    finished = all(job.status in TERMINAL for job in listed)
+    finished = all(job.status in TERMINAL for job in jobs)
     rows = [
         (
             styled(job_name(job.number), "bold"),
@@ -237,9 +238,9 @@ async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
             one_line(job.ticket_title or job.type),
             job.repo_name or "",
             times.span((datetime.now(UTC) - job.created_at).total_seconds()),
-            _next(job, asked[job.number], serving),
+            _next(job, questions_by_job[job.number], serving),
         )
-        for job in listed
+        for job in jobs
     ]
     heads = ("JOB", "STATUS", "TITLE", "REPO", "AGE", "ERROR" if finished else "WAITING FOR")
     columns = [column for column in range(len(heads)) if column != 3 or any(row[3] for row in rows)]
@@ -251,20 +252,20 @@ async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
     )
 
 
-def _sorted(listed: list[JobSummary], sort: str | None) -> list[JobSummary]:
+def _sorted(jobs: list[JobSummary], sort: str | None) -> list[JobSummary]:
     if sort is None:
-        return listed
-    return sorted(listed, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
+        return jobs
+    return sorted(jobs, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
-def _next(job: JobSummary, asked: Sequence[Question], serving: list[ServingWorker]) -> str:
+def _next(job: JobSummary, questions: Sequence[Question], serving: list[ServingWorker]) -> str:
     """Summarize the reason for waiting, or the last error."""
     if job.job_paused:
         return hold_text(job)
     error = first_line(job.last_error or "", MAX_ERROR_LENGTH)
     match job.status:
         case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
-            return ", ".join(map(_answer, asked)) or "answer"
+            return ", ".join(map(_answer, questions)) or "answer"
         case Status.RETRYING if job.hold:
             return hold_text(job)
         case Status.RETRYING:
@@ -290,7 +291,7 @@ def _next(job: JobSummary, asked: Sequence[Question], serving: list[ServingWorke
 
 def _answer(question: Question) -> str:
     until = question.expires_at
-    left = f" {times.left(until)}" if until else ""
+    left = f" {times.until(until)}" if until else ""
     return f"{question.verb} {question.name}{left}"
 
 
@@ -314,14 +315,13 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _retry_count(job: JobSummary) -> str:
-    spent = layer(
-        job.error_class,
+    counts = RetryCounts(
         attempts=job.attempts,
         max_attempts=job.max_attempts,
         retry_count=job.retry_count,
         max_retries=job.max_retries,
     )
-    return spent.replace(" of ", "/")
+    return layer(job.error_class, counts).replace(" of ", "/")
 
 
 def _has_filters(filters: dict[str, Any]) -> bool:

@@ -13,10 +13,11 @@ from draftsman.agent_runs.activity.activity import (
     ActivityRow,
     activity_text,
 )
+from draftsman.agent_runs.activity.service.log_feed import log_items
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.reserved_names import TRANSCRIPT
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.events import no_log
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import CommandOutput, line, plain, styled
@@ -41,6 +42,7 @@ STYLES: Final = {
 
 @command(
     "logs",
+    section=Section.JOBS,
     examples=(
         "draftsman logs D-142",
         "draftsman logs -f D-142",
@@ -66,8 +68,6 @@ async def logs(
         raise UsageError("--activity and --output cannot be combined")
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
-        from draftsman.agent_runs.activity.service.log_feed import log_items
-
         printer = LogPrinter(app.out, number, timestamps=timestamps)
         with app.out.paged(unless=follow):
             async for item in log_items(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,7 +14,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.text import first_line
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import as_data, line, styled
@@ -29,8 +30,46 @@ PROGRESS_INTERVAL: Final = 2.0
 """Seconds between progress messages."""
 
 
+@dataclass(frozen=True, slots=True)
+class RetryFilter:
+    """Filter of the jobs to retry, from the options of the command."""
+
+    status: tuple[tuple[Status, ...], ...]
+    type: str | None
+    agent: str | None
+    repo: str | None
+    since: float | None
+
+    @property
+    def statuses(self) -> list[Status]:
+        """The values of --status, which is repeatable."""
+        return [status for group in self.status for status in group]
+
+    @property
+    def conditions(self) -> list[str]:
+        """The options that are set beside --status."""
+        options = {
+            "--type": self.type,
+            "--agent": self.agent,
+            "--repo": self.repo,
+            "--since": self.since,
+        }
+        return [option for option, value in options.items() if value]
+
+    async def matching(self, rt: Runtime) -> list[FinishedJob]:
+        """Return the jobs that match, oldest first."""
+        return await rt.bulk_retry.matching(
+            self.statuses,
+            type=self.type,
+            agent=self.agent,
+            repo=self.repo,
+            since=self.since,
+        )
+
+
 @command(
     "retry",
+    section=Section.CONTROL,
     examples=(
         "draftsman retry D-142",
         "draftsman retry D-140 D-141 --fresh",
@@ -54,15 +93,13 @@ PROGRESS_INTERVAL: Final = 2.0
 async def retry(
     app: App,
     jobs: tuple[JobRef, ...],
-    status: tuple[tuple[Status, ...], ...],
-    since: float | None,
     dry_run: bool,
     yes: bool,
-    alone: bool,
-    with_answer: bool,
     fresh: bool,
     again: bool,
-    **filters: str | None,
+    alone: bool,
+    with_answer: bool,
+    **options: Any,
 ) -> None:
     """Retry finished jobs.
 
@@ -74,25 +111,27 @@ async def retry(
     If interrupted, run the same command again to continue. Exits with 1 if a job could not be
     retried.
     """
-    statuses = [value for group in status for value in group]
-    filter_options = [f"--{name}" for name, value in filters.items() if value]
-    filter_options += [
-        name for name, value in (("--since", since), ("--dry-run", dry_run)) if value
-    ]
-    if not statuses and filter_options:
-        raise UsageError(f"{filter_options[0]} requires --status, e.g. --status dead_letter")
+    job_filter = RetryFilter(**options)
+    statuses = job_filter.statuses
+    conditions = job_filter.conditions + ["--dry-run"] * dry_run
+    if not statuses and conditions:
+        raise UsageError(f"{conditions[0]} requires --status, e.g. --status dead_letter")
     if bool(jobs) == bool(statuses):
         raise UsageError("specify either jobs or --status, e.g. --status dead_letter")
-    for option, used in (("--with-answer", with_answer), ("--alone", alone)):
-        if statuses and used:
+    for option, is_set in (("--with-answer", with_answer), ("--alone", alone)):
+        if statuses and is_set:
             raise UsageError(f"{option} cannot be combined with --status; name the jobs")
     async with app.runtime(read_only=dry_run) as rt:
         if jobs:
-            options = {"fresh": fresh, "again": again, "with_answer": with_answer}
-            options["alone"] = alone
-            await _retry_each(app, rt, jobs, options)
+            retry_options = {
+                "fresh": fresh,
+                "again": again,
+                "with_answer": with_answer,
+                "alone": alone,
+            }
+            await _retry_each(app, rt, jobs, retry_options)
             return
-        matching = await rt.bulk_retry.matching(statuses, since=since, **filters)
+        matching = await job_filter.matching(rt)
         new = [job for job in matching if job.followed_by is None]
         if retried := len(matching) - len(new):
             app.out.info(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,7 +12,7 @@ from draftsman.ids import actor_name, job_name
 from draftsman.jobs.job import TERMINAL, Job, Source, Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.questions.question import QuestionStatus, asking_text
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.artifacts import file_text
 from draftsman_tui.entities.attention import attention_lines
 from draftsman_tui.entities.deliveries import summary_lines
@@ -47,14 +48,21 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.attention.attention import QuestionAttention
+    from draftsman.deliveries.delivery import Delivery, UnservedTarget
     from draftsman.events.event import Event
+    from draftsman.forges.follow_up import Family
     from draftsman.ids import JobRef
+    from draftsman.jobs.control.job_message import JobMessage
     from draftsman.jobs.details.wait_reason import WaitReason
-    from draftsman.jobs.read_models import Replacement, RetryLink
-    from draftsman.jobs.runs.run import Run
+    from draftsman.jobs.read_models import Artifact, JobArchive, Replacement, RetryLink
+    from draftsman.jobs.requests.attachments import JobAttachment
+    from draftsman.jobs.runs.run import CheckpointSummary, Run, StepSummary
     from draftsman.questions.answer import Answer
     from draftsman.questions.question import Question
+    from draftsman.runtime import Runtime
     from draftsman.schedules.schedule import Fire
+    from draftsman.workflows.dependencies import Parent
+    from draftsman.workflows.groups import JobGroup
 
 MAX_CHAIN: Final = 6
 """Maximum number of jobs listed from a chain of retries."""
@@ -75,6 +83,7 @@ JOINED: Final = "request_joined"
 
 @command(
     "show",
+    section=Section.JOBS,
     examples=(
         "draftsman show D-142",
         "draftsman show D-142 --json | jq .result",
@@ -94,102 +103,194 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         await _show_tree(app, job)
         return
     async with app.runtime(read_only=app.json) as rt:
-        number = await number_of(rt, job)
-        details = await rt.read_model.job(number)
-        runs = await rt.read_model.runs(number)
-        questions, answers = await rt.questions.of_job(number)
-        files = await rt.checkpoints.artifacts(number)
-        steps, checkpoints = await rt.checkpoints.progress(
-            number, limit=ALL_STEPS if app.json else MAX_STEPS + 1
-        )
-        why = await rt.read_model.why(number)
-        chain = await rt.read_model.chain(number)
-        replacement = await rt.read_model.replacement(number)
-        archived = await rt.archives.of_job(number)
-        is_scheduled = details.source is Source.SCHEDULE
-        occurrence = await rt.schedules.of_job(number) if is_scheduled else None
-        parents = await rt.workflows.parents(number)
-        group = await rt.workflows.groups.of_job(number)
-        messages = await rt.messages.of_job(number)
-        sources = {details.source, *(message.source for message in messages)}
-        with_files = sources & WITH_FILES or details.retry_of is not None
-        attachments = await rt.attachments.of_job(number) if with_files else []
-        followed = details.pr_url is not None or details.source is Source.FORGE
-        family = await rt.forge_events.follow_ups.family(number) if followed else None
-        deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
-        unserved = await rt.outbox.unserved() if deliveries and not app.json else []
-        events = [
-            *await rt.read_model.job_events(number),
-            *await rt.read_model.latest_job_events(number),
-        ]
-        answerers_by_question = {
-            q.ordinal: await answerers(rt, q) for q in questions if q.status is OPEN
-        }
-        attention = await rt.acknowledgments.attention([number])
-        asking: dict[int, str] = {}
-        if answerers_by_question and not app.json:
-            seen = await rt.questions.open_of([number])
-            asking = {item.ordinal: asking_text(number, item.others) for item in seen}
-            await rt.figures.record_views(seen, await rt.actor())
-    over = details.status in TERMINAL
-    sandbox = next((event.payload for event in reversed(events) if event.kind == APPLIED), None)
-    join_events = {event.id: event for event in events if event.kind == JOINED}.values()
+        details = await _read(app, rt, await number_of(rt, job))
     if app.json:
-        parts = {"runs": runs, "questions": questions, "answers": answers, "artifacts": files}
-        parts |= {
-            "joined_requests": [event.payload | {"at": event.created_at} for event in join_events]
-        }
-        parts |= {"steps": steps, "checkpoints": checkpoints, "messages": messages}
-        parts |= {"attachments": attachments}
-        parts |= {"archives": archived, "deliveries": deliveries, "retry_chain": chain}
-        parts |= {"pull_request": family}
-        parts |= {"parents": parents_data(parents), "group": group and group_data(group)}
-        parts |= {"sandbox": sandbox, "occurrence": occurrence, "unique_key": replacement.key}
-        parts |= {"replaces": replacement.replaces, "replaced_by": replacement.replaced_by}
-        parts |= {"attention": [*attention.values()]}
-        parts |= {"wait_reason": None if over else reason_data(why)}
-        app.out.document(as_data(details) | as_data(parts))
+        app.out.document(_data(details))
         return
-    lines = (
-        *_head(details, why, chain),
-        *_cost(runs),
-        *([_pair("after", parents_text(parents))] if parents else []),
-        *([_pair("pr state", family.text_of(number))] if family else []),
-        *([_pair("group", f"{group.name}: {group.succeeded_text}")] if group else []),
-        *_replacement(replacement),
-        *(_pair("events", text) for text in missing_months(archived)),
-        *([_pair("schedule", _occurrence(occurrence))] if occurrence else []),
-        *([_pair("sandbox", _sandbox(sandbox))] if sandbox else []),
-        *_section("Request", _request(details)),
-        *_section("Joined requests", [text for event in join_events for text in _joined(event)]),
-        *_section("Attachments", list(attachment_lines(attachments))),
-        *_section("Messages", list(message_lines(messages, details.status))),
-        *_section("Runs", list(_runs(details, runs))),
-        *_section("Steps", steps_text(details.name, steps)),
-        *_section("Checkpoints", [checkpoint_text(item) for item in checkpoints]),
-        *_section(
-            "Questions",
-            [
-                text
-                for q in questions
-                for text in _question(
-                    q,
-                    answers,
-                    answerers_by_question,
-                    attention.get((number, q.ordinal)),
-                    asking.get(q.ordinal, ""),
-                )
-            ],
-        ),
-        *_section("Deliveries", summary_lines(deliveries, unserved)),
-        *_section(
-            "Artifacts",
-            [file_text(artifact, over=over) for artifact in files],
-        ),
-        *_section("Result", list(result_lines(details))),
-    )
+    lines = list(_lines(details))
     with app.out.paged():
         app.out.print(*lines)
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetails:
+    """Everything that is shown of a job."""
+
+    job: Job
+    runs: Sequence[Run]
+    questions: Sequence[Question]
+    answers: Sequence[Answer]
+    artifacts: Sequence[Artifact]
+    steps: Sequence[StepSummary]
+    checkpoints: Sequence[CheckpointSummary]
+    wait_reason: WaitReason
+    retry_chain: Sequence[RetryLink]
+    replacement: Replacement
+    archives: Sequence[JobArchive]
+    occurrence: Fire | None
+    """The occurrence of a schedule that submitted the job."""
+    parents: Sequence[Parent]
+    group: JobGroup | None
+    messages: Sequence[JobMessage]
+    attachments: Sequence[JobAttachment]
+    family: Family | None
+    deliveries: Sequence[Delivery]
+    unserved: Sequence[UnservedTarget]
+    events: Sequence[Event]
+    answerers: Mapping[int, str]
+    """Who may answer, by open question."""
+    attention: Mapping[tuple[int, int], QuestionAttention]
+    asking: Mapping[int, str]
+    """Other jobs that ask an open question."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job has ended."""
+        return self.job.status in TERMINAL
+
+    @property
+    def sandbox(self) -> dict[str, Any] | None:
+        """The sandbox of the newest run."""
+        applied = (event.payload for event in reversed(self.events) if event.kind == APPLIED)
+        return next(applied, None)
+
+    @property
+    def join_events(self) -> Sequence[Event]:
+        """Events of requests that joined the job; the first and the newest events may overlap."""
+        joined = {event.id: event for event in self.events if event.kind == JOINED}
+        return list(joined.values())
+
+
+async def _read(app: App, rt: Runtime, number: int) -> JobDetails:
+    job = await rt.read_model.job(number)
+    runs = await rt.read_model.runs(number)
+    questions, answers = await rt.questions.of_job(number)
+    artifacts = await rt.checkpoints.artifacts(number)
+    max_steps = ALL_STEPS if app.json else MAX_STEPS + 1
+    steps, checkpoints = await rt.checkpoints.progress(number, limit=max_steps)
+    wait_reason = await rt.read_model.why(number)
+    retry_chain = await rt.read_model.chain(number)
+    replacement = await rt.read_model.replacement(number)
+    archives = await rt.archives.of_job(number)
+    is_scheduled = job.source is Source.SCHEDULE
+    occurrence = await rt.schedules.of_job(number) if is_scheduled else None
+    parents = await rt.workflows.parents(number)
+    group = await rt.workflows.groups.of_job(number)
+    messages = await rt.messages.of_job(number)
+    sources = {job.source, *(message.source for message in messages)}
+    may_have_attachments = sources & WITH_FILES or job.retry_of is not None
+    attachments = await rt.attachments.of_job(number) if may_have_attachments else []
+    is_followed = job.pr_url is not None or job.source is Source.FORGE
+    family = await rt.forge_events.follow_ups.family(number) if is_followed else None
+    deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
+    unserved = await rt.outbox.unserved() if deliveries and not app.json else []
+    first_events = await rt.read_model.job_events(number)
+    last_events = await rt.read_model.latest_job_events(number)
+    answerers_by_question = {
+        question.ordinal: await answerers(rt, question)
+        for question in questions
+        if question.status is OPEN
+    }
+    attention = await rt.acknowledgments.attention([number])
+    asking: dict[int, str] = {}
+    if answerers_by_question and not app.json:
+        open_questions = await rt.questions.open_of([number])
+        asking = {
+            question.ordinal: asking_text(number, question.others) for question in open_questions
+        }
+        await rt.figures.record_views(open_questions, await rt.actor())
+    return JobDetails(
+        job=job,
+        runs=runs,
+        questions=questions,
+        answers=answers,
+        artifacts=artifacts,
+        steps=steps,
+        checkpoints=checkpoints,
+        wait_reason=wait_reason,
+        retry_chain=retry_chain,
+        replacement=replacement,
+        archives=archives,
+        occurrence=occurrence,
+        parents=parents,
+        group=group,
+        messages=messages,
+        attachments=attachments,
+        family=family,
+        deliveries=deliveries,
+        unserved=unserved,
+        events=[*first_events, *last_events],
+        answerers=answerers_by_question,
+        attention=attention,
+        asking=asking,
+    )
+
+
+def _data(details: JobDetails) -> dict[str, Any]:
+    """Return the JSON object of a job: its columns, and everything that belongs to it."""
+    group = details.group
+    joined_requests = [event.payload | {"at": event.created_at} for event in details.join_events]
+    belonging = {
+        "runs": details.runs,
+        "questions": details.questions,
+        "answers": details.answers,
+        "artifacts": details.artifacts,
+        "joined_requests": joined_requests,
+        "steps": details.steps,
+        "checkpoints": details.checkpoints,
+        "messages": details.messages,
+        "attachments": details.attachments,
+        "archives": details.archives,
+        "deliveries": details.deliveries,
+        "retry_chain": details.retry_chain,
+        "pull_request": details.family,
+        "parents": parents_data(details.parents),
+        "group": None if group is None else group_data(group),
+        "sandbox": details.sandbox,
+        "occurrence": details.occurrence,
+        "unique_key": details.replacement.key,
+        "replaces": details.replacement.replaces,
+        "replaced_by": details.replacement.replaced_by,
+        "attention": [*details.attention.values()],
+        "wait_reason": None if details.is_over else reason_data(details.wait_reason),
+    }
+    data: dict[str, Any] = as_data(details.job) | as_data(belonging)
+    return data
+
+
+def _lines(details: JobDetails) -> Iterator[Text | Table]:
+    job = details.job
+    yield from _head(job, details.wait_reason, details.retry_chain)
+    yield from _cost(details.runs)
+    if details.parents:
+        yield _pair("after", parents_text(details.parents))
+    if details.family is not None:
+        yield _pair("pr state", details.family.text_of(job.number))
+    if details.group is not None:
+        yield _pair("group", f"{details.group.name}: {details.group.succeeded_text}")
+    yield from _replacement(details.replacement)
+    for text in missing_months(details.archives):
+        yield _pair("events", text)
+    if details.occurrence is not None:
+        yield _pair("schedule", _occurrence(details.occurrence))
+    if details.sandbox:
+        yield _pair("sandbox", _sandbox(details.sandbox))
+    yield from _section("Request", _request(job))
+    yield from _section(
+        "Joined requests", [text for event in details.join_events for text in _joined(event)]
+    )
+    yield from _section("Attachments", attachment_lines(details.attachments))
+    yield from _section("Messages", message_lines(details.messages, job.status))
+    yield from _section("Runs", _runs(job, details.runs))
+    yield from _section("Steps", steps_text(job.name, details.steps))
+    yield from _section("Checkpoints", map(checkpoint_text, details.checkpoints))
+    yield from _section("Questions", _questions(details))
+    yield from _section("Deliveries", summary_lines(details.deliveries, details.unserved))
+    yield from _section(
+        "Artifacts",
+        [file_text(artifact, over=details.is_over) for artifact in details.artifacts],
+    )
+    yield from _section("Result", result_lines(job))
 
 
 async def _show_tree(app: App, job: JobRef) -> None:
@@ -243,10 +344,7 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         f"{job.attempts} of {job.max_attempts} · retries {job.retry_count}"
         f" of {job.max_retries} · runs {job.run_count}",
     )
-    origin = f"{job.template}@{job.template_version}" if job.template else ""
-    values = {"template": origin, "tags": ", ".join(job.tags), "pr": job.pr_url}
-    values["skills"] = ", ".join(job.requested_skills)
-    yield from (_pair(name, value) for name, value in values.items() if value)
+    yield from _labels(job)
     if len(chain) > 1:
         yield _pair("retries", _chain(job, chain))
     if job.cancel_requested_by:
@@ -268,6 +366,17 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         yield _pair("expired", f"{why.text}; {why.next_step}", "red")
     elif job.status not in TERMINAL:
         yield _pair("waiting", f"{why.text}; {why.next_step}")
+
+
+def _labels(job: Job) -> Iterator[Table]:
+    if job.template:
+        yield _pair("template", f"{job.template}@{job.template_version}")
+    if job.tags:
+        yield _pair("tags", ", ".join(job.tags))
+    if job.pr_url:
+        yield _pair("pr", job.pr_url)
+    if job.requested_skills:
+        yield _pair("skills", ", ".join(job.requested_skills))
 
 
 def _cost(runs: Sequence[Run]) -> Iterator[Table]:
@@ -304,18 +413,22 @@ def _shorten(names: list[str]) -> list[str]:
     return [*names[: MAX_CHAIN - 2], f"… {len(names) - MAX_CHAIN + 1} more …", names[-1]]
 
 
-def _section(title: str, lines: Sequence[Text]) -> Iterator[Text]:
-    if lines:
+def _section(title: str, lines: Iterable[Text]) -> Iterator[Text]:
+    """Yield a title and lines, if there are any."""
+    listed = list(lines)
+    if listed:
         yield styled("")
         yield styled(title, "bold underline")
-        yield from lines
+        yield from listed
 
 
 def _request(job: Job) -> list[Text]:
     text = (job.ticket_text or "").strip("\n")
     lines = [styled(f"  {text_line}") for text_line in text.splitlines()]
-    rest = {name: value for name, value in job.payload.items() if name != "repo"}
-    return lines + _fields(job, rest | ({"overrides": job.overrides} if job.overrides else {}))
+    payload = {name: value for name, value in job.payload.items() if name != "repo"}
+    if job.overrides:
+        payload["overrides"] = job.overrides
+    return lines + _fields(job, payload)
 
 
 def _joined(event: Event) -> Iterator[Text]:
@@ -344,43 +457,47 @@ def _runs(job: Job, runs: Sequence[Run]) -> Iterator[Text]:
         yield styled(f"  all  {total}", "dim")
 
 
-def _question(
-    question: Question,
-    answers: Sequence[Answer],
-    answerers_by_question: Mapping[int, str],
-    attention: QuestionAttention | None,
-    asking: str,
-) -> Iterator[Text]:
+def _questions(details: JobDetails) -> Iterator[Text]:
+    for question in details.questions:
+        yield from _question(question, details)
+        for answer in details.answers:
+            if answer.question == question.ordinal and not answer.accepted:
+                yield styled(f"    rejected from {answer.voter}: {answer.reason}", "dim")
+
+
+def _question(question: Question, details: JobDetails) -> Iterator[Text]:
     resolution = question.resolution or {}
     outcome = resolution.get("outcome", "open")
-    given = question.answer_text()
+    answer_text = question.answer_text()
     voters = ", ".join(resolution.get("by", ()))
     yield line(
         styled(f"  {question.name} ", "bold"),
         styled(outcome, "yellow" if outcome == "open" else "green"),
         f"  {one_line(question.text)}",
     )
-    if (names := answerers_by_question.get(question.ordinal)) is not None:
+    if (names := details.answerers.get(question.ordinal)) is not None:
         yield styled(f"    for {names} · {deadline_text(question)}", "yellow")
-        if asking:
+        if asking := details.asking.get(question.ordinal):
             yield styled(f"    {asking}", "yellow")
-        details = (*attention_lines(attention), *detail_lines(question), *choice_lines(question))
-        yield from (line("  ", detail) for detail in details)
+        attention = details.attention.get((question.job, question.ordinal))
+        for detail in (
+            *attention_lines(attention),
+            *detail_lines(question),
+            *choice_lines(question),
+        ):
+            yield line("  ", detail)
         if question.freeform_allowed:
             yield styled(f"    {'or ' if question.choices else ''}free text", "dim")
         yield line("  ", answer_command(question))
     elif question.escalated_at:
         yield styled(f"    {escalation_text(question)}", "yellow")
-    if given or voters:
+    if answer_text or voters:
         reason = f": {resolution['reason']}" if resolution.get("reason") else ""
-        text = f"{one_line(given)}, " if given else ""
+        text = f"{one_line(answer_text)}, " if answer_text else ""
         decider = question.rule_text or f"{voters or resolution.get('via')}{reason}"
         first, *others = f"{text}by {decider}".splitlines()
         yield styled(f"    → {first}")
         yield from (styled(f"      {other}") for other in others)
-    for answer in answers:
-        if answer.question == question.ordinal and not answer.accepted:
-            yield styled(f"    rejected from {answer.voter}: {answer.reason}", "dim")
 
 
 def _pair(name: str, value: str, style: str = "") -> Table:

@@ -12,7 +12,7 @@ import click
 
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.questions.permission_rules.permission_rule import ALLOWING, REFUSING
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, Section, command_group
 from draftsman_tui.cli.questions.ask_team import answer_of, submit_question, why_unanswered
 from draftsman_tui.entities import run_socket
 from draftsman_tui.terminal import params
@@ -35,10 +35,8 @@ SHOWN: Final = 2500
 """Maximum characters of a call in the text of its question."""
 
 
-@click.group(
-    "hook",
-    cls=Group,
-    epilog=example_lines(("draftsman hook claude --notify slack:C0123",)),
+@command_group(
+    "hook", section=Section.PROGRAMS, examples=("draftsman hook claude --notify slack:C0123",)
 )
 def hook() -> None:
     """Let the team decide the tool calls of coding agents.
@@ -47,7 +45,7 @@ def hook() -> None:
     """
 
 
-@command(
+@hook.subcommand(
     "claude",
     examples=(
         "draftsman hook claude --notify slack:C0123",
@@ -99,9 +97,6 @@ async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, 
     app.out.write(json.dumps({"hookSpecificOutput": output}) + "\n")
 
 
-hook.add_command(claude)
-
-
 async def _decide(
     app: App, call: dict[str, Any], wait: float, notify: list[str]
 ) -> tuple[str | None, str]:
@@ -124,8 +119,8 @@ async def _decide(
     by = ", ".join(answer.get("by") or ())
     if answer.get("value") == ALLOW:
         return "allow", f"allowed by {by} in {job.name}"
-    given = answer.get("text")
-    return "deny", f"denied by {by} in {job.name}{f': {given}' if given else ''}"
+    comment = answer.get("text")
+    return "deny", f"denied by {by} in {job.name}{f': {comment}' if comment else ''}"
 
 
 def _read_call() -> dict[str, Any]:
@@ -146,8 +141,8 @@ def _read_call() -> dict[str, Any]:
 
 def _question(call: dict[str, Any]) -> dict[str, Any]:
     """Return the question about a call; raises Refused for a call that is too long to be read."""
-    given = call.get("tool_input")
-    fields = given if isinstance(given, dict) else {"input": given}
+    tool_input = call.get("tool_input")
+    fields = tool_input if isinstance(tool_input, dict) else {"input": tool_input}
     command = fields.get("command")
     if call["tool_name"] == "Bash" and isinstance(command, str):
         verb = "run a command"
@@ -160,17 +155,19 @@ def _question(call: dict[str, Any]) -> dict[str, Any]:
         f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in fields.items()
     ]
-    shown = _visible("\n".join(filter(None, [body, *lines])))
-    if len(shown) > MAX_CALL:
-        raise Refused(f"the call has {len(shown):,} characters, which is too long for a question")
-    fits = len(shown) <= SHOWN
+    call_text = _visible("\n".join(filter(None, [body, *lines])))
+    if len(call_text) > MAX_CALL:
+        raise Refused(
+            f"the call has {len(call_text):,} characters, which is too long for a question"
+        )
+    fits = len(call_text) <= SHOWN
     context = f"In {_visible(str(call.get('cwd')))[:500]}"
     return {
-        "text": f"Allow Claude Code to {_visible(verb)}?\n\n{shown[:SHOWN]}"
+        "text": f"Allow Claude Code to {_visible(verb)}?\n\n{call_text[:SHOWN]}"
         + ("" if fits else "\n… the whole call is the context"),
         "choices": list(CHOICES),
         "freeform": True,
-        "context": context if fits else f"{context}:\n\n{shown}",
+        "context": context if fits else f"{context}:\n\n{call_text}",
     }
 
 

@@ -26,8 +26,8 @@ from draftsman.agent_runs.mcp.run_tools import (
     text_schema,
 )
 from draftsman.errors import AnswerTimeout, DraftsmanError
-from draftsman.ids import job_name
-from draftsman_tui.cli.app import App, command
+from draftsman.ids import job_name, parse_job
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.entities import run_socket
 from draftsman_tui.terminal import params
 
@@ -191,8 +191,6 @@ class TeamTools:
         return data, f"{job.name} {job.outcome}"
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        from draftsman.ids import parse_job
-
         try:
             rt = await self._runtime()
             number = await rt.read_model.resolve(parse_job(arguments["job"]))
@@ -273,6 +271,7 @@ DEFAULT_WAIT: Final = 50.0
 
 @command(
     "mcp",
+    section=Section.PROGRAMS,
     examples=(
         "draftsman mcp",
         "draftsman mcp --wait 30m --notify slack:C0123",

@@ -7,45 +7,63 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import NotFound, UsageError
+from draftsman.jobs.job import Source
+from draftsman.people.configuration import configured_directory
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.policy import ROLES
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.settings import Settings
 
 
 # The commands `people sessions` and `people sign-out`: sessions of the web inbox.
 
 
-@command("sessions", examples=("draftsman people sessions", "draftsman people sessions --json"))
+@command_group(
+    "people",
+    section=Section.SETUP,
+    cls=ListGroup,
+    examples=("draftsman people list", "draftsman people link K7PQ2MXWAB"),
+)
+def people() -> None:
+    """Manage people, their roles and chat accounts.
+
+    On a server, people are stored in the database, and only the schema owner may change them. The
+    embedded database uses the people of the configuration. A chat account that is listed with its
+    person needs no link code.
+    """
+
+
+@people.subcommand(
+    "sessions", examples=("draftsman people sessions", "draftsman people sessions --json")
+)
 async def sessions(app: App) -> None:
     """List sessions of the web inbox: your own, of all people for operators."""
     from draftsman.people.service.web_sessions import WebSessions
 
     async with app.runtime(read_only=True) as rt:
-        found = await WebSessions(rt.db, rt.policy).sessions()
+        web_sessions = await WebSessions(rt.db, rt.policy).sessions()
     if app.json:
-        app.out.document({"sessions": found})
+        app.out.document({"sessions": web_sessions})
         return
-    for session in found:
+    for session in web_sessions:
         agent = one_line(session.user_agent)[:60] or "unknown browser"
         app.out.print(
             line(
                 styled(f"{session.id:>6}  {session.person}", "bold"),
                 f"  by {session.method} {times.ago(session.created_at)},"
-                f" expires {times.left(session.expires_at)}  {agent}",
+                f" expires {times.until(session.expires_at)}  {agent}",
             )
         )
-    if not found:
+    if not web_sessions:
         app.out.info("no sessions; to sign in: draftsman link --web")
 
 
-@command(
+@people.subcommand(
     "sign-out", examples=("draftsman people sign-out 12", "draftsman people sign-out --person anna")
 )
 @click.argument("session", type=click.IntRange(1, 2**63 - 1), required=False)
@@ -72,27 +90,13 @@ async def sign_out(app: App, session: int | None, person: str | None) -> None:
         app.out.print(f"ended {ended} session{'' if ended == 1 else 's'}")
 
 
-@click.group(
-    "people",
-    cls=ListGroup,
-    epilog=example_lines(("draftsman people list", "draftsman people link K7PQ2MXWAB")),
-)
-def people() -> None:
-    """Manage people, their roles and chat accounts.
-
-    On a server, people are stored in the database, and only the schema owner may change them. The
-    embedded database uses the people of the configuration. A chat account that is listed with its
-    person needs no link code.
-    """
-
-
-@command("list", examples=("draftsman people list", "draftsman people list --json"))
+@people.subcommand("list", examples=("draftsman people list", "draftsman people list --json"))
 async def list_people(app: App) -> None:
     """List people with their roles, and linked chat accounts."""
     async with app.runtime(read_only=True) as rt:
         links = await rt.people.links()
         stored = await rt.people.directory()
-    rows = _rows(stored or configured(app.settings))
+    rows = _rows(stored or configured_directory(app.settings))
     if app.json:
         app.out.document({"people": rows, "links": links})
         return
@@ -117,7 +121,7 @@ async def list_people(app: App) -> None:
         )
 
 
-@command("link", examples=("draftsman people link K7PQ2MXWAB",))
+@people.subcommand("link", examples=("draftsman people link K7PQ2MXWAB",))
 @click.argument("code", type=params.TEXT)
 async def link(app: App, code: str) -> None:
     """Link a chat account to you.
@@ -141,7 +145,7 @@ async def link_account(app: App, code: str) -> None:
     app.out.info(f"if this is not your account: draftsman people unlink {identity}")
 
 
-@command(
+@people.subcommand(
     "unlink",
     examples=(
         "draftsman people unlink slack:U012ABCDEF",
@@ -154,8 +158,6 @@ async def unlink(app: App, identity: str) -> None:
 
     A login at a forge keeps its person, and belongs to the next account that acts under it.
     """
-    from draftsman.jobs.job import Source
-
     name, _, id = identity.partition(":")
     if name not in (Source.SLACK, Source.TRELLO, Source.FORGE) or not id:
         raise UsageError(
@@ -171,7 +173,9 @@ async def unlink(app: App, identity: str) -> None:
         app.out.print(f"unlinked {name} {id} from {person}")
 
 
-@command("import", examples=("draftsman people import --dry-run", "draftsman people import --yes"))
+@people.subcommand(
+    "import", examples=("draftsman people import --dry-run", "draftsman people import --yes")
+)
 @click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 @params.yes_option
 async def import_people(app: App, dry_run: bool, yes: bool) -> None:
@@ -182,10 +186,11 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
     async with app.runtime(read_only=dry_run) as rt:
         if rt.embedded:
             raise UsageError("the embedded database uses the people of the configuration directly")
-        await change(app, rt, configured(app.settings), dry_run=dry_run, yes=yes)
+        new = configured_directory(app.settings)
+        await change(app, rt, new, dry_run=dry_run, yes=yes)
 
 
-@command(
+@people.subcommand(
     "set",
     examples=(
         "draftsman people set anna --role invoker --role approver --login anna --slack U012ABCDEF",
@@ -255,7 +260,7 @@ async def set_person(
         await change(app, rt, stored.with_person(name, entry, groups), yes=yes)
 
 
-@command("remove", examples=("draftsman people remove anna",))
+@people.subcommand("remove", examples=("draftsman people remove anna",))
 @click.argument("name", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
@@ -265,13 +270,6 @@ async def remove(app: App, name: str, yes: bool) -> None:
         if name not in stored.people:
             raise NotFound(f"unknown person {name!r}; see: draftsman people list")
         await change(app, rt, stored.without_person(name), yes=yes)
-
-
-def configured(settings: Settings) -> Directory:
-    """Return the people in the configuration."""
-    from draftsman.configured import directory
-
-    return directory(settings)
 
 
 async def change(
@@ -318,10 +316,3 @@ def _rows(directory: Directory) -> list[dict[str, Any]]:
         }
         for name, entry in sorted(directory.people.items())
     ]
-
-
-for _each in (
-    *(list_people, link, unlink, import_people, set_person, remove),
-    *(sessions, sign_out),
-):
-    people.add_command(_each)

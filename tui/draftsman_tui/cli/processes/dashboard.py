@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 import click
 
 from draftsman.errors import UsageError
-from draftsman_tui.cli.app import App, command
+from draftsman.processes.shutdown import shutdown_signals
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.processes.first_frame import first_frame
 from draftsman_tui.cli.processes.process_setup import child, set_up_log
 from draftsman_tui.terminal import extras, stdio
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
     from draftsman_tui.dashboard.app import Dashboard
-    from draftsman_tui.dashboard.frame.session import Connect
+    from draftsman_tui.dashboard.frame.connection import Connect
     from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
 
 
@@ -116,6 +117,7 @@ def _themes() -> Sequence[str]:
 
 @command(
     "dashboard",
+    section=Section.PROCESSES,
     examples=(
         "draftsman dashboard --view inbox",
         "draftsman dashboard --read-only --theme light",
@@ -166,8 +168,6 @@ async def dashboard(
         raise UsageError(f"{'--open' if opens else '--port'} requires --web")
     if not in_browser:
         _require_terminal()
-    from draftsman.processes.shutdown import shutdown_signals
-
     code = None
     async with shutdown_signals(parent) as signals, AsyncExitStack() as connections:
         with nullcontext() if in_browser else first_frame():
@@ -224,9 +224,9 @@ def server_name(settings: Settings) -> str:
     """Return the database server for display, without credentials."""
     if settings.database_url is None:
         return "the embedded PostgreSQL"
-    parts = urlsplit(settings.database_url.get_secret_value())
-    host = parts.netloc.rpartition("@")[2]
-    return f"{host}{parts.path}" if host else "PostgreSQL"
+    url = urlsplit(settings.database_url.get_secret_value())
+    host = url.netloc.rpartition("@")[2]
+    return f"{host}{url.path}" if host else "PostgreSQL"
 
 
 def check(app: App) -> None:
@@ -253,8 +253,6 @@ def _require_terminal() -> None:
 
 
 async def _serve(app: App, options: Sequence[str], port: int, *, opens: bool) -> None:
-    from draftsman.processes.shutdown import shutdown_signals
-
     async with shutdown_signals() as signals:
         async with app.runtime(read_only=True):
             pass  # report connection errors here, not in the browser

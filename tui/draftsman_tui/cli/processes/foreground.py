@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman_tui.cli.app import App
     from draftsman_tui.dashboard.app import Dashboard
-    from draftsman_tui.dashboard.frame.session import Connect
+    from draftsman_tui.dashboard.frame.connection import Connect
     from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
 
 
@@ -125,13 +125,13 @@ CLEAR: Final = "\r\x1b[2K"
 
 async def numbers(rt: Runtime | None, *, stopping: bool) -> str:
     """Return the status line: the effect of Ctrl-C, and counts if connected."""
-    parts = ["stopping; Ctrl-C: stop now"] if stopping else []
+    texts = ["stopping; Ctrl-C: stop now"] if stopping else []
     if rt is not None:
         try:
-            parts.append(_counts(await rt.read_model.stats()))
+            texts.append(_counts(await rt.read_model.stats()))
         except DraftsmanError as error:
-            parts.append(str(error))
-    return " · ".join(parts if stopping else [*parts, "Ctrl-C: stop"])
+            texts.append(str(error))
+    return " · ".join(texts if stopping else [*texts, "Ctrl-C: stop"])
 
 
 def show(text: str) -> None:
@@ -149,10 +149,13 @@ def _counts(stats: Stats) -> str:
     jobs = stats.jobs
     waiting = jobs["waiting_for_input"] + jobs["waiting_for_approval"]
     queued = jobs["queued"] + jobs["resumed"] + jobs["claimed"]
-    parts = [f"{stats.workers} worker{'' if stats.workers == 1 else 's'}"]
-    parts += [f"{jobs['running']} running", f"{queued} queued"]
-    parts += [f"{waiting} waiting: draftsman questions"] if waiting else ["no open questions"]
-    return " · ".join(parts)
+    counts = [
+        f"{stats.workers} worker{'' if stats.workers == 1 else 's'}",
+        f"{jobs['running']} running",
+        f"{queued} queued",
+        f"{waiting} waiting: draftsman questions" if waiting else "no open questions",
+    ]
+    return " · ".join(counts)
 
 
 def _write(text: str) -> None:

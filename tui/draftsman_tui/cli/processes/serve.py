@@ -1,4 +1,4 @@
-"""The `worker`, `bots` and `up` commands."""
+"""The `worker`, `bots`, `web` and `up` commands."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import ConfigError
-from draftsman_tui.cli.app import App, command
+from draftsman.processes.shutdown import shutdown_signals
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
-from draftsman_tui.cli.setup.doctor_checks import Finding
+from draftsman_tui.cli.processes.supervisor import Child, Supervisor
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import require
 
 if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
     from draftsman.settings import Settings
-    from draftsman.settings.slack import SlackSettings
     from draftsman_tui.cli.processes.supervisor import Child
 
 
@@ -29,6 +28,7 @@ _ADDED: Final = {"forges": "events to [forges.NAME]", "pagers": "listen to [page
 
 @command(
     "worker",
+    section=Section.PROCESSES,
     examples=(
         "draftsman worker",
         "draftsman worker --queue fast --queue default --slots 4",
@@ -85,6 +85,7 @@ async def worker(
 
 @command(
     "bots",
+    section=Section.PROCESSES,
     examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --pagers"),
     long_running=True,
 )
@@ -135,7 +136,69 @@ def _configured_chats(settings: Settings) -> list[str]:
     return [*chats, *(["pagers"] if webhook_pagers(settings.pagers) else [])]
 
 
-@command("up", examples=("draftsman up", "draftsman up --headless"), long_running=True)
+@command(
+    "web",
+    section=Section.PROCESSES,
+    examples=(
+        "draftsman web",
+        "draftsman web --listen 127.0.0.1:9000",
+        "draftsman web --url https://draftsman.example.org",
+        "draftsman link --web",
+    ),
+    long_running=True,
+)
+@click.option("--listen", type=params.TEXT, metavar="HOST:PORT", help="Address of the server.")
+@click.option("--url", type=params.TEXT, help="URL of the inbox in browsers.")
+@click.option("--parent", type=int, hidden=True)
+async def web(app: App, listen: str | None, url: str | None, parent: int | None) -> None:
+    """Serve the web inbox: questions and jobs in a browser.
+
+    The pages are made for phones and for large screens, and work without scripts. People sign in
+    with a link of `draftsman link --web`, or as [web] configures. Browsers on other machines need
+    https, so a reverse proxy: see docs/web.md. On SIGTERM, SIGINT or SIGHUP, requests in progress
+    are finished. With --json, the URL is printed as JSON.
+    """
+    set_up_log(app)
+    if parent is None:
+        warn_of_variables(app)
+    require("web")
+    from draftsman_bots.web.service import run_web
+
+    settings = _with_options(app.settings, listen, url)
+
+    def started(url: str) -> None:
+        if app.json:
+            app.out.document({"url": url})
+        else:
+            app.out.print(url)
+        app.out.info("to sign in: draftsman link --web; to stop: Ctrl-C")
+
+    if code := await run_web(settings, started, parent=parent):
+        raise click.exceptions.Exit(code)
+
+
+def _with_options(settings: Settings, listen: str | None, url: str | None) -> Settings:
+    """Return the settings with the options; raises UsageError for an invalid value."""
+    from pydantic import ValidationError
+
+    from draftsman import field_errors
+    from draftsman.settings.web import WebSettings
+
+    options = {key: value for key, value in (("listen", listen), ("url", url)) if value}
+    configured = settings.web.model_dump(exclude_unset=True)
+    try:
+        changed = WebSettings.model_validate(configured | options)
+    except ValidationError as error:
+        raise field_errors.field_error(error) from None
+    return settings.model_copy(update={"web": changed})
+
+
+@command(
+    "up",
+    section=Section.PROCESSES,
+    examples=("draftsman up", "draftsman up --headless"),
+    long_running=True,
+)
 @click.option("--headless", is_flag=True, help="Run without dashboard and prompts, as a service.")
 @click.option("--attached", is_flag=True, hidden=True)
 async def up(app: App, headless: bool, attached: bool) -> None:
@@ -145,17 +208,14 @@ async def up(app: App, headless: bool, attached: bool) -> None:
     to stop everything or leave it running. The embedded database is migrated first; migrate any
     other database with: draftsman migrate
     """
-    from draftsman.configured import database_url, session_url
     from draftsman.database import migrate
-    from draftsman.processes.shutdown import shutdown_signals
+    from draftsman.database.server_url import database_url, session_url
 
     code = 0
     async with shutdown_signals() as signals:
         url, _ = await database_url(app.settings)
         await migrate.check_compatible(session_url(app.settings, url))
         if headless or not app.out.interactive:
-            from draftsman_tui.cli.processes.supervisor import Supervisor
-
             set_up_log(app)
             warn_of_variables(app)
             code = await Supervisor(_children(app)).run(signals, attached=attached)
@@ -168,36 +228,7 @@ async def up(app: App, headless: bool, attached: bool) -> None:
         raise click.exceptions.Exit(code)
 
 
-async def check_slack(slack: SlackSettings) -> list[Finding]:
-    """Return the doctor findings for Slack."""
-    try:
-        require("slack")
-    except ConfigError as error:
-        return [Finding("slack", "fail", str(error))]
-    from draftsman_bots.slack.doctor import checks
-
-    return [Finding("slack", check.status, check.text, check.hint) async for check in checks(slack)]
-
-
-async def check_trello(rt: Runtime) -> list[Finding]:
-    """Return the doctor findings for Trello; none if it is not configured."""
-    if (trello := rt.settings.trello) is None:
-        return []
-    try:
-        require("trello")
-    except ConfigError as error:
-        return [Finding("trello", "fail", str(error))]
-    from draftsman_bots.trello.doctor import checks
-
-    return [
-        Finding("trello", check.status, check.text, check.hint)
-        async for check in checks(rt, trello)
-    ]
-
-
 def _children(app: App) -> list[Child]:
-    from draftsman_tui.cli.processes.supervisor import Child
-
     parent = ["--parent", str(os.getpid())]
     worker = [*child(app, "worker"), *parent]
     children = [Child("worker", worker, "worker; runs get time to finish")]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman_tui.cli.app import App, command
+from draftsman.processes.shutdown import shutdown_signals
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.output import CommandOutput, line, styled
 
@@ -37,6 +38,7 @@ MUST_BE_NONE: Final = {
 
 @command(
     "soak",
+    section=Section.PROCESSES,
     examples=(
         "draftsman soak                             five minutes, seed 1",
         "draftsman soak --minutes 30 --seeds 6      five minutes each",
@@ -74,7 +76,6 @@ async def soak(app: App, minutes: float, seeds: int, seed: int, workers: int, ke
     Exits with 1 on any violation: a duplicate effect, a lost answer or job, a stuck job, a wrong
     outcome, concurrent runs of a job, or a broken invariant. The folder of a failed seed is kept.
     """
-    from draftsman.processes.shutdown import shutdown_signals
     from draftsman_soak.seed_environment import temporary_folder, without_user_config
 
     plan = range(seed, seed + seeds)
@@ -105,7 +106,8 @@ async def _run_seeds(
             violations = find_violations(final_state, seed_run.ledger)
             figures.add(seed, final_state, seed_run.ledger, violations)
             if violations.findings:
-                figures.failed[seed], keep_files = str(seed_run.place.folder), True
+                figures.failed[seed] = str(seed_run.place.folder)
+                keep_files = True
         except Exception:
             keep_files = True
             raise

@@ -10,7 +10,7 @@ import click
 from draftsman.errors import UsageError
 from draftsman.ids import worker_name
 from draftsman.jobs.job import Status
-from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.entities.workers import health_of
 from draftsman_tui.terminal import params, times
@@ -25,30 +25,35 @@ MONTH: Final = 30 * 86_400.0
 """Seconds of the figures of people without --since."""
 
 
-@command("workers", examples=("draftsman workers", "draftsman workers --json | jq '.[].health'"))
+@command(
+    "workers",
+    section=Section.PROCESSES,
+    examples=("draftsman workers", "draftsman workers --json | jq '.[].health'"),
+)
 async def workers(app: App) -> None:
     """List workers and their health.
 
     A worker is lost if its process is gone, or if it sent no heartbeat for the length of its lease.
     """
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.read_model.workers()
-    health = [health_of(worker, rt.settings) for worker in listed]
+        processes = await rt.read_model.workers()
+    health = [health_of(worker, rt.settings) for worker in processes]
     if app.json:
-        pairs = zip(listed, health, strict=True)
+        pairs = zip(processes, health, strict=True)
         app.out.document([as_data(worker) | {"health": state} for worker, state in pairs])
-    elif not listed:
+    elif not processes:
         app.out.info("no worker is running; to start a worker: draftsman up")
     else:
         heads = (
             "WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE",
         )  # fmt: skip
-        rows = [_row(worker, state) for worker, state in zip(listed, health, strict=True)]
+        rows = [_row(worker, state) for worker, state in zip(processes, health, strict=True)]
         app.out.table(heads, rows, flexible=(3, 5), right=(2, 4))
 
 
 @command(
     "sweep",
+    section=Section.PROCESSES,
     examples=("draftsman sweep expire", "draftsman sweep prune --dry-run"),
 )
 @click.argument("name", type=params.TEXT)
@@ -98,6 +103,7 @@ def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
 
 @command(
     "stats",
+    section=Section.QUEUES_AND_COSTS,
     examples=(
         "draftsman stats",
         "draftsman stats --json | jq .jobs.queued",
@@ -138,16 +144,16 @@ async def stats(app: App, people: bool, since: float | None) -> None:
         return
     jobs = [(status, count) for status, count in statistics.jobs.items() if count]
     for status, count in jobs:
-        more = "+" if status in statistics.capped else " "
-        app.out.print(line(f"{count:>9,}{more} ", status_text(Status(status))))
+        plus = "+" if status in statistics.capped else " "
+        app.out.print(line(f"{count:>9,}{plus} ", status_text(Status(status))))
     if not jobs:
         app.out.print("        0  jobs")
     expiring_soon = (
         f", {statistics.expiring_within_an_hour} within an hour" if statistics.next_expiry else ""
     )
-    next_expiry = (
-        f"; the next expires {times.left(statistics.next_expiry)}" if statistics.next_expiry else ""
-    )
+    next_expiry = ""
+    if statistics.next_expiry:
+        next_expiry = f"; the next expires {times.until(statistics.next_expiry)}"
     median = (
         f", median {times.span(statistics.answer_seconds)}" if statistics.answer_seconds else ""
     )

@@ -21,7 +21,7 @@ from draftsman.ids import job_name, question_name
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman.questions.response import Response
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.answers import (
     build_response,
     outcome_text,
@@ -44,6 +44,7 @@ QuestionRef = tuple["JobRef", int | None]
 
 @command(
     "answer",
+    section=Section.QUESTIONS,
     examples=("draftsman answer D-142/1 2", "draftsman answer D-142/1 use the staging server"),
 )
 @click.argument("question", type=params.QUESTION)
@@ -59,19 +60,20 @@ async def answer(app: App, question: QuestionRef, value: tuple[str, ...], only: 
     text = params.read_stdin().strip() if value == ("-",) else " ".join(value)
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "answer", confirm=bool(text))
-        asked = await rt.questions.get(job, ordinal)
-        if not text and app.out.interactive and asked.kind is QuestionKind.INPUT:
+        details = await rt.questions.get(job, ordinal)
+        if not text and app.out.interactive and details.kind is QuestionKind.INPUT:
             if question[1] is not None:
-                await _show(app, rt, asked)
-            await _prompt(app, rt, asked, only=only)
+                await _show(app, rt, details)
+            await _prompt(app, rt, details, only=only)
             return
-        if not text and asked.kind is QuestionKind.INPUT:
-            raise UsageError(f"VALUE is required: draftsman answer {asked.name} VALUE")
+        if not text and details.kind is QuestionKind.INPUT:
+            raise UsageError(f"VALUE is required: draftsman answer {details.name} VALUE")
         await _submit(app, rt, job, ordinal, build_response(text=text), only=only)
 
 
 @command(
     "approve",
+    section=Section.QUESTIONS,
     examples=("draftsman approve D-142/1 --reason 'looked at the diff'",),
 )
 @click.argument("question", type=params.QUESTION)
@@ -102,7 +104,11 @@ async def approve(
         app.out.write(f"{minted}\n")
 
 
-@command("deny", examples=("draftsman deny D-142/1 --reason 'touches the billing code'",))
+@command(
+    "deny",
+    section=Section.QUESTIONS,
+    examples=("draftsman deny D-142/1 --reason 'touches the billing code'",),
+)
 @click.argument("question", type=params.QUESTION)
 @click.option("--reason", type=params.TEXT, help="Reason, recorded with the decision.")
 @click.option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.ids import job_name, question_name
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.questions import describe
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import as_data, line, styled
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from draftsman.ids import JobRef
 
 
-@command("questions", examples=("draftsman questions", "draftsman questions D-142 --json"))
+@command(
+    "questions",
+    section=Section.QUESTIONS,
+    examples=("draftsman questions", "draftsman questions D-142 --json"),
+)
 @click.argument("job", type=params.JOB, required=False)
 async def questions(app: App, job: JobRef | None) -> None:
     """List open questions and approvals.
@@ -52,7 +56,11 @@ async def questions(app: App, job: JobRef | None) -> None:
             app.out.info("no open questions")
 
 
-@command("extend", examples=("draftsman extend D-142/1 2h", "draftsman extend D-142/1 never"))
+@command(
+    "extend",
+    section=Section.QUESTIONS,
+    examples=("draftsman extend D-142/1 2h", "draftsman extend D-142/1 never"),
+)
 @click.argument("question", type=params.QUESTION)
 @click.argument("duration", metavar="DURATION|never", type=params.EXTENSION)
 async def extend(app: App, question: tuple[JobRef, int | None], duration: float) -> None:
@@ -70,7 +78,7 @@ async def extend(app: App, question: tuple[JobRef, int | None], duration: float)
         app.out.document({"job": job, "ordinal": ordinal, "expires_at": expires_at})
     else:
         when = (
-            f"expires {times.left(expires_at)}, at {times.clock(expires_at)}"
+            f"expires {times.until(expires_at)}, at {times.clock(expires_at)}"
             if expires_at
             else "never expires"
         )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from draftsman.ids import actor_name
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
@@ -15,10 +13,11 @@ if TYPE_CHECKING:
     from draftsman.queues.usage_limits import LimitUse
 
 
-@click.group(
+@command_group(
     "limits",
+    section=Section.QUEUES_AND_COSTS,
     cls=ListGroup,
-    epilog=example_lines(("draftsman limits", "draftsman limits history")),
+    examples=("draftsman limits", "draftsman limits history"),
 )
 def limits() -> None:
     """Show limits of concurrency and rates, and their use.
@@ -27,7 +26,7 @@ def limits() -> None:
     """
 
 
-@command("list", examples=("draftsman limits list", "draftsman limits list --json"))
+@limits.subcommand("list", examples=("draftsman limits list", "draftsman limits list --json"))
 async def list_limits(app: App) -> None:
     """List each limit with its use.
 
@@ -45,7 +44,9 @@ async def list_limits(app: App) -> None:
         app.out.table(heads, [_row(use) for use in uses], flexible=5, right=(3,))
 
 
-@command("history", examples=("draftsman limits history", "draftsman limits history --json"))
+@limits.subcommand(
+    "history", examples=("draftsman limits history", "draftsman limits history --json")
+)
 async def history(app: App) -> None:
     """List changes of the limits, newest first."""
     async with app.runtime(read_only=True) as rt:
@@ -84,7 +85,3 @@ def _row(use: LimitUse) -> tuple[str, ...]:
     waiting = "" if use.is_rule else f"{use.waiting:,}"
     following = f"{use.next_at:%H:%M:%S}" if use.next_at else ""
     return one_line(use.title), running, started, waiting, following, use.job_names
-
-
-limits.add_command(list_limits)
-limits.add_command(history)

@@ -8,7 +8,7 @@ import click
 
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
-from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.app import App, Section, command, number_of
 from draftsman_tui.entities.queues import condition_text, worker_text
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import one_line, styled
@@ -23,6 +23,7 @@ MAX_HELD: Final = 3
 
 @command(
     "move",
+    section=Section.CONTROL,
     examples=(
         "draftsman jobs --queued",
         "draftsman move D-142 --top",
@@ -68,7 +69,11 @@ async def move(
     app.out.print(f"{moved.name}: moved {where}, with priority {moved.priority}")
 
 
-@command("priority", examples=("draftsman priority D-142 5", "draftsman priority D-142 -- -5"))
+@command(
+    "priority",
+    section=Section.CONTROL,
+    examples=("draftsman priority D-142 5", "draftsman priority D-142 -- -5"),
+)
 @click.argument("job", type=params.JOB)
 @click.argument("priority", type=int, metavar="NUMBER")
 async def priority(app: App, job: JobRef, priority: int) -> None:
@@ -120,8 +125,8 @@ async def print_queued(app: App, limit: int, queue: str | None) -> None:
         app.out.info("no job can be claimed")
     held = [item for item in summaries if item.held and queue in (None, item.name)]
     for summary in held[:MAX_HELD]:
-        more = "+" if summary.capped else ""
-        app.out.info(f"{summary.held:,}{more} held in the queue {summary.name}; draftsman queues")
+        plus = "+" if summary.capped else ""
+        app.out.info(f"{summary.held:,}{plus} held in the queue {summary.name}; draftsman queues")
     if others := held[MAX_HELD:]:
         jobs = sum(summary.held for summary in others)
         app.out.info(f"{jobs:,} held in {len(others):,} other queues; draftsman queues")

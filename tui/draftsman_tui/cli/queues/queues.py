@@ -9,7 +9,7 @@ import click
 
 from draftsman.errors import DraftsmanError, Refused, RejectedField
 from draftsman.ids import actor_name, job_name, pause_name
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.queues import blocks_text
 from draftsman_tui.terminal import params, times
@@ -29,18 +29,17 @@ _UNCHECKED = click.option(
 )
 
 
-@click.group(
+@command_group(
     "queues",
+    section=Section.QUEUES_AND_COSTS,
     cls=ListGroup,
-    epilog=example_lines(
-        (
-            "draftsman queues",
-            "draftsman queues pause default --reason 'disk is full'",
-            "draftsman queues pause default --type run_agent --reason 'model is down'",
-            "draftsman queues resume default",
-            "draftsman queues drain default",
-            "draftsman queues release default",
-        )
+    examples=(
+        "draftsman queues",
+        "draftsman queues pause default --reason 'disk is full'",
+        "draftsman queues pause default --type run_agent --reason 'model is down'",
+        "draftsman queues resume default",
+        "draftsman queues drain default",
+        "draftsman queues release default",
     ),
 )
 def queues() -> None:
@@ -52,7 +51,7 @@ def queues() -> None:
     """
 
 
-@command("list", examples=("draftsman queues list", "draftsman queues list --json"))
+@queues.subcommand("list", examples=("draftsman queues list", "draftsman queues list --json"))
 async def list_queues(app: App) -> None:
     """List the queues in use.
 
@@ -71,7 +70,7 @@ async def list_queues(app: App) -> None:
         app.out.table(heads, rows, flexible=5, right=(1, 2, 3, 4))
 
 
-@command(
+@queues.subcommand(
     "pause",
     examples=(
         "draftsman queues pause default --reason 'disk is full'",
@@ -99,7 +98,7 @@ async def pause(app: App, name: str, type: str | None, reason: str, unchecked: b
     app.out.info(f"running jobs continue; to resume it: draftsman queues resume {name}{option}")
 
 
-@command(
+@queues.subcommand(
     "resume",
     examples=(
         "draftsman queues resume default",
@@ -122,7 +121,7 @@ async def resume(app: App, name: str, type: str | None) -> None:
             app.out.info(f"the {other.name} is still paused: {one_line(other.reason)}")
 
 
-@command(
+@queues.subcommand(
     "drain",
     examples=("draftsman queues drain default", "draftsman queues drain default --timeout 10m"),
 )
@@ -150,11 +149,11 @@ async def drain(
             await _require_known(rt, name, type)
         try:
             async with asyncio.timeout(timeout):
-                shown = ""
+                printed_text = ""
                 async for progress in rt.queues.drain(name, await rt.actor(), reason, type):
-                    if (text := _progress(progress)) != shown and not progress.finished:
+                    if (text := _progress(progress)) != printed_text and not progress.finished:
                         app.out.info(f"{name}: {text}")
-                        shown = text
+                        printed_text = text
         except TimeoutError:
             pass
     finished = progress is not None and progress.finished
@@ -171,7 +170,7 @@ async def drain(
         )
 
 
-@command(
+@queues.subcommand(
     "release",
     examples=("draftsman queues release default", "draftsman queues release default --yes"),
 )
@@ -198,7 +197,9 @@ async def release(app: App, name: str, yes: bool) -> None:
     app.out.print(f"released the queue {name!r}, which was reserved for {job_name(job)}")
 
 
-@command("history", examples=("draftsman queues history", "draftsman queues history default"))
+@queues.subcommand(
+    "history", examples=("draftsman queues history", "draftsman queues history default")
+)
 @click.argument("name", type=params.TEXT, required=False)
 async def history(app: App, name: str | None) -> None:
     """List who paused, resumed, reserved and released queues, newest first."""
@@ -223,10 +224,6 @@ async def history(app: App, name: str | None) -> None:
         app.out.table(("WHEN", "QUEUE", "TYPE", "ACTION", "BY", "REASON"), rows, flexible=5)
 
 
-for _each in (list_queues, pause, resume, drain, release, history):
-    queues.add_command(_each)
-
-
 async def _require_known(rt: Runtime, name: str, type: str | None) -> None:
     """Raise NotFound for an unknown queue, and UsageError for an unknown type."""
     try:
@@ -236,11 +233,11 @@ async def _require_known(rt: Runtime, name: str, type: str | None) -> None:
 
 
 def _row(summary: QueueSummary) -> list[Any]:
-    more = "+" if summary.capped else ""
+    plus = "+" if summary.capped else ""
     return [
         styled(summary.name, "bold"),
-        f"{summary.queued:,}{more if not summary.pause else ''}",
-        f"{summary.held:,}{more if summary.held else ''}",
+        f"{summary.queued:,}{plus if not summary.pause else ''}",
+        f"{summary.held:,}{plus if summary.held else ''}",
         f"{summary.running:,}",
         times.span(summary.oldest_wait) if summary.oldest_wait is not None else "",
         styled(blocks_text(summary), "yellow"),
@@ -249,8 +246,8 @@ def _row(summary: QueueSummary) -> list[Any]:
 
 def _progress(progress: DrainProgress) -> str:
     names = ", ".join(map(job_name, progress.running[:SHOWN_JOBS]))
-    more = ", …" if len(progress.running) > SHOWN_JOBS else ""
+    ellipsis = ", …" if len(progress.running) > SHOWN_JOBS else ""
     if not progress.running:
         return f"waiting for {progress.claims} claims that began before the pause"
     count = len(progress.running)
-    return f"{count} job{'' if count == 1 else 's'} still running: {names}{more}"
+    return f"{count} job{'' if count == 1 else 's'} still running: {names}{ellipsis}"

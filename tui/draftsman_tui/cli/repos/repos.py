@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Conflict, Refused, UsageError
+from draftsman.repos import repo_url
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import as_data, line, styled
@@ -60,7 +61,25 @@ def without_validators(app: App, location: RepoLocation, profile: RepoProfile) -
 # The `repos add` command: detects a profile and validates it before saving.
 
 
-@command(
+@command_group(
+    "repos",
+    section=Section.SETUP,
+    cls=ListGroup,
+    examples=(
+        "draftsman repos add .",
+        "draftsman repos add https://github.com/acme/pay",
+        "draftsman repos map acme/pay --label payments",
+        "draftsman submit --repo pay 'Tidy up'",
+    ),
+)
+def repos() -> None:
+    """Manage repositories and their profiles.
+
+    NAME is pay, acme/pay, github.com/acme/pay, or acme/mono//services/api for a folder.
+    """
+
+
+@repos.subcommand(
     "add",
     examples=(
         "draftsman repos add .",
@@ -109,7 +128,6 @@ async def add(app: App, place: str, file: Path | None, **options: Any) -> None:
 async def _resolve(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Repo, str]:
     """Return the repository to add and the folder of its profile."""
     from draftsman.agent_runs.validation.profile_check import find_local_repository
-    from draftsman.repos import repo_url
     from draftsman.repos.repo_catalog import Repo
     from draftsman.repos.repo_profile import folder
 
@@ -137,20 +155,17 @@ async def _resolve(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Re
 
 
 def _normalized_name(name: str) -> str:
-    from draftsman.repos.repo_url import parse
-
     if "/" in name:
         raise UsageError(f"--name {name}: must not contain a slash")
-    return parse(f"https://here/{name}").name
+    return repo_url.parse(f"https://here/{name}").name
 
 
 async def _existing_repo(rt: Runtime, repo: Repo, path: str, *, replacing: bool) -> Repo | None:
     """Return the repository if it was added before; raises Conflict if it has the profile."""
     from draftsman.repos.repo_catalog import RepoLocation
-    from draftsman.repos.repo_url import parse
 
     catalog = await rt.repos.catalog()
-    existing = catalog.of(parse(repo.remote_url))
+    existing = catalog.of(repo_url.parse(repo.remote_url))
     existing = existing or next((known for known in catalog.repos if known.key == repo.key), None)
     if existing is None:
         if replacing:
@@ -258,26 +273,7 @@ def _quoted(location: RepoLocation) -> str:
     return location.name if not location.path else f"'{location.name}'"
 
 
-@click.group(
-    "repos",
-    cls=ListGroup,
-    epilog=example_lines(
-        (
-            "draftsman repos add .",
-            "draftsman repos add https://github.com/acme/pay",
-            "draftsman repos map acme/pay --label payments",
-            "draftsman submit --repo pay 'Tidy up'",
-        )
-    ),
-)
-def repos() -> None:
-    """Manage repositories and their profiles.
-
-    NAME is pay, acme/pay, github.com/acme/pay, or acme/mono//services/api for a folder.
-    """
-
-
-@command("list", examples=("draftsman repos list",))
+@repos.subcommand("list", examples=("draftsman repos list",))
 async def list_repos(app: App) -> None:
     """List the repositories."""
     async with app.runtime(read_only=True) as rt:
@@ -297,7 +293,7 @@ async def list_repos(app: App) -> None:
     app.out.table(("NAME", "URL", "PROFILES", "LABELS"), rows, flexible=1)
 
 
-@command("show", examples=("draftsman repos show pay", "draftsman repos show pay --json"))
+@repos.subcommand("show", examples=("draftsman repos show pay", "draftsman repos show pay --json"))
 @click.argument("name", type=params.TEXT)
 async def show(app: App, name: str) -> None:
     """Show a repository, its labels and its profiles."""
@@ -327,7 +323,7 @@ async def show(app: App, name: str) -> None:
             app.out.print(f"  {text}")
 
 
-@command("check", examples=("draftsman repos check pay",))
+@repos.subcommand("check", examples=("draftsman repos check pay",))
 @click.argument("name", type=params.TEXT)
 async def check(app: App, name: str) -> None:
     """Run the validation commands of a profile, and check the token of its forge.
@@ -364,7 +360,7 @@ async def check(app: App, name: str) -> None:
         raise Refused(f"{access.text}; {access.hint}")
 
 
-@command(
+@repos.subcommand(
     "map",
     examples=(
         "draftsman repos map acme/pay --label payments",
@@ -398,7 +394,9 @@ async def map_label(
         app.out.print(f"default repository: {location.repo.full_name}")
 
 
-@command("unmap", examples=("draftsman repos unmap payments", "draftsman repos unmap --default"))
+@repos.subcommand(
+    "unmap", examples=("draftsman repos unmap payments", "draftsman repos unmap --default")
+)
 @click.argument("label", type=params.TEXT, required=False)
 @click.option("--repo", type=params.TEXT, help="Unmap the label from this repository only.")
 @click.option("--default", is_flag=True, help="Clear the default repository.")
@@ -420,7 +418,7 @@ async def unmap(app: App, label: str | None, repo: str | None, default: bool) ->
         app.out.print(f"unmapped label {label}" if label else "cleared the default repository")
 
 
-@command("remove", examples=("draftsman repos remove pay",))
+@repos.subcommand("remove", examples=("draftsman repos remove pay",))
 @click.argument("name", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
@@ -440,10 +438,6 @@ async def remove(app: App, name: str, yes: bool) -> None:
         app.out.document({"name": location.name, "removed": True})
     else:
         app.out.print(f"{location.name} removed")
-
-
-for _each in (list_repos, add, show, check, map_label, unmap, remove):
-    repos.add_command(_each)
 
 
 def _row(repo: Repo, catalog: Catalog) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.agent_runs.activity.activity import ActivityRow, activity_text
+from draftsman.agent_runs.activity.service.log_feed import log_items
 from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.queues.queue_models import DEFAULT_SECONDS
-from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
 from draftsman_tui.cli.requests.submit import finished_key_text
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 @command(
     "run",
+    section=Section.JOBS,
     examples=(
         "draftsman run --agent tidy --repo . 'Tidy up the tests'",
         "draftsman run --now --agent tidy --repo . 'Fix the build'",
@@ -91,8 +93,8 @@ async def run(
             job = await rt.submissions.submit(request, actor)
         _print_start(app, job, reservation, now=now)
         await _follow(app, rt, job.number, timeout)
-        more = {"reservation": reservation} if now else {}
-        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome, **more)
+        fields = {"reservation": reservation} if now else {}
+        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome, **fields)
 
 
 def _print_start(
@@ -130,8 +132,6 @@ async def _print_log(
     progress: LogProgress,
 ) -> None:
     """Print log and activity of the job on stdout, or with --json on stderr."""
-    from draftsman.agent_runs.activity.service.log_feed import log_items
-
     try:
         async with asyncio.timeout(timeout):
             async for item in log_items(

@@ -10,7 +10,7 @@ from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.text import humanize
-from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.app import App, Section, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.requests.submit_batch import submit_batch
 from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 @command(
     "submit",
+    section=Section.JOBS,
     examples=(
         "draftsman submit --agent tidy --repo . 'Tidy up the tests'",
         "draftsman submit --type report:weekly --payload @week.json --key week-31",
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         "draftsman submit --repo . --unique-for 12h 'Update the dependencies'",
         "draftsman submit --repo . --subject pr-7 --debounce 30s 'Review the pull request'",
         "draftsman submit --notify log --notify webhook:ops 'Tidy up'",
-        """draftsman submit --type http_request --payload '{"url": "https://example.org/"}'""",
+        'draftsman submit --type http_request --payload \'{"url": "https://example.org/"}\'',
         "draftsman submit --type report:weekly --max-retries 0 --on-lost fail --run-timeout 10m",
         "draftsman submit --batch requests.jsonl",
         "draftsman submit --after D-1,D-2 --repo . 'Release'",

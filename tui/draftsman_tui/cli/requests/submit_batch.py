@@ -52,7 +52,7 @@ async def batches(file: str) -> AsyncIterator[list[tuple[int, str]]]:
     lines: list[tuple[int, str]] = []
     number = 0
     size = 0
-    rest = ""
+    incomplete = ""
     with _opened(file) as stream:
         ended = False
         while not ended:
@@ -64,12 +64,12 @@ async def batches(file: str) -> AsyncIterator[list[tuple[int, str]]]:
                 continue
             ended = not block
             try:
-                text = rest + decode(block, final=ended)
+                text = incomplete + decode(block, final=ended)
             except UnicodeDecodeError:
                 raise UsageError(f"{file}: not UTF-8 text; convert the file to UTF-8") from None
-            *complete, rest = text.split("\n")
+            *complete, incomplete = text.split("\n")
             if ended:
-                complete.append(rest)
+                complete.append(incomplete)
             for line in complete:
                 number += 1
                 if not line or line.isspace():
@@ -80,7 +80,7 @@ async def batches(file: str) -> AsyncIterator[list[tuple[int, str]]]:
                     yield lines
                     lines = []
                     size = 0
-            if len(rest) > MAX_LINE:
+            if len(incomplete) > MAX_LINE:
                 name = "stdin" if file == "-" else file
                 raise UsageError(f"{name}:{number + 1}: longer than {MAX_LINE:,} characters")
     if lines:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.errors import Refused, UsageError
+from draftsman.schedules.phrases import whole_phrase
+from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.terminal import params, times
@@ -23,7 +25,14 @@ if TYPE_CHECKING:
 RULES: Final = ("cron", "every", "at", "when")
 KEYS: Final = (
     *RULES,
-    *("zone", "template", "params", "request", "misfire", "misfire_limit", "jitter", "overlap"),
+    "zone",
+    "template",
+    "params",
+    "request",
+    "misfire",
+    "misfire_limit",
+    "jitter",
+    "overlap",
 )
 EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """The time from which a date of `when` is read: it may be past when a file is applied again."""
@@ -89,8 +98,6 @@ def schedule_file(path: str) -> tuple[str, list[ScheduleSpec]]:
 
 
 def _spec(name: str, table: dict[str, Any]) -> ScheduleSpec:
-    from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
-
     if unknown := [key for key in table if key not in KEYS]:
         raise UsageError(f"unknown key {unknown[0]!r}; allowed: {', '.join(KEYS)}")
     rules = [key for key in RULES if key in table]
@@ -123,8 +130,6 @@ def _rule(kind: str, table: dict[str, Any]) -> tuple[str, str]:
     text = str(table[kind])
     zone = str(table["zone"]) if "zone" in table else None
     if kind == "when":
-        from draftsman.schedules.phrases import whole_phrase
-
         phrase = whole_phrase(text)
         if phrase.repeats is None and not isinstance(phrase.day, date):
             raise UsageError(

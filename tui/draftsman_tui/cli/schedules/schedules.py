@@ -9,8 +9,10 @@ import click
 
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
+from draftsman.schedules.phrases import whole_phrase
+from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec, find_zone
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.requests.submit import print_submitted
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
 from draftsman_tui.cli.schedules.schedule_apply import apply
@@ -26,16 +28,15 @@ if TYPE_CHECKING:
 STYLES: Final = {"fired": "green", "waiting": "yellow", "skipped": "yellow", "refused": "red"}
 
 
-@click.group(
+@command_group(
     "schedules",
+    section=Section.RECURRING,
     cls=ListGroup,
-    epilog=example_lines(
-        (
-            "draftsman schedules",
-            "draftsman schedules add nightly --cron '0 2 * * *' --template tidy",
-            "draftsman schedules next nightly --count 3",
-            "draftsman schedules history nightly",
-        )
+    examples=(
+        "draftsman schedules",
+        "draftsman schedules add nightly --cron '0 2 * * *' --template tidy",
+        "draftsman schedules next nightly --count 3",
+        "draftsman schedules history nightly",
     ),
 )
 def schedules() -> None:
@@ -45,7 +46,10 @@ def schedules() -> None:
     """
 
 
-@command(
+schedules.add_command(apply)
+
+
+@schedules.subcommand(
     "add",
     examples=(
         "draftsman schedules add nightly --cron '0 2 * * *' --zone Europe/Berlin --template tidy",
@@ -89,33 +93,34 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
     rule = _rule(options)
     phrase = options.pop("when")
     template = options.pop("template")
-    given = dict(options.pop("param"))
-    parts = {key: options.pop(key) for key in ("zone", "misfire", "misfire_limit", "overlap")}
+    parameters = dict(options.pop("param"))
+    zone = options.pop("zone")
+    misfire = options.pop("misfire")
+    misfire_limit = options.pop("misfire_limit")
     jitter = round(options.pop("jitter"))
+    overlap = options.pop("overlap")
     fields = request_fields(text, options)
     if template and fields:
         raise UsageError(f"--template cannot be combined with {', '.join(sorted(fields))}")
-    if given and not template:
+    if parameters and not template:
         raise UsageError("--param requires --template")
-    from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
-
     async with app.runtime() as rt:
         if phrase is not None:
-            rule, parts["zone"] = _phrase_rule(phrase, parts["zone"], await rt.schedules.now())
+            rule, zone = _phrase_rule(phrase, zone, await rt.schedules.now())
         if template:
             definition = (await rt.templates.get(template)).definition
-            given = definition.parsed(given) if definition else given
+            parameters = definition.parsed(parameters) if definition else parameters
         spec = ScheduleSpec(
-            name,
-            rule,
-            parts["zone"] or "UTC",
-            template,
-            given or None,
-            None if template else fields,
-            Misfire(parts["misfire"]),
-            parts["misfire_limit"],
-            jitter,
-            Overlap(parts["overlap"]),
+            name=name,
+            rule=rule,
+            timezone=zone or "UTC",
+            template=template,
+            params=parameters or None,
+            request=None if template else fields,
+            misfire=Misfire(misfire),
+            misfire_limit=misfire_limit,
+            jitter=jitter,
+            overlap=Overlap(overlap),
         )
         actor = await rt.actor()
         known = {schedule.name for schedule in await rt.schedules.all()} if replace else set()
@@ -130,23 +135,25 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
     app.out.print(line(styled(schedule.name, "bold"), f" {schedule.rule}{when}"))
 
 
-@command("list", examples=("draftsman schedules list", "draftsman schedules list --json"))
+@schedules.subcommand(
+    "list", examples=("draftsman schedules list", "draftsman schedules list --json")
+)
 async def list_schedules(app: App) -> None:
     """List the schedules."""
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.schedules.all()
+        saved_schedules = await rt.schedules.all()
         now = await rt.schedules.now()
     if app.json:
-        app.out.document(listed)
+        app.out.document(saved_schedules)
         return
-    if not listed:
+    if not saved_schedules:
         app.out.info("no schedules; to add a schedule: draftsman schedules add --help")
         return
     heads = ("SCHEDULE", "RULE", "ZONE", "SUBMITS", "NEXT", "LAST", "JOB")
-    app.out.table(heads, [_row(schedule, now) for schedule in listed], flexible=(3, 5))
+    app.out.table(heads, [_row(schedule, now) for schedule in saved_schedules], flexible=(3, 5))
 
 
-@command("show", examples=("draftsman schedules show nightly",))
+@schedules.subcommand("show", examples=("draftsman schedules show nightly",))
 @click.argument("name", type=params.TEXT)
 async def show(app: App, name: str) -> None:
     """Show a schedule, its next occurrences and its newest outcomes."""
@@ -182,7 +189,7 @@ async def show(app: App, name: str) -> None:
         app.out.print(line("  ", *_fire_parts(fire, schedule)))
 
 
-@command("next", examples=("draftsman schedules next nightly --count 10",))
+@schedules.subcommand("next", examples=("draftsman schedules next nightly --count 10",))
 @click.argument("name", type=params.TEXT)
 @click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True)
 async def next_times(app: App, name: str, count: int) -> None:
@@ -201,7 +208,7 @@ async def next_times(app: App, name: str, count: int) -> None:
         app.out.info(f"{name} is {_pause_text(schedule)}; to resume: {resume}")
 
 
-@command(
+@schedules.subcommand(
     "history",
     examples=("draftsman schedules history nightly", "draftsman schedules history --limit 20"),
 )
@@ -234,7 +241,9 @@ async def history(app: App, name: str | None, limit: int) -> None:
         app.out.table(("SCHEDULE", "DUE", "ZONE", "OUTCOME", "JOB", "REASON"), rows, flexible=5)
 
 
-@command("pause", examples=("draftsman schedules pause nightly --reason 'release freeze'",))
+@schedules.subcommand(
+    "pause", examples=("draftsman schedules pause nightly --reason 'release freeze'",)
+)
 @click.argument("name", type=params.TEXT)
 @click.option("--reason", type=params.TEXT, help="Shown to others.")
 async def pause(app: App, name: str, reason: str | None) -> None:
@@ -244,7 +253,7 @@ async def pause(app: App, name: str, reason: str | None) -> None:
     _print_changed(app, schedule, f"paused {name}")
 
 
-@command("resume", examples=("draftsman schedules resume nightly",))
+@schedules.subcommand("resume", examples=("draftsman schedules resume nightly",))
 @click.argument("name", type=params.TEXT)
 async def resume(app: App, name: str) -> None:
     """Resume a paused schedule, from its next occurrence on."""
@@ -254,7 +263,7 @@ async def resume(app: App, name: str) -> None:
     _print_changed(app, schedule, f"resumed {name}{following}")
 
 
-@command("run", examples=("draftsman schedules run nightly",))
+@schedules.subcommand("run", examples=("draftsman schedules run nightly",))
 @click.argument("name", type=params.TEXT)
 async def run(app: App, name: str) -> None:
     """Submit the job of a schedule now, in your name."""
@@ -264,7 +273,7 @@ async def run(app: App, name: str) -> None:
         await print_submitted(app, rt, job)
 
 
-@command("remove", examples=("draftsman schedules remove nightly",))
+@schedules.subcommand("remove", examples=("draftsman schedules remove nightly",))
 @click.argument("name", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
@@ -278,11 +287,6 @@ async def remove(app: App, name: str, yes: bool) -> None:
         app.out.document({"name": name, "removed": True})
     else:
         app.out.print(f"removed schedule {name}")
-
-
-_COMMANDS = (add, list_schedules, show, next_times, history, pause, resume, run, remove, apply)
-for _each in _COMMANDS:
-    schedules.add_command(_each)
 
 
 def _rule(options: dict[str, Any]) -> str:
@@ -299,8 +303,6 @@ def _rule(options: dict[str, Any]) -> str:
 
 def _phrase_rule(text: str, zone: str | None, now: datetime) -> tuple[str, str | None]:
     """Return the rule of --when, and its zone; raises UsageError."""
-    from draftsman.schedules.phrases import whole_phrase
-
     phrase = whole_phrase(text)
     if phrase.zone is not None and zone not in (None, phrase.zone):
         raise UsageError(f"--when names the zone {phrase.zone}, and --zone {zone}; use one")
@@ -310,8 +312,6 @@ def _phrase_rule(text: str, zone: str | None, now: datetime) -> tuple[str, str |
 
 def _instant(text: str, zone: str | None) -> datetime:
     """Parse a time; without an offset it is in the zone, or local without a zone."""
-    from draftsman.schedules.schedule import find_zone
-
     at = times.parse_instant(text)
     if zone is None or datetime.fromisoformat(text.strip()).tzinfo is not None:
         return at

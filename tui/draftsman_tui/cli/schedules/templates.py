@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.errors import NotFound, UsageError
+from draftsman.schedules.template import define
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.requests.submit import print_submitted, print_warning
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
@@ -62,14 +63,14 @@ def parameter_text(definition: TemplateDefinition) -> Iterator[str]:
     """Yield a line for each parameter: its type or values, and its default."""
     for name, schema in definition.properties.items():
         kind = schema.get("type", "any")
-        parts = ["|".join(map(str, schema["enum"])) if "enum" in schema else str(kind)]
+        notes = ["|".join(map(str, schema["enum"])) if "enum" in schema else str(kind)]
         if "default" in schema:
-            parts.append(f"default {json.dumps(schema['default'], ensure_ascii=False)}")
+            notes.append(f"default {json.dumps(schema['default'], ensure_ascii=False)}")
         elif name in definition.required:
-            parts.append("required")
+            notes.append("required")
         if "description" in schema:
-            parts.append(str(schema["description"]))
-        yield f"{name}: {', '.join(parts)}"
+            notes.append(str(schema["description"]))
+        yield f"{name}: {', '.join(notes)}"
 
 
 def template_file(path: str) -> dict[str, Any]:
@@ -92,15 +93,14 @@ def _default(text: str, schema: dict[str, Any], option: str) -> Any:
         ) from None
 
 
-@click.group(
+@command_group(
     "templates",
+    section=Section.RECURRING,
     cls=ListGroup,
-    epilog=example_lines(
-        (
-            "draftsman templates add bump --agent coder --parameter package 'Update {package}'",
-            "draftsman templates run bump --param package=httpx",
-            "draftsman templates",
-        )
+    examples=(
+        "draftsman templates add bump --agent coder --parameter package 'Update {package}'",
+        "draftsman templates run bump --param package=httpx",
+        "draftsman templates",
     ),
 )
 def templates() -> None:
@@ -133,7 +133,7 @@ def definition_options(function: Any) -> Any:
     return function
 
 
-@command(
+@templates.subcommand(
     "add",
     examples=(
         "draftsman templates add tidy --agent tidy --repo . 'Tidy up'",
@@ -158,7 +158,7 @@ async def add(app: App, name: str, text: tuple[str, ...], **options: Any) -> Non
     _print_stored(app, added)
 
 
-@command(
+@templates.subcommand(
     "edit",
     examples=(
         "draftsman templates edit bump",
@@ -192,15 +192,17 @@ async def edit(app: App, name: str, text: tuple[str, ...], **options: Any) -> No
     _print_stored(app, stored)
 
 
-@command("list", examples=("draftsman templates list", "draftsman templates list --json"))
+@templates.subcommand(
+    "list", examples=("draftsman templates list", "draftsman templates list --json")
+)
 async def list_templates(app: App) -> None:
     """List the templates."""
     async with app.runtime(read_only=True) as rt:
-        listed = await rt.templates.all()
+        saved_templates = await rt.templates.all()
     if app.json:
-        app.out.document([_data(template) for template in listed])
+        app.out.document([_data(template) for template in saved_templates])
         return
-    if not listed:
+    if not saved_templates:
         app.out.info("no templates; to add a template: draftsman templates add --help")
         return
     rows = [
@@ -212,14 +214,16 @@ async def list_templates(app: App) -> None:
             definition.description or definition.title or definition.text or "",
             times.ago(template.created_at),
         )
-        for template in listed
+        for template in saved_templates
         if (definition := template.definition) is not None
     ]
     heads = ("TEMPLATE", "VERSION", "TYPE", "PARAMETERS", "DESCRIPTION", "CHANGED")
     app.out.table(heads, rows, flexible=(3, 4), right=(1,))
 
 
-@command("show", examples=("draftsman templates show bump", "draftsman templates show bump@2"))
+@templates.subcommand(
+    "show", examples=("draftsman templates show bump", "draftsman templates show bump@2")
+)
 @click.argument("name", type=params.TEXT)
 async def show(app: App, name: str) -> None:
     """Show a template, its parameters and its versions."""
@@ -244,9 +248,10 @@ async def show(app: App, name: str) -> None:
         app.out.print(*(f"  {text}" for text in parameter_text(definition)))
     app.out.print("", styled("Request", "bold underline"))
     for field, value in definition.request_fields.items():
-        shown = value if isinstance(value, str) else json.dumps(as_data(value), ensure_ascii=False)
-        first, *rest = shown.splitlines() or [""]
-        app.out.print(line(styled(f"  {field}  ", "dim"), first), *(f"    {text}" for text in rest))
+        text = value if isinstance(value, str) else json.dumps(as_data(value), ensure_ascii=False)
+        first, *further = text.splitlines() or [""]
+        first_line = line(styled(f"  {field}  ", "dim"), first)
+        app.out.print(first_line, *(f"    {text_line}" for text_line in further))
     if len(versions) > 1:
         app.out.print("", styled("Versions", "bold underline"))
         app.out.print(
@@ -258,9 +263,8 @@ async def show(app: App, name: str) -> None:
         )
 
 
-@command(
-    "diff",
-    examples=("draftsman templates diff bump", "draftsman templates diff bump 1 3"),
+@templates.subcommand(
+    "diff", examples=("draftsman templates diff bump", "draftsman templates diff bump 1 3")
 )
 @click.argument("name", type=params.TEXT)
 @click.argument("old", type=click.IntRange(1), required=False)
@@ -280,8 +284,15 @@ async def diff(app: App, name: str, old: int | None, new: int | None) -> None:
             raise NotFound(f"template {name} has no version {number}; newest: {max(versions)}")
     old_lines = _json_lines(versions[before])
     new_lines = _json_lines(versions[after])
-    titles = f"{name}@{before}", f"{name}@{after}"
-    changes = list(difflib.unified_diff(old_lines, new_lines, *titles, lineterm=""))
+    changes = list(
+        difflib.unified_diff(
+            old_lines,
+            new_lines,
+            fromfile=f"{name}@{before}",
+            tofile=f"{name}@{after}",
+            lineterm="",
+        )
+    )
     if app.json:
         app.out.document({"name": name, "old": before, "new": after, "diff": changes})
     elif not changes:
@@ -291,7 +302,7 @@ async def diff(app: App, name: str, old: int | None, new: int | None) -> None:
         app.out.print(*(styled(text, styles.get(text[:1], "")) for text in changes))
 
 
-@command("remove", examples=("draftsman templates remove bump",))
+@templates.subcommand("remove", examples=("draftsman templates remove bump",))
 @click.argument("name", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
@@ -311,7 +322,7 @@ async def remove(app: App, name: str, yes: bool) -> None:
         app.out.print(f"removed template {name}")
 
 
-@command(
+@templates.subcommand(
     "run",
     examples=(
         "draftsman templates run bump --param package=httpx",
@@ -349,15 +360,15 @@ async def run(
         raise UsageError("--timeout requires --wait")
     if options["at"] is not None and options["delay"] is not None:
         raise UsageError("--at and --in cannot be combined")
-    given: dict[str, Any] = dict(options.pop("params") or {}) | dict(param)
+    parameters: dict[str, Any] = dict(options.pop("params") or {}) | dict(param)
     fields = {"run_at": options.pop("at"), **options}
     async with app.runtime() as rt:
         if app.out.interactive:
-            given |= await _ask_missing(rt, name, given)
+            parameters |= await _ask_missing(rt, name, parameters)
         with options_named():
             request = await rt.templates.request(
                 name,
-                given,
+                parameters,
                 fields={key: value for key, value in fields.items() if value is not None},
                 typed=True,
                 unchecked=unchecked,
@@ -370,10 +381,6 @@ async def run(
         print_warning(app, job)
         await job_wait.narrate(app, rt, job.number, timeout)
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
-
-
-for _each in (add, edit, list_templates, show, diff, remove, run):
-    templates.add_command(_each)
 
 
 async def _ask_missing(rt: Runtime, name: str, given: Mapping[str, Any]) -> dict[str, str]:
@@ -394,8 +401,6 @@ def _definition(
     base: Mapping[str, Any], text: tuple[str, ...], options: dict[str, Any]
 ) -> TemplateDefinition:
     """Return the definition: the file or the base, with the given fields."""
-    from draftsman.schedules.template import define
-
     file = options.pop("file")
     schema = options.pop("schema")
     parameters = options.pop("parameter")
@@ -409,8 +414,6 @@ def _definition(
 
 def _edited(data: dict[str, Any]) -> TemplateDefinition:
     """Return the definition that the person wrote in an editor."""
-    from draftsman.schedules.template import define
-
     text = click.edit(json.dumps(data, indent=2, ensure_ascii=False) + "\n", extension=".json")
     if text is None:
         return define(data)

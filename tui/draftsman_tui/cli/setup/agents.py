@@ -11,7 +11,7 @@ import click
 from draftsman.errors import Failure, NotFound
 from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman.settings.network import as_json
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group
 from draftsman_tui.cli.setup.configuration import mask_command
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import one_line
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from draftsman.sandbox.processes.agent_check import AgentCheck
 
 
-@click.group(
+@command_group(
     "agents",
+    section=Section.SETUP,
     cls=ListGroup,
-    epilog=example_lines(("draftsman agents", "draftsman agents check")),
+    examples=("draftsman agents", "draftsman agents check"),
 )
 def agents() -> None:
     """List the configured agents, and check them.
@@ -34,7 +35,7 @@ def agents() -> None:
     """
 
 
-@command("list", examples=("draftsman agents list", "draftsman agents list --json"))
+@agents.subcommand("list", examples=("draftsman agents list", "draftsman agents list --json"))
 async def list_agents(app: App) -> None:
     """List each agent with its kind, command and version.
 
@@ -65,7 +66,7 @@ async def list_agents(app: App) -> None:
             app.out.info(f"{check.name}: {check.problem}; see: draftsman agents check {check.name}")
 
 
-@command(
+@agents.subcommand(
     "check",
     examples=(
         "draftsman agents check",
@@ -113,9 +114,9 @@ async def check_agent(app: App, name: str | None, probe: bool, timeout: float) -
         if check.model is not None:
             rows["model"] = check.model
         if result is not None:
-            used = f"{result['seconds']:.1f} s, {result['tokens']} tokens"
+            usage = f"{result['seconds']:.1f} s, {result['tokens']} tokens"
             outcome = "succeeded" if result["succeeded"] else "failed"
-            rows["probe"] = f"{outcome} ({used}): {result['text']}"
+            rows["probe"] = f"{outcome} ({usage}): {result['text']}"
         for label, text in rows.items():
             app.out.print(f"{label:<10} {one_line(text)}")
         if (finding := check.problem or check.warning) is not None:
@@ -203,7 +204,3 @@ def _document(check: AgentCheck) -> dict[str, Any]:
         "problem": check.problem or check.warning,
         "hint": check.hint,
     }
-
-
-agents.add_command(list_agents)
-agents.add_command(check_agent)

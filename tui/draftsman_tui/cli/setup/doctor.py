@@ -17,10 +17,12 @@ import click
 from draftsman.deliveries.target import NONE
 from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, SchemaOutdated
 from draftsman.ids import job_name, worker_name
+from draftsman.jobs.job import Source
 from draftsman.processes import host
-from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.processes.serve import check_slack, check_trello
+from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
+from draftsman_tui.cli.setup.bot_checks import check_slack, check_trello
 from draftsman_tui.cli.setup.doctor_checks import Finding
 from draftsman_tui.entities.workers import health_of
 from draftsman_tui.terminal import times
@@ -49,7 +51,9 @@ class BrokenInvariant:
     problem: str
 
 
-@command("doctor", examples=("draftsman doctor", "draftsman doctor --invariants"))
+@command(
+    "doctor", section=Section.SETUP, examples=("draftsman doctor", "draftsman doctor --invariants")
+)
 @click.option("--invariants", is_flag=True, help="Check the data invariants instead.")
 async def doctor(app: App, invariants: bool) -> None:
     """Check the installation and suggest fixes.
@@ -292,16 +296,14 @@ async def _code_owners(rt: Runtime) -> Sequence[Finding]:
     )
     if not unknown:
         return []
-    shown = ", ".join(f"{owner} = {rt.settings.codeowners[owner]}" for owner in unknown[:5])
-    more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-    text = f"no person or group of this name: {shown}{more}"
+    names = ", ".join(f"{owner} = {rt.settings.codeowners[owner]}" for owner in unknown[:5])
+    remainder = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+    text = f"no person or group of this name: {names}{remainder}"
     return [Finding("codeowners", "warn", text, "correct [codeowners], or add the person")]
 
 
 def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
     """Warn about a forge whose comments are read, and where no person has a login."""
-    from draftsman.jobs.job import Source
-
     logins = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
     if name not in rt.settings.read_forges or any(
         login.startswith(f"{name}:".casefold()) for login in logins
@@ -314,8 +316,6 @@ def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
 
 def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
     """Warn about logins of people on forges that are not configured."""
-    from draftsman.jobs.job import Source
-
     known = {name.casefold() for name in rt.settings.forges}
     ids = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
     unknown = sorted(id for id in ids if id and known and id.partition(":")[0] not in known)
@@ -327,7 +327,6 @@ def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
 async def _forges(rt: Runtime) -> Sequence[Finding]:
     """Check the token of each forge on the registered repositories there."""
     from draftsman.forges.api.connection import forge_settings
-    from draftsman_tui.cli.repos.forge_access import check_access
 
     sources: dict[str, list[str]] = {name: [] for name in rt.settings.forges}
     for repo in (await rt.repos.catalog()).repos if sources else ():
@@ -353,15 +352,15 @@ def _requesters(counts: Sequence[tuple[str, int]]) -> str:
 
 async def _schedules(rt: Runtime) -> Sequence[Finding]:
     """Report the schedules whose next occurrence will not run."""
-    listed = [item for item in await rt.schedules.all() if item.paused_at is None and item.due_at]
+    active = [item for item in await rt.schedules.all() if item.paused_at is None and item.due_at]
     findings = []
-    for schedule in listed[:MAX_SCHEDULES]:
+    for schedule in active[:MAX_SCHEDULES]:
         if (problem := await rt.schedules.problem(schedule)) is not None:
             then = f"draftsman schedules show {schedule.name}"
             findings.append(Finding(f"schedule {schedule.name}", "warn", problem, then))
-    if listed and not findings:
+    if active and not findings:
         text = "no problem with the next occurrences"
-        return [Finding("schedules", "ok", f"{_count(len(listed), 'schedule')}, {text}")]
+        return [Finding("schedules", "ok", f"{_count(len(active), 'schedule')}, {text}")]
     return findings
 
 

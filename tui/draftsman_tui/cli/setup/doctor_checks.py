@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from zoneinfo import ZoneInfo
 
 from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
+from draftsman_tui.terminal import times
+from draftsman_tui.terminal.extras import advice, missing
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -47,7 +49,6 @@ def configuration(explicit: Path | None) -> Finding:
 async def refused_methods(rt: Runtime) -> Sequence[Finding]:
     """Report methods that a chat refused, and that are not used for a while."""
     from draftsman.deliveries.service.live_threads import LiveThreads
-    from draftsman_tui.terminal import times
 
     findings = []
     for bucket, seconds, reason in await LiveThreads(rt.db, rt.policy).paused(REFUSAL):
@@ -183,8 +184,6 @@ def dashboard(settings: Settings) -> Iterator[Finding]:
 
 def web_inbox(settings: Settings) -> Iterator[Finding]:
     """Check a configured web inbox: its package extra, its URL and its proxies."""
-    from draftsman_tui.terminal.extras import advice, missing
-
     web = settings.web
     if not web.model_fields_set:
         return
@@ -223,8 +222,8 @@ def calendars(settings: Settings) -> Iterator[Finding]:
     for check, file in sorted(tables.items()):
         if file is None:
             continue
-        from draftsman.attention.calendars.calendar_reader import read_calendar_blocking
-        from draftsman.attention.calendars.holiday_calendar import AHEAD
+        from draftsman.calendars.calendar_reader import read_calendar_blocking
+        from draftsman.calendars.holiday_calendar import AHEAD
 
         now = datetime.now(UTC)
         try:

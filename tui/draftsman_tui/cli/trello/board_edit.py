@@ -234,8 +234,8 @@ async def _build_options(
     from draftsman_bots.trello.boards import board_fields, board_setup
 
     if (card := options["digest_card"]) is not None:
-        found = await board_fields.digest_card(context.trello, layout.id, card)
-        options["digest_card"] = found or NONE
+        digest_card = await board_fields.digest_card(context.trello, layout.id, card)
+        options["digest_card"] = digest_card or NONE
     return board_setup.BoardOptions(template=template, **_given_options(options))
 
 

@@ -8,7 +8,7 @@ import click
 
 from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, command_group
 from draftsman_tui.entities.trello_access import (
     NO_BOARDS,
     TrelloRefused,
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
 
 
-@click.group(
-    "webhook",
-    cls=Group,
-    epilog=example_lines(("draftsman boards webhook list", "draftsman boards webhook repair Work")),
+@command_group(
+    "webhook", examples=("draftsman boards webhook list", "draftsman boards webhook repair Work")
 )
 def webhook() -> None:
     """Manage the Trello webhooks of boards.
@@ -37,7 +35,7 @@ def webhook() -> None:
     """
 
 
-@command("list", examples=("draftsman boards webhook list",))
+@webhook.subcommand("list", examples=("draftsman boards webhook list",))
 async def list_webhooks(app: App) -> None:
     """List the webhooks of the bot's token and their state."""
     async with app.runtime(read_only=True) as rt, trello(rt) as context:
@@ -73,7 +71,7 @@ async def list_webhooks(app: App) -> None:
         app.out.info(f"{name} has no webhook to {callback}; run: draftsman boards webhook repair")
 
 
-@command("add", examples=("draftsman boards webhook add Work",))
+@webhook.subcommand("add", examples=("draftsman boards webhook add Work",))
 @click.argument("board", type=params.TEXT)
 async def add(app: App, board: str) -> None:
     """Register a webhook for a board at callback_url.
@@ -84,7 +82,7 @@ async def add(app: App, board: str) -> None:
         await _register(app, rt, [await find_board(rt, board)])
 
 
-@command(
+@webhook.subcommand(
     "repair", examples=("draftsman boards webhook repair", "draftsman boards webhook repair Work")
 )
 @click.argument("board", type=params.TEXT, required=False)
@@ -98,7 +96,7 @@ async def repair(app: App, board: str | None) -> None:
         await _register(app, rt, boards)
 
 
-@command("remove", examples=("draftsman boards webhook remove Work",))
+@webhook.subcommand("remove", examples=("draftsman boards webhook remove Work",))
 @click.argument("board", metavar="BOARD|ID", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, board: str, yes: bool) -> None:
@@ -187,7 +185,3 @@ def _row(
         "since": hook.get("firstConsecutiveFailDate"),
         "url": str(hook.get("callbackURL")),
     }
-
-
-for _each in (list_webhooks, add, repair, remove):
-    webhook.add_command(_each)

@@ -12,7 +12,7 @@ from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.errors import ConfigError, DraftsmanError, Failure, Refused, UsageError
 from draftsman.jobs.job import Status
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, command, example_lines, number_of
+from draftsman_tui.cli.app import App, ListGroup, Section, command_group, number_of
 from draftsman_tui.cli.trello.board_edit import NONE, add, change, check_rules, read_template
 from draftsman_tui.cli.trello.board_text import check_line, document, print_board, rule_text
 from draftsman_tui.cli.trello.board_webhooks import webhook
@@ -38,10 +38,35 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.requests.label_jobs import LabelPreview
 
 
+@command_group(
+    "boards",
+    section=Section.SETUP,
+    cls=ListGroup,
+    examples=(
+        "draftsman boards add https://trello.com/b/a1B2c3D4/work",
+        "draftsman boards test Work",
+        "draftsman boards set Work --checklists questions --due-dates",
+        "draftsman boards list",
+    ),
+)
+def boards() -> None:
+    """Manage Trello boards and their label rules.
+
+    BOARD is the name, URL, short link or id of a board.
+    """
+
+
+boards.add_command(add)
+boards.add_command(change)
+boards.add_command(webhook)
+
+
 # The `boards test` and `boards preview` commands, which change nothing.
 
 
-@command("test", examples=("draftsman boards test Work", "draftsman boards test Work --json"))
+@boards.subcommand(
+    "test", examples=("draftsman boards test Work", "draftsman boards test Work --json")
+)
 @click.argument("board", type=params.TEXT)
 async def test(app: App, board: str) -> None:
     """Test the configuration of a board without changing it.
@@ -77,7 +102,7 @@ async def test(app: App, board: str) -> None:
         raise Refused(f"{config.name}: {count} failed")
 
 
-@command(
+@boards.subcommand(
     "preview",
     examples=(
         "draftsman boards preview D-142",
@@ -141,7 +166,7 @@ def _print(
         app.out.print(f"label {preview.name!r} creates a job ({kind}) and is {action}")
         counts = (
             (preview.jobs, "would create a job in the next poll"),
-            (preview.known, "had the label before and create none"),
+            (preview.old, "had the label before and create none"),
             (preview.ignored, "in ignored lists"),
         )
         for count, text in counts:
@@ -186,7 +211,7 @@ SAMPLE = Message(
 # The `boards bind` and `boards unbind` commands: labels that create jobs of a template.
 
 
-@command(
+@boards.subcommand(
     "bind",
     examples=("draftsman boards bind Work 'update package' bump", "draftsman boards show Work"),
 )
@@ -216,7 +241,7 @@ async def bind(app: App, board: str, label: str, template: str) -> None:
         app.out.info(text)
 
 
-@command("unbind", examples=("draftsman boards unbind Work 'update package'",))
+@boards.subcommand("unbind", examples=("draftsman boards unbind Work 'update package'",))
 @click.argument("board", type=params.TEXT)
 @click.argument("label", type=params.TEXT)
 async def unbind(app: App, board: str, label: str) -> None:
@@ -233,26 +258,7 @@ async def unbind(app: App, board: str, label: str) -> None:
         app.out.print(f"{config.name}: label {label} no longer creates jobs")
 
 
-@click.group(
-    "boards",
-    cls=ListGroup,
-    epilog=example_lines(
-        (
-            "draftsman boards add https://trello.com/b/a1B2c3D4/work",
-            "draftsman boards test Work",
-            "draftsman boards set Work --checklists questions --due-dates",
-            "draftsman boards list",
-        )
-    ),
-)
-def boards() -> None:
-    """Manage Trello boards and their label rules.
-
-    BOARD is the name, URL, short link or id of a board.
-    """
-
-
-@command("list", examples=("draftsman boards list", "draftsman boards list --json"))
+@boards.subcommand("list", examples=("draftsman boards list", "draftsman boards list --json"))
 async def list_boards(app: App) -> None:
     """List the configured boards and their health."""
     async with app.runtime(read_only=True) as rt:
@@ -290,7 +296,9 @@ async def list_boards(app: App) -> None:
                 app.out.info(check.text + (f" → {check.hint}" if check.hint else ""))
 
 
-@command("show", examples=("draftsman boards show Work", "draftsman boards show Work --json"))
+@boards.subcommand(
+    "show", examples=("draftsman boards show Work", "draftsman boards show Work --json")
+)
 @click.argument("board", type=params.TEXT)
 async def show(app: App, board: str) -> None:
     """Show the configuration of a board, with the names that its lists and labels have now.
@@ -310,7 +318,7 @@ async def show(app: App, board: str) -> None:
     app.out.print("never polled" if cursor is None else f"polled {times.ago(cursor.polled_at)}")
 
 
-@command("remove", examples=("draftsman boards remove Work",))
+@boards.subcommand("remove", examples=("draftsman boards remove Work",))
 @click.argument("board", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, board: str, yes: bool) -> None:
@@ -380,7 +388,3 @@ async def _health(
 
 def _at(cursor: Any) -> Any:
     return None if cursor is None else cursor.polled_at.isoformat()
-
-
-for _each in (list_boards, add, show, change, bind, unbind, test, preview, webhook, remove):
-    boards.add_command(_each)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 from draftsman.errors import Refused, UsageError
 from draftsman.jobs.job import Source
+from draftsman.people.policy import Verb
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
+from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     ChoiceDialog,
     ConfirmDialog,
@@ -26,16 +28,30 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
+@dashboard_command("default", CommandGroup.ADMINISTRATION, on={"repos"}, needs=Verb.REPOS)
 async def set_default_repo(screen: MainScreen, text: str) -> None:
-    """Make the repository the default; clear the default if it already is."""
+    """Set or clear the default repository.
+
+    The default is cleared if the repository already is.
+    """
     repo = _repo(screen)
     await screen.rt.repos.set_default(None if repo.is_default else repo, screen.actor)
     name = "none" if repo.is_default else repo.full_name
     screen.show_message(f"Default repository: {name}")
 
 
+@dashboard_command(
+    "map",
+    CommandGroup.ADMINISTRATION,
+    on={"repos"},
+    needs=Verb.REPOS,
+    takes="LABEL [//FOLDER]",
+)
 async def map_label(screen: MainScreen, text: str) -> None:
-    """Map a Trello label to the repository, or to a folder in it: `payments //services/api`."""
+    """Map a label to the repository.
+
+    `text` may name a folder: `payments //services/api`.
+    """
     repo = _repo(screen)
     mapping = text or await screen.ask(
         PromptDialog(f"Label to map to {repo.full_name}?", "payments")
@@ -43,13 +59,16 @@ async def map_label(screen: MainScreen, text: str) -> None:
     if not mapping:
         return
     label, _, folder = mapping.partition("//")
-    place = await screen.rt.repos.place(
+    location = await screen.rt.repos.place(
         f"{repo.full_name}//{folder}" if folder else repo.remote_url
     )
-    await screen.rt.repos.map(place, screen.actor, label=label.strip())
-    screen.show_message(f"Mapped label {label.strip()} to {place.name}")
+    await screen.rt.repos.map(location, screen.actor, label=label.strip())
+    screen.show_message(f"Mapped label {label.strip()} to {location.name}")
 
 
+@dashboard_command(
+    "unmap", CommandGroup.ADMINISTRATION, on={"repos"}, needs=Verb.REPOS, takes="LABEL"
+)
 async def unmap_label(screen: MainScreen, text: str) -> None:
     """Remove a label mapping of the repository."""
     repo = _repo(screen)
@@ -68,8 +87,9 @@ async def unmap_label(screen: MainScreen, text: str) -> None:
         screen.show_message(f"Unmapped label {label} from {repo.full_name}")
 
 
+@dashboard_command("forget", CommandGroup.ADMINISTRATION, on={"repos"}, needs=Verb.REPOS)
 async def remove_repo(screen: MainScreen, text: str) -> None:
-    """Remove the repository from the catalog."""
+    """Remove the repository, its label mappings and profiles."""
     repo = _repo(screen)
     note = "Deletes its label mappings and profiles. Its jobs and their work are kept."
     if await screen.ask(ConfirmDialog(f"Remove repository {repo.full_name}?", note)):
@@ -77,8 +97,12 @@ async def remove_repo(screen: MainScreen, text: str) -> None:
         screen.show_message(f"Removed repository {repo.full_name}")
 
 
+@dashboard_command("unwatch", CommandGroup.ADMINISTRATION, on={"boards"}, needs=Verb.BOARDS)
 async def remove_board(screen: MainScreen, text: str) -> None:
-    """Stop watching the board, and delete its webhook."""
+    """Stop watching the board.
+
+    Its webhook is deleted.
+    """
     board = cast("BoardConfig | None", screen.table.row)
     if board is None:
         raise Refused("choose a board first")
@@ -91,8 +115,9 @@ async def remove_board(screen: MainScreen, text: str) -> None:
         )
 
 
+@dashboard_command("people", CommandGroup.ADMINISTRATION)
 async def people(screen: BaseScreen, text: str) -> None:
-    """Show people, their roles and their linked chat accounts."""
+    """List people, roles and linked chat accounts."""
     lines = [
         f"{name}  {', '.join(sorted(person.roles)) or 'no role'}  "
         + ", ".join(f"{channel}:{id}" for channel, id in person.ids.items())
@@ -109,14 +134,16 @@ async def people(screen: BaseScreen, text: str) -> None:
     await screen.app.push_screen(TextDialog("People", "\n".join(lines) or empty))
 
 
+@dashboard_command("link", CommandGroup.ADMINISTRATION, writes=True, takes="CODE")
 async def link(screen: BaseScreen, text: str) -> None:
-    """Link a chat account to the current user, by the code that was sent to it."""
+    """Link a chat account to you, by its code."""
     code = text or await screen.ask(PromptDialog("Link code from the chat?", "K7PQ2MXWAB"))
     if code:
         linked = await screen.rt.people.link(code, screen.actor)
         screen.show_message(f"Linked {linked.channel}:{linked.external_id} to {linked.person}")
 
 
+@dashboard_command("unlink", CommandGroup.ADMINISTRATION, needs=Verb.UNLINK, takes="slack:ID")
 async def unlink(screen: BaseScreen, text: str) -> None:
     """Unlink a chat account."""
     if not text:
@@ -138,6 +165,7 @@ async def unlink(screen: BaseScreen, text: str) -> None:
         screen.show_message(f"Unlinked {text} from {person}")
 
 
+@dashboard_command("sweep", CommandGroup.ADMINISTRATION, needs=Verb.SWEEP, takes="NAME")
 async def sweep(screen: BaseScreen, text: str) -> None:
     """Run a maintenance sweep now."""
     choices = [(name, name) for name in screen.rt.sweeps.names]
@@ -147,8 +175,9 @@ async def sweep(screen: BaseScreen, text: str) -> None:
         screen.show_message(f"{name}: changed {count:,} row{'' if count == 1 else 's'}")
 
 
+@dashboard_command("restore", CommandGroup.ADMINISTRATION, needs=Verb.RESTORE, takes="FILE")
 async def restore(screen: BaseScreen, text: str) -> None:
-    """Restore an archived month of events from a local file."""
+    """Restore an archived month of events."""
     if not text:
         text = await screen.ask(ChoiceDialog("Restore which month?", await _archives(screen))) or ""
     if not text:
@@ -181,6 +210,15 @@ def _repo(screen: MainScreen) -> Repo:
     return repo
 
 
+@dashboard_command(
+    "ratify",
+    CommandGroup.ADMINISTRATION,
+    keys="y",
+    on={"rules"},
+    needs=Verb.RULES,
+    takes="[30d]",
+    footer=True,
+)
 async def ratify_rule(screen: MainScreen, text: str) -> None:
     """Make the proposed rule active, after a look at its backtest."""
     rule = _chosen_rule(screen)
@@ -194,6 +232,15 @@ async def ratify_rule(screen: MainScreen, text: str) -> None:
         screen.show_message(f"rule {active.id} allows {active.text}")
 
 
+@dashboard_command(
+    "revoke",
+    CommandGroup.ADMINISTRATION,
+    keys="x",
+    on={"rules"},
+    needs=Verb.RULES,
+    takes="REASON",
+    footer=True,
+)
 async def revoke_rule(screen: MainScreen, text: str) -> None:
     """End the rule at once."""
     rule = _chosen_rule(screen)

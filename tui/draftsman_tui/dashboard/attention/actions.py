@@ -4,28 +4,53 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
+from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.questions.actions import question_of
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 
+@dashboard_command(
+    "ack", CommandGroup.QUESTIONS, keys="i", on=QUESTION_VIEWS, needs=Verb.ANSWER, takes="1h"
+)
 async def acknowledge(screen: BaseScreen, text: str) -> None:
-    """Tell others that the user works on the answer, for `text` or an hour."""
+    """Acknowledge a question: you work on the answer, and others wait.
+
+    `text` is a duration; the default is an hour.
+    """
     screen.show_message(await (await _holds(screen)).acknowledge(text))
 
 
+@dashboard_command(
+    "snooze", CommandGroup.QUESTIONS, keys="I", on=QUESTION_VIEWS, needs=Verb.ANSWER, takes="2h"
+)
 async def snooze(screen: BaseScreen, text: str) -> None:
-    """Pause the user's own reminders of the question, for `text` or a duration that is asked."""
+    """Pause your own reminders of a question.
+
+    `text` is a duration, which is asked for without one.
+    """
     holds = await _holds(screen)
     message = await holds.snooze(text) if text else await screen.ask(holds.snooze_prompt())
     if message:
         screen.show_message(message)
 
 
+@dashboard_command(
+    "delegate",
+    CommandGroup.QUESTIONS,
+    keys="D",
+    on=QUESTION_VIEWS,
+    needs=Verb.ANSWER,
+    takes="PERSON 1h",
+)
 async def delegate(screen: BaseScreen, text: str) -> None:
-    """Ask the person in `text`, or one that is asked for, to answer."""
+    """Ask another person to answer a question.
+
+    `text` is the person, and the duration.
+    """
     holds = await _holds(screen)
     message = await holds.delegate(text) if text else await screen.ask(holds.delegation_prompt())
     if message:

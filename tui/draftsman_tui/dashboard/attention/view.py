@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.attention.figures import AttentionFigures, FigureGroup
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 from draftsman_tui.entities.attention import name_text, ratio_text, time_text
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class FigureRow:
     at: datetime
 
 
+@table_view
 class FiguresResource(Resource[FigureRow]):
     """Figures of people's time."""
 
@@ -66,9 +67,9 @@ class FiguresResource(Resource[FigureRow]):
         since = MONTH if query.filter.newer is None else query.filter.newer
         groups = set(map(FigureGroup, query.filter.statuses)) or set(FigureGroup)
         figures = await rt.figures.read(since)
-        asked = any(row.questions or row.answers or row.pings for row in figures)
-        rows = [FigureRow(row, query.now) for row in figures if asked and row.by in groups]
-        return Rows(rows)
+        if not any(row.questions or row.answers or row.pings for row in figures):
+            return Rows([])
+        return Rows([FigureRow(row, query.now) for row in figures if row.by in groups])
 
     def key(self, row: FigureRow) -> str:
         return f"{row.figures.by}:{row.figures.value}"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from draftsman.deliveries.service.outbox import MAX_DEAD
 from draftsman.errors import Refused
+from draftsman.people.policy import Verb
+from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 from draftsman_tui.dashboard.frame.bulk import job_names
 
@@ -14,15 +16,30 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 
+@dashboard_command(
+    "redeliver",
+    CommandGroup.DELIVERIES,
+    keys="R",
+    on={"deliveries"} | JOB,
+    needs=Verb.REDELIVER,
+    footer=True,
+)
 async def redeliver(screen: BaseScreen, text: str) -> None:
-    """Resend the selected deliveries."""
+    """Resend dead-letter deliveries."""
     if not screen.deliveries:
         raise Refused("select a delivery first")
     await _send(screen, screen.deliveries)
 
 
+@dashboard_command(
+    "redeliver-job",
+    CommandGroup.DELIVERIES,
+    keys="R",
+    on=JOBS - JOB - {"deliveries"},
+    needs=Verb.REDELIVER,
+)
 async def redeliver_job(screen: BaseScreen, text: str) -> None:
-    """Resend all dead-letter deliveries of the selected jobs."""
+    """Resend all dead-letter deliveries of the job."""
     numbers = screen.jobs()
     seqs = [seq for number in numbers for seq in await screen.rt.outbox.dead_letters(number)]
     if not seqs:
@@ -30,6 +47,7 @@ async def redeliver_job(screen: BaseScreen, text: str) -> None:
     await _send(screen, seqs)
 
 
+@dashboard_command("redeliver-dead", CommandGroup.DELIVERIES, needs=Verb.REDELIVER)
 async def redeliver_dead(screen: BaseScreen, text: str) -> None:
     """Resend all dead-letter deliveries."""
     seqs = await screen.rt.outbox.dead_letters()

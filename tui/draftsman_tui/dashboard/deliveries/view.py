@@ -10,17 +10,28 @@ from draftsman.deliveries.delivery import Delivery, DeliveryStatus
 from draftsman.ids import job_name
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, page
+from draftsman_tui.dashboard.tables.resource import (
+    Cell,
+    Column,
+    Query,
+    Resource,
+    Rows,
+    page,
+    table_view,
+)
 from draftsman_tui.entities.deliveries import target_text
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
+@table_view
 class DeliveriesResource(Resource[Delivery]):
     """Messages to channels, with their delivery status."""
 
     name = "deliveries"
+    number_key = "5"
+    short_name = "deliv"
     help = "Deliveries to channels, newest first."
     empty = "No deliveries. To send some: draftsman submit --notify log …"
     statuses = tuple(map(str, DeliveryStatus))

@@ -21,6 +21,7 @@ from draftsman_tui.dashboard.tables.resource import (
     Resource,
     Rows,
     page,
+    table_view,
 )
 from draftsman_tui.entities.events import detail_text
 
@@ -28,10 +29,13 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
+@table_view
 class EventsResource(Resource[Event]):
     """Event history."""
 
     name = "events"
+    number_key = "7"
+    short_name = "event"
     help = "Events of all jobs, live."
     empty = "No events yet."
     statuses = tuple(map(str, Status))

@@ -14,6 +14,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.control.service.control import CancelResult
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman.people.policy import Verb
 from draftsman.text import first_line, humanize
 from draftsman_tui.changes.merge_request import published_pull_request, request_merge
 from draftsman_tui.changes.user_repository import (
@@ -23,6 +24,7 @@ from draftsman_tui.changes.user_repository import (
     patch_of,
     published_work,
 )
+from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     ChoiceDialog,
     ConfirmDialog,
@@ -52,17 +54,37 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
+@dashboard_command(
+    "cancel",
+    CommandGroup.JOBS,
+    keys="c",
+    on=JOBS - {"dead"},
+    needs=Verb.CANCEL,
+    takes="REASON",
+    footer=True,
+)
 async def cancel(screen: BaseScreen, text: str) -> None:
-    """Cancel the selected jobs; `text` is the reason."""
+    """Cancel jobs, after confirmation.
+
+    `text` is the reason.
+    """
     numbers, finished_note = await _cancelable(screen)
     note = f"{finished_note} Reason: {text}" if text else f"{finished_note} Work so far is kept."
-    about = await _cancel_note(screen, numbers, note.strip())
-    if await confirm_bulk(screen, "Cancel", numbers, about, of=len(screen.jobs())):
+    note = await _cancel_note(screen, numbers, note.strip())
+    if await confirm_bulk(screen, "Cancel", numbers, note, of=len(screen.jobs())):
         await _cancel(screen, numbers, text, force=False)
 
 
+@dashboard_command(
+    "cancel-force",
+    CommandGroup.JOBS,
+    keys="ctrl+k",
+    on=JOBS - {"dead"},
+    needs=Verb.CANCEL,
+    takes="REASON",
+)
 async def cancel_force(screen: BaseScreen, text: str) -> None:
-    """Cancel the selected jobs at once, after typed confirmation."""
+    """Cancel jobs without waiting for their worker, after typed confirmation."""
     numbers, finished_note = await _cancelable(screen)
     question = f"Cancel {job_names(numbers)} without waiting for the worker?"
     note = f"{finished_note} Later writes of the run are rejected; external effects stay."
@@ -73,8 +95,14 @@ async def cancel_force(screen: BaseScreen, text: str) -> None:
         await _cancel(screen, numbers, text, force=True)
 
 
+@dashboard_command(
+    "pause-job", CommandGroup.JOBS, keys="z", on=JOBS - {"dead"}, needs=Verb.PAUSE, takes="REASON"
+)
 async def pause(screen: BaseScreen, text: str) -> None:
-    """Pause the selected job; asks for the reason unless it is given."""
+    """Pause a job at its checkpoint.
+
+    Asks for the reason unless it is given.
+    """
     number = screen.jobs()[0]
     if not text:
         await screen.rt.job_control.check_pause(number, screen.actor)
@@ -84,15 +112,17 @@ async def pause(screen: BaseScreen, text: str) -> None:
         screen.show_message(f"{job_name(number)} paused")
 
 
+@dashboard_command("resume-job", CommandGroup.JOBS, keys="Z", on=JOBS - {"dead"}, needs=Verb.PAUSE)
 async def resume(screen: BaseScreen, text: str) -> None:
-    """Continue the selected job."""
+    """Continue a paused job."""
     number = screen.jobs()[0]
     await screen.rt.job_control.resume(number, screen.actor)
     screen.show_message(f"{job_name(number)} resumed")
 
 
+@dashboard_command("why", CommandGroup.JOBS, keys="w", on=JOBS, footer=True)
 async def why(screen: BaseScreen, text: str) -> None:
-    """Show why the job waits, and what to do."""
+    """Show why a job waits."""
     number = screen.jobs()[0]
     reason = await screen.rt.read_model.why(number)
     status = humanize(str(reason.status))
@@ -101,13 +131,18 @@ async def why(screen: BaseScreen, text: str) -> None:
     )
 
 
+@dashboard_command("diff", CommandGroup.JOBS, keys="d", on=JOBS)
 async def diff(screen: BaseScreen, text: str) -> None:
-    """Show the diff of the job."""
+    """Show the diff of a job."""
     await screen.show_diff(screen.jobs()[0])
 
 
+@dashboard_command("copy", CommandGroup.THIS_TABLE, keys="ctrl+y,Y")
 async def copy(screen: BaseScreen, text: str) -> None:
-    """Copy the ids of the selected rows to the terminal's clipboard (OSC 52)."""
+    """Copy the ids of the selected rows.
+
+    The terminal's clipboard gets them (OSC 52).
+    """
     keys = screen.ids
     if not keys:
         raise Refused("nothing to copy")
@@ -169,8 +204,9 @@ async def _cancel_note(screen: BaseScreen, numbers: list[int], note: str) -> str
     return f"{title}: {str(job.status).replace('_', ' ')}{stop}. {note}"
 
 
+@dashboard_command("merge", CommandGroup.JOBS, on=JOBS, needs=Verb.SUBMIT)
 async def merge(screen: BaseScreen, text: str) -> None:
-    """Request the merge of the job's pull request, after confirmation."""
+    """Request the merge of the pull request of a job, after confirmation."""
     number, url = await published_pull_request(screen.rt, screen.jobs()[0])
     question = f"Merge the pull request of {job_name(number)}?"
     note = f"{url}: an approval is asked for once its checks have passed."
@@ -179,17 +215,25 @@ async def merge(screen: BaseScreen, text: str) -> None:
         screen.show_message(f"{submitted.name} asks for the merge once the checks have passed")
 
 
+@dashboard_command("checkout", CommandGroup.JOBS, on=JOBS, takes="DIRECTORY")
 async def checkout(screen: BaseScreen, text: str) -> None:
-    """Check out the branch of the job in the repository of a folder."""
-    work = await published_work(screen.rt, screen.jobs()[0])
+    """Check out the branch of a job in your repository, after confirmation.
+
+    `text` is a folder of the repository.
+    """
+    published = await published_work(screen.rt, screen.jobs()[0])
     repository = _repository(text)
-    if await _confirmed(screen, f"Check out {work.branch}?", repository):
-        head = await asyncio.to_thread(check_out, repository, work)
-        screen.show_message(f"{repository.top}: branch {work.branch} at {head[:12]}")
+    if await _confirmed(screen, f"Check out {published.branch}?", repository):
+        head = await asyncio.to_thread(check_out, repository, published)
+        screen.show_message(f"{repository.top}: branch {published.branch} at {head[:12]}")
 
 
+@dashboard_command("apply", CommandGroup.JOBS, on=JOBS, takes="DIRECTORY")
 async def apply(screen: BaseScreen, text: str) -> None:
-    """Apply the changes of the job to the repository of a folder."""
+    """Apply the changes of a job to your repository, after confirmation.
+
+    `text` is a folder of the repository.
+    """
     number = screen.jobs()[0]
     patch = await patch_of(screen.rt, number, None)
     repository = _repository(text)
@@ -206,8 +250,14 @@ async def _confirmed(screen: BaseScreen, question: str, repository: UserReposito
     return await screen.ask(ConfirmDialog(question, f"In {repository.top}.")) is True
 
 
+@dashboard_command(
+    "tell", CommandGroup.JOBS, keys="m", on=JOBS - {"dead"}, needs=Verb.TELL, takes="TEXT"
+)
 async def tell(screen: BaseScreen, text: str) -> None:
-    """Send a message to the agent of the selected job; asks for the text unless it is given."""
+    """Send a message to the agent of a job.
+
+    Asks for the text unless it is given.
+    """
     number = screen.jobs()[0]
     if not text:
         await screen.rt.messages.check(number, screen.actor)
@@ -239,8 +289,17 @@ class RetryFilter:
     fresh: bool = False
 
 
+@dashboard_command(
+    "retry",
+    CommandGroup.JOBS,
+    keys="r",
+    on=JOBS,
+    needs=Verb.RETRY,
+    takes="fresh again with-answer",
+    footer=JOBS - {"inbox"},
+)
 async def retry(screen: BaseScreen, text: str) -> None:
-    """Retry the selected jobs."""
+    """Retry finished jobs from their last checkpoint, after confirmation."""
     options = _parse_options(text)
     numbers = screen.jobs()
     if len(numbers) > 1:
@@ -251,8 +310,15 @@ async def retry(screen: BaseScreen, text: str) -> None:
     await _retry(screen, numbers, options)
 
 
+@dashboard_command(
+    "retry-all",
+    CommandGroup.JOBS,
+    on={"jobs", "dead"},
+    needs=Verb.RETRY,
+    takes="status:failed since:2h",
+)
 async def retry_all(screen: MainScreen, text: str) -> None:
-    """Retry every finished job that matches the filter, after confirmation."""
+    """Retry every finished job that matches the filter."""
     selection = parse(text) if text else from_filter(screen.state.filter, screen.view_name)
     matches = await screen.rt.bulk_retry.matching(
         selection.statuses,
@@ -308,17 +374,17 @@ def parse(text: str) -> RetryFilter:
     return _validate(selection)
 
 
-def from_filter(shown: Filter, view_name: str) -> RetryFilter:
+def from_filter(table_filter: Filter, view_name: str) -> RetryFilter:
     """Convert a table's filter; raises UsageError if it has other fields than a retry."""
-    if replace(shown, statuses=(), agent=None, repo=None) != Filter():
+    if replace(table_filter, statuses=(), agent=None, repo=None) != Filter():
         raise UsageError(
             "retry-all does not support this filter; mark rows (space, V) and press r,"
             " or enter retry-all status:failed agent:NAME repo:NAME since:2h"
         )
-    selected = tuple(statuses(shown) or ())
+    selected = tuple(statuses(table_filter) or ())
     if view_name == "dead":
         selected = (Status.DEAD_LETTER,)
-    return _validate(RetryFilter(selected, agent=shown.agent, repo=shown.repo))
+    return _validate(RetryFilter(selected, agent=table_filter.agent, repo=table_filter.repo))
 
 
 def _validate(selection: RetryFilter) -> RetryFilter:
@@ -390,8 +456,12 @@ def _how_text(options: dict[str, bool]) -> str:
 # Web pages of a row: ticket, pull request, repository and message threads.
 
 
+@dashboard_command("browse", CommandGroup.THIS_TABLE, keys="o", takes="ticket|pr|thread")
 async def browse(screen: BaseScreen, text: str) -> None:
-    """Open a page of the row in the browser, asking which if there are several."""
+    """Open the web page of a row in the browser.
+
+    Asks which page if there are several.
+    """
     numbers = screen.jobs(optional=True)
     pages = [("page", screen.page_url)] if screen.page_url and not numbers else []
     pages = [(title, url) for title, url in pages if is_web_url(url)]

@@ -11,17 +11,27 @@ from draftsman.jobs.runs.run import Run, RunStatus
 from draftsman.text import first_line
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, page
+from draftsman_tui.dashboard.tables.resource import (
+    Cell,
+    Column,
+    Query,
+    Resource,
+    Rows,
+    page,
+    table_view,
+)
 from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
+@table_view
 class RunsResource(Resource[Run]):
     """Runs with their worker and result."""
 
     name = "runs"
+    number_key = "4"
     help = "Runs of all jobs."
     statuses = tuple(map(str, RunStatus))
     fields = ("status", "job", "age")

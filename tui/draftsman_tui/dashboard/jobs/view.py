@@ -14,7 +14,15 @@ from draftsman.jobs.retries import ErrorClass
 from draftsman.text import first_line, humanize
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import (
+    MAX_PAGES,
+    Cell,
+    Column,
+    Query,
+    Resource,
+    Rows,
+    table_view,
+)
 from draftsman_tui.entities.queues import hold_text
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
@@ -139,10 +147,12 @@ PAUSED: Final = "paused"
 """Filter value of jobs that are paused, in whatever status."""
 
 
+@table_view
 class JobsResource(Resource[JobSummary]):
     """All jobs."""
 
     name = "jobs"
+    number_key = "1"
     help = "All jobs: those that need a person first, then those that run, wait, failed, finished."
     statuses = (*map(str, Status), PAUSED)
     fields = ("status", "repo", "by", "agent", "tag", "source", "group", "job", "age")
@@ -234,7 +244,7 @@ class JobsResource(Resource[JobSummary]):
         )
 
     def filter_fields(self, row: JobSummary) -> FilterFields:
-        parts = (
+        texts = (
             self.key(row),
             row.ticket_title,
             row.type,
@@ -244,14 +254,14 @@ class JobsResource(Resource[JobSummary]):
         )
         repo = f"{row.repo_owner}/{row.repo_name}" if row.repo_owner else row.repo_name or ""
         return FilterFields(
-            " ".join(filter(None, parts)),
-            row.status,
-            repo,
-            row.invoker_id,
-            row.agent or "",
-            tuple(name for tag in row.tags for name in (tag, tag.partition("=")[0])),
-            row.created_at,
-            row.source,
+            " ".join(filter(None, texts)),
+            status=row.status,
+            repo=repo,
+            by=row.invoker_id,
+            agent=row.agent or "",
+            tags=tuple(name for tag in row.tags for name in (tag, tag.partition("=")[0])),
+            at=row.created_at,
+            source=row.source,
             repo_host=row.repo_host or "",
             second_status=PAUSED if row.job_paused else "",
         )
@@ -310,10 +320,12 @@ def _next(row: JobSummary, now: datetime) -> Cell:
 # Dead letters: jobs that exhausted their attempts.
 
 
+@table_view
 class DeadLettersResource(JobsResource):
     """Jobs that are not retried automatically any more."""
 
     name = "dead"
+    number_key = "3"
     help = "Jobs that exhausted their attempts."
     statuses = (str(Status.DEAD_LETTER),)
     empty = "No dead letters."

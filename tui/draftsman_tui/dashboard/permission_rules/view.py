@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.questions.permission_rules.permission_rule import PermissionRule, RuleStatus
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 from draftsman_tui.entities.permission_rules import expiry_text
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ ROLES: Final = {
 """Color role of each status."""
 
 
+@table_view
 class RulesResource(Resource[PermissionRule]):
     """The newest rules."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.questions.question import OpenQuestion, QuestionStatus
 from draftsman_tui.dashboard.attention.attention import waits_for
+from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.questions.actions import open_dialog
 from draftsman_tui.dashboard.tables.screen import MainScreen
 
@@ -18,8 +19,9 @@ MAX_READ: Final = 1000
 """Open questions that are read at a time."""
 
 
+@dashboard_command("review", CommandGroup.QUESTIONS, keys="A", writes=True, footer={"inbox"})
 async def review(screen: BaseScreen, text: str) -> None:
-    """Open the marked questions, or all that the user may answer, until Escape.
+    """Open the questions for you one after another; or the marked or filtered of the inbox.
 
     Questions that are asked meanwhile follow, unless rows are marked.
     """
@@ -55,8 +57,10 @@ async def _review(screen: BaseScreen) -> None:
             skipped -= not dialog.answered
         elif not (dialog.answered or dialog.skipped or dialog.closed):
             return
-    left = f"; {skipped} skipped" if skipped else ""
-    screen.show_message(f"No more questions: {answered} answered{left}" if seen else "No questions")
+    skipped_text = f"; {skipped} skipped" if skipped else ""
+    screen.show_message(
+        f"No more questions: {answered} answered{skipped_text}" if seen else "No questions"
+    )
 
 
 async def _waiting(

@@ -13,7 +13,15 @@ from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.attention import responders_of
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, page
+from draftsman_tui.dashboard.tables.resource import (
+    Cell,
+    Column,
+    Query,
+    Resource,
+    Rows,
+    page,
+    table_view,
+)
 from draftsman_tui.entities.questions import pending_text
 
 if TYPE_CHECKING:
@@ -22,10 +30,12 @@ if TYPE_CHECKING:
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
+@table_view
 class InboxResource(Resource[OpenQuestion]):
     """Open questions and approvals."""
 
     name = "inbox"
+    number_key = "2"
     help = "Open questions and approvals: those for you first, then by deadline."
     statuses = tuple(map(str, QuestionKind))
     fields = ("status", "repo", "by", "agent", "for", "job", "age")
@@ -87,7 +97,7 @@ class InboxResource(Resource[OpenQuestion]):
                 " · ".join(
                     filter(
                         None,
-                        (pending_text(row, now), holder_text(row), _jobs(row), _about(row)),
+                        (pending_text(row, now), holder_text(row), _jobs(row), _summary(row)),
                     )
                 )
             ),
@@ -98,16 +108,16 @@ class InboxResource(Resource[OpenQuestion]):
             cells.text(row.agent),
             cells.text(", ".join(row.approvers)),
             cells.age(row.asked_at, now),
-            cells.left(row.expires_at, now),
+            cells.until(row.expires_at, now),
         )
 
-    def counted(self, rows: Sequence[OpenQuestion], more: str) -> str:
+    def counted(self, rows: Sequence[OpenQuestion], plus: str) -> str:
         jobs = {job for row in rows for job in (row.job, *row.others)}
-        return f"{len(jobs)}{more} jobs" if len(jobs) > len(rows) else ""
+        return f"{len(jobs)}{plus} jobs" if len(jobs) > len(rows) else ""
 
     def filter_fields(self, row: OpenQuestion) -> FilterFields:
         details = (row.title, row.repo, row.requester, row.agent, *row.other_requesters)
-        text = f"{row.name} {row.kind} {_about(row)} {' '.join(row.labels())} "
+        text = f"{row.name} {row.kind} {_summary(row)} {' '.join(row.labels())} "
         return FilterFields(
             text + " ".join(filter(None, details)),
             str(row.kind),
@@ -121,7 +131,7 @@ class InboxResource(Resource[OpenQuestion]):
         )
 
 
-def _about(row: OpenQuestion) -> str:
+def _summary(row: OpenQuestion) -> str:
     """Return the action that an approval allows, in words, and the question."""
     action = row.approved_action
     changed = f", +{row.added or 0} -{row.removed or 0}" if row.added or row.removed else ""

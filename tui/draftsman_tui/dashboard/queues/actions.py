@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name, parse_job, pause_name
+from draftsman.people.policy import Verb
+from draftsman_tui.dashboard.command import ORDERED, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
 from draftsman_tui.dashboard.frame.bulk import report_bulk, run_bulk
 
@@ -20,8 +22,20 @@ TYPE: Final = "type:"
 """Prefix of the job type in the arguments of a command."""
 
 
+@dashboard_command(
+    "pause",
+    CommandGroup.ADMINISTRATION,
+    keys="p",
+    on={"queues"},
+    needs=Verb.QUEUES,
+    takes="[type:TYPE] REASON",
+    footer=True,
+)
 async def pause(screen: MainScreen, text: str) -> None:
-    """Pause the queue, or with `type:TYPE` a job type in it; asks for the reason."""
+    """Pause the queue, or a job type in it.
+
+    `type:TYPE` in `text` names a job type; asks for the reason.
+    """
     queue = _queue(screen)
     type, reason = _split(text)
     name = pause_name(queue.name, type)
@@ -31,8 +45,20 @@ async def pause(screen: MainScreen, text: str) -> None:
         screen.show_message(f"Paused the {name}; running jobs continue")
 
 
+@dashboard_command(
+    "unpause",
+    CommandGroup.ADMINISTRATION,
+    keys="U",
+    on={"queues"},
+    needs=Verb.QUEUES,
+    takes="[type:TYPE]",
+    footer=True,
+)
 async def resume(screen: MainScreen, text: str) -> None:
-    """Resume the queue, or a job type in it; asks which if several are paused."""
+    """Resume the queue, or a job type in it.
+
+    Asks which if several are paused.
+    """
     queue = _queue(screen)
     type, _ = _split(text)
     if type is None and (pauses := await screen.rt.queues.pauses(queue.name)):
@@ -48,11 +74,17 @@ async def resume(screen: MainScreen, text: str) -> None:
     screen.show_message(f"Resumed the {pause_name(queue.name, type)}")
 
 
+@dashboard_command("unreserve", CommandGroup.ADMINISTRATION, on={"queues"}, needs=Verb.RESERVE)
 async def release(screen: MainScreen, text: str) -> None:
-    """End the reservation of the queue, after a confirmation."""
+    """End the reservation of the queue.
+
+    Asks for a confirmation.
+    """
     queue = _queue(screen)
     reservations = await screen.rt.reservations.all()
-    reservation = next((item for item in reservations if item.queue == queue.name), None)
+    reservation = next(
+        (reserved for reserved in reservations if reserved.queue == queue.name), None
+    )
     if reservation is None:
         raise Refused(f"the queue {queue.name!r} is not reserved")
     note = f"It is reserved for {job_name(reservation.job)}, which keeps its place."
@@ -70,10 +102,10 @@ def _queue(screen: MainScreen) -> QueueSummary:
 
 
 def _split(text: str) -> tuple[str | None, str]:
-    """Split the arguments into the job type, if any, and the rest."""
-    first, _, rest = text.strip().partition(" ")
+    """Split the arguments into the job type, if any, and the reason."""
+    first, _, reason = text.strip().partition(" ")
     if first.startswith(TYPE) and len(first) > len(TYPE):
-        return first.removeprefix(TYPE), rest.strip()
+        return first.removeprefix(TYPE), reason.strip()
     return None, text.strip()
 
 
@@ -85,8 +117,19 @@ SIDES: Final[dict[str, Place]] = {"before": "before", "after": "after"}
 USAGE: Final = "move: enter top, bottom, before D-2 or after D-2"
 
 
+@dashboard_command(
+    "move",
+    CommandGroup.JOBS,
+    keys="M",
+    on=ORDERED,
+    needs=Verb.ORDER,
+    takes="top|bottom|before D-2|after D-2",
+)
 async def move(screen: BaseScreen, text: str) -> None:
-    """Move the selected job; `text` is `top`, `bottom`, `before D-2` or `after D-2`."""
+    """Move a queued job in its queue.
+
+    `text` is `top`, `bottom`, `before D-2` or `after D-2`.
+    """
     number = screen.jobs()[0]
     if not text:
         choices = [
@@ -112,8 +155,11 @@ async def move(screen: BaseScreen, text: str) -> None:
     screen.show_message(f"Moved {job_name(number)} {text}")
 
 
+@dashboard_command(
+    "priority", CommandGroup.JOBS, keys="P", on=ORDERED, needs=Verb.ORDER, takes="NUMBER"
+)
 async def prioritize(screen: BaseScreen, text: str) -> None:
-    """Change the priority of the selected jobs."""
+    """Change the priority of waiting jobs."""
     numbers = screen.jobs()
     text = text or await screen.ask(PromptDialog("Priority, from -1000 to 1000?", "0")) or ""
     if not text:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from draftsman.queues.queue_models import QueueSummary
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 from draftsman_tui.entities.queues import blocks_text
 from draftsman_tui.terminal import times
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
+@table_view
 class QueuesResource(Resource[QueueSummary]):
     """Queues in use."""
 
     name = "queues"
+    number_key = "0"
     help = "Queues, what waits in them, and which are paused or reserved."
     statuses = ("open", "paused", "reserved")
     fields = ("status",)
@@ -46,14 +48,14 @@ class QueuesResource(Resource[QueueSummary]):
         return row.name
 
     def cells(self, row: QueueSummary, now: datetime) -> Sequence[Cell]:
-        more = "+" if row.capped else ""
+        plus = "+" if row.capped else ""
         wait = row.oldest_wait
         status = _status(row)
         return (
             cells.text(row.name, "key"),
             Cell(status, "calm" if status == "open" else "warns"),
-            Cell(f"{row.queued:,}{'' if row.pause else more}"),
-            Cell(f"{row.held:,}{more if row.held else ''}", "warns" if row.held else ""),
+            Cell(f"{row.queued:,}{'' if row.pause else plus}"),
+            Cell(f"{row.held:,}{plus if row.held else ''}", "warns" if row.held else ""),
             Cell(f"{row.running:,}"),
             Cell("" if wait is None else times.span(wait), "dim"),
             cells.text(blocks_text(row, now)),

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 from draftsman.repos.repo_catalog import Repo
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
+@table_view
 class ReposResource(Resource[Repo]):
     """Repository catalog."""
 
     name = "repos"
+    number_key = "8"
     help = "Registered repositories."
     fields = ("repo", "by", "age")
     empty = "No repositories. To add a repository: draftsman repos add PATH|URL"

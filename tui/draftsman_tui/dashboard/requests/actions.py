@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from draftsman.configured import configured_targets
 from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.policy import Verb
+from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.requests import form as job_form
 from draftsman_tui.dashboard.requests.dialog import NewJobDialog
 from draftsman_tui.entities.jobs import submitted_message
@@ -25,14 +26,26 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 
 
+@dashboard_command(
+    "new",
+    CommandGroup.JOBS,
+    keys="n",
+    needs=Verb.SUBMIT,
+    takes="fix REPO TEXT",
+    footer={"jobs"},
+)
 async def new(screen: BaseScreen, text: str) -> None:
-    """Open the form, filled from the arguments of the command."""
+    """Submit a job.
+
+    The form is filled from the arguments.
+    """
     catalog = await screen.rt.repos.catalog()
     await _form(screen, "New job", job_form.from_line(text, catalog), catalog)
 
 
+@dashboard_command("copy-job", CommandGroup.JOBS, keys="N", on=JOBS, needs=Verb.SUBMIT)
 async def copy_job(screen: BaseScreen, text: str) -> None:
-    """Open the form, filled from a job."""
+    """Submit a copy of the job."""
     job = await screen.rt.read_model.job(screen.jobs()[0])
     await _form(
         screen, f"New job like {job.name}", job_form.from_job(job), await screen.rt.repos.catalog()
@@ -90,7 +103,7 @@ async def validate_request(typed: job_form.Typed, rt: Runtime) -> Invocation:
         request = await _resolve(fields, problems, rt)
     try:
         notify = fields.get("notify", ())
-        configured_targets(rt.settings)[0].of(request or invocation(notify=notify))
+        rt.targets.of(request or invocation(notify=notify))
     except UsageError as error:
         problems.setdefault("notify", str(error))
     if problems or request is None:

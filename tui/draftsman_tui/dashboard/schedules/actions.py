@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from draftsman.errors import Refused
+from draftsman.people.policy import Verb
+from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog, PromptDialog, TextDialog
 from draftsman_tui.dashboard.schedules.parameters_dialog import ParametersDialog
 from draftsman_tui.entities.jobs import submitted_message
@@ -21,8 +23,20 @@ HISTORY = 100
 """Occurrences that the dialog lists."""
 
 
+@dashboard_command(
+    "pause-schedule",
+    CommandGroup.SCHEDULES,
+    keys="p",
+    on={"schedules"},
+    needs=Verb.SCHEDULES,
+    takes="REASON",
+    footer=True,
+)
 async def toggle_schedule(screen: MainScreen, text: str) -> None:
-    """Pause the schedule, with a reason, or resume it."""
+    """Pause the schedule, or resume it.
+
+    `text` is the reason of a pause.
+    """
     schedule = _schedule(screen)
     if schedule.paused_at is not None:
         await screen.rt.schedules.resume(schedule.name, screen.actor)
@@ -34,6 +48,14 @@ async def toggle_schedule(screen: MainScreen, text: str) -> None:
         screen.show_message(f"Paused {schedule.name}")
 
 
+@dashboard_command(
+    "run-schedule",
+    CommandGroup.SCHEDULES,
+    keys="r",
+    on={"schedules"},
+    needs=Verb.SUBMIT,
+    footer=True,
+)
 async def run_schedule(screen: MainScreen, text: str) -> None:
     """Submit the job of the schedule now."""
     schedule = _schedule(screen)
@@ -43,6 +65,9 @@ async def run_schedule(screen: MainScreen, text: str) -> None:
         screen.show_message(submitted_message(job))
 
 
+@dashboard_command(
+    "remove-schedule", CommandGroup.SCHEDULES, on={"schedules"}, needs=Verb.SCHEDULES
+)
 async def remove_schedule(screen: MainScreen, text: str) -> None:
     """Remove the schedule."""
     schedule = _schedule(screen)
@@ -52,8 +77,9 @@ async def remove_schedule(screen: MainScreen, text: str) -> None:
         screen.show_message(f"Removed schedule {schedule.name}")
 
 
+@dashboard_command("history", CommandGroup.SCHEDULES, keys="h", on={"schedules"}, footer=True)
 async def show_history(screen: MainScreen, text: str) -> None:
-    """Show the newest occurrences of the schedule, and the next."""
+    """Show the occurrences of the schedule."""
     schedule = _schedule(screen)
     upcoming = await screen.rt.schedules.upcoming(schedule.name, 5)
     lines = [f"{times.in_zone(at, schedule.timezone)}  next" for at in reversed(upcoming)]
@@ -76,15 +102,26 @@ def _schedule(screen: MainScreen) -> Schedule:
 # Actions on templates.
 
 
+@dashboard_command(
+    "run-template",
+    CommandGroup.TEMPLATES,
+    keys="r",
+    on={"templates"},
+    needs=Verb.SUBMIT,
+    footer=True,
+)
 async def run_template(screen: MainScreen, text: str) -> None:
-    """Submit a job from the template, after a form for its parameters."""
+    """Submit a job from the template.
+
+    A form asks for its parameters.
+    """
     template = _template(screen)
     if template.definition is None:
         raise Refused(f"template {template.name} was removed")
 
-    async def submit(values: dict[str, Any]) -> SubmittedJob:
+    async def submit(parameters: dict[str, Any]) -> SubmittedJob:
         name = f"{template.name}@{template.version}"
-        request = await screen.rt.templates.request(name, values, typed=True)
+        request = await screen.rt.templates.request(name, parameters, typed=True)
         return await screen.rt.submissions.submit(request, screen.actor)
 
     if template.definition.properties:
@@ -99,6 +136,9 @@ async def run_template(screen: MainScreen, text: str) -> None:
         screen.show_job_row(submitted.number)
 
 
+@dashboard_command(
+    "remove-template", CommandGroup.TEMPLATES, on={"templates"}, needs=Verb.TEMPLATES
+)
 async def remove_template(screen: MainScreen, text: str) -> None:
     """Remove the template."""
     template = _template(screen)

@@ -10,7 +10,7 @@ from draftsman.schedules.schedule import Schedule
 from draftsman.schedules.template import Template
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ROLES: Final = {"fired": "good", "waiting": "asks", "skipped": "asks", "refused": "bad"}
 
 
+@table_view
 class SchedulesResource(Resource[Schedule]):
     """Schedules by name."""
 
@@ -78,6 +79,7 @@ def _next(row: Schedule, now: datetime) -> Cell:
 # Templates of jobs.
 
 
+@table_view
 class TemplatesResource(Resource[Template]):
     """Newest versions of the templates."""
 

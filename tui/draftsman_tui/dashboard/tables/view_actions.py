@@ -13,6 +13,7 @@ from textual.widgets import OptionList, Static
 
 from draftsman.errors import UsageError
 from draftsman.ids import job_name, parse_job
+from draftsman_tui.dashboard.command import JOBS, TABLES, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.base import Dialog, Heading
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
 from draftsman_tui.dashboard.tables import saved_views
@@ -36,11 +37,11 @@ class ColumnsDialog(Dialog[list[str]]):
         Binding("f", "fitting", "Fit", id="columns-fitting"),
     ]
 
-    def __init__(self, table: str, heads: Sequence[str], shown: Sequence[str]) -> None:
+    def __init__(self, table: str, heads: Sequence[str], visible: Sequence[str]) -> None:
         super().__init__()
         self._table = table
-        self._shown = set(shown)
-        self._heads = [*shown, *(head for head in heads if head not in self._shown)]
+        self._visible = set(visible)
+        self._heads = [*visible, *(head for head in heads if head not in self._visible)]
         self._first = heads[0]
 
     def compose(self) -> ComposeResult:
@@ -54,7 +55,7 @@ class ColumnsDialog(Dialog[list[str]]):
         """Show or hide the column."""
         at = self._cursor
         if self._heads[at] != self._first:
-            self._shown ^= {self._heads[at]}
+            self._visible ^= {self._heads[at]}
             self._draw(at)
 
     def action_carry(self, by: int) -> None:
@@ -70,7 +71,7 @@ class ColumnsDialog(Dialog[list[str]]):
         self.dismiss([])
 
     def on_option_list_option_selected(self) -> None:
-        self.dismiss([head for head in self._heads if head in self._shown])
+        self.dismiss([head for head in self._heads if head in self._visible])
 
     @property
     def _cursor(self) -> int:
@@ -83,11 +84,15 @@ class ColumnsDialog(Dialog[list[str]]):
         options.highlighted = at
 
     def _line(self, head: str) -> Text:
-        return Text(f"{'●' if head in self._shown else '·'} {head}")
+        return Text(f"{'●' if head in self._visible else '·'} {head}")
 
 
+@dashboard_command("views", CommandGroup.SAVED_VIEWS, keys="v", takes="VIEW")
 async def views(screen: BaseScreen, text: str) -> None:
-    """Open the saved view named in `text`, or ask which."""
+    """List and open the saved views.
+
+    Without `text`, asks for the view.
+    """
     available = screen.session.preferences.views() if not text else screen.session.views()
     name = text or await screen.ask(ChoiceDialog("Open which view?", _labels(available)))
     if name is None:
@@ -97,6 +102,7 @@ async def views(screen: BaseScreen, text: str) -> None:
     screen.show_view(available[name], name)
 
 
+@dashboard_command("save", CommandGroup.SAVED_VIEWS, on=TABLES, takes="NAME")
 async def save(screen: MainScreen, text: str) -> None:
     """Save the table's filter, order and columns as a view."""
     name = text or await screen.ask(PromptDialog("Name of the view?", "failing-payments"))
@@ -110,8 +116,9 @@ async def save(screen: MainScreen, text: str) -> None:
     screen.show_message(f"Saved view {name}: {view}; {hint}")
 
 
+@dashboard_command("unsave", CommandGroup.SAVED_VIEWS, takes="VIEW")
 async def unsave(screen: BaseScreen, text: str) -> None:
-    """Delete a saved view."""
+    """Delete a saved view, after confirmation."""
     preferences = screen.session.preferences
     saved = {name: view for name, view in preferences.views().items() if preferences.has(name)}
     if not text and not saved:
@@ -131,8 +138,12 @@ async def unsave(screen: BaseScreen, text: str) -> None:
         screen.show_message(f"Deleted view {name}")
 
 
+@dashboard_command("columns", CommandGroup.THIS_TABLE, keys="C", on=TABLES, takes="COLUMNS")
 async def columns(screen: MainScreen, text: str) -> None:
-    """Show the named columns, or open the column dialog."""
+    """Choose the columns and their order.
+
+    Without `text`, the dialog of columns opens.
+    """
     heads = [column.head for column in screen.resource.columns]
     if not text:
         chosen = await screen.ask(ColumnsDialog(screen.view_name, heads, screen.shown_columns))
@@ -157,9 +168,14 @@ def _labels(views: Mapping[str, View]) -> list[tuple[str, str]]:
     return [(f"{name:<{width}}  {view}", name) for name, view in views.items()]
 
 
+@dashboard_command("only-job", CommandGroup.THIS_TABLE, keys="O", on=JOBS, takes="D-142")
 async def only_job(screen: BaseScreen, text: str) -> None:
-    """Show only the rows of a job and its tree, in each table that has them; again: of all."""
-    main = next(item for item in screen.app.screen_stack if isinstance(item, MainScreen))
+    """Show only a job and its tree among jobs, questions, runs and events; again: all."""
+    main = next(
+        open_screen
+        for open_screen in screen.app.screen_stack
+        if isinstance(open_screen, MainScreen)
+    )
     if isinstance(screen, MainScreen) and not text and main.state.filter.job is not None:
         main.limit_to_job(None)
         return

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 from draftsman.trello.board import BoardConfig
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
+@table_view
 class BoardsResource(Resource[BoardConfig]):
     """Boards whose labels create jobs."""
 
     name = "boards"
+    number_key = "9"
+    short_name = "board"
     help = "Trello boards whose labels create jobs."
     empty = "No boards. To watch a board: draftsman boards add"
     columns = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from draftsman.ids import worker_name
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 from draftsman_tui.entities.workers import health_of
 from draftsman_tui.terminal import times
 
@@ -26,10 +26,13 @@ class WorkerRow:
     health: str
 
 
+@table_view
 class WorkersResource(Resource[WorkerRow]):
     """Worker processes."""
 
     name = "workers"
+    number_key = "6"
+    short_name = "work"
     help = "Worker processes, their health and the leader."
     statuses = ("alive", "draining", "silent", "lost")
     fields = ("status", "age")

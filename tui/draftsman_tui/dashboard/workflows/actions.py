@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from draftsman.errors import Refused
+from draftsman.people.policy import Verb
+from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 
 if TYPE_CHECKING:
@@ -12,6 +14,15 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
+@dashboard_command(
+    "cancel-group",
+    CommandGroup.GROUPS,
+    keys="c",
+    on={"groups"},
+    needs=Verb.CANCEL,
+    takes="REASON",
+    footer=True,
+)
 async def cancel_group(screen: MainScreen, text: str) -> None:
     """Cancel the unfinished jobs of the group."""
     group = cast("JobGroup | None", screen.table.row)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.workflows.groups import GroupState, JobGroup
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -23,6 +23,7 @@ ROLES: Final = {
 """Color role of each state."""
 
 
+@table_view
 class GroupsResource(Resource[JobGroup]):
     """The newest groups."""
 

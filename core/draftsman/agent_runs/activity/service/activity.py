@@ -23,7 +23,7 @@ class ActivityStream:
         self,
         lease: Lease,
         first: int,
-        items: Sequence[Activity],
+        rows: Sequence[Activity],
         limit: QuotaLimit,
         age: float = 0,
     ) -> datetime:
@@ -31,7 +31,7 @@ class ActivityStream:
 
         Return the time of the batch, which began `age` seconds ago.
         """
-        cleaned = [_clean(item) for item in items]
+        cleaned = [_clean(row) for row in rows]
 
         async def work(conn: Connection) -> datetime | None:
             at = await store.append(conn, lease, first, cleaned, age)
@@ -88,10 +88,10 @@ class ActivityStream:
 
 def _clean(item: Activity) -> Activity:
     return Activity(
-        item.kind,
-        clean(item.text),
-        item.state,
-        None if item.key is None else clean(item.key),
-        clean(dict(item.detail)),
-        item.continues,
+        kind=item.kind,
+        text=clean(item.text),
+        state=item.state,
+        key=None if item.key is None else clean(item.key),
+        detail=clean(dict(item.detail)),
+        continues=item.continues,
     )

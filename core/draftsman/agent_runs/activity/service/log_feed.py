@@ -31,10 +31,10 @@ class LogCursor:
 
     def after(self, item: Any) -> LogCursor:
         """Return the position after an item."""
-        place = (item.run, item.seq)
+        position = (item.run, item.seq)
         if isinstance(item, ActivityRow):
-            return LogCursor(self.output, place)
-        return LogCursor(place, self.activity)
+            return LogCursor(self.output, position)
+        return LogCursor(position, self.activity)
 
 
 async def log_items(
@@ -63,8 +63,9 @@ async def log_items(
             rows = await checkpoints.activity.page(number, cursor.activity, PAGE)
         full = [page for page in (chunks, rows) if len(page) == PAGE]
         horizon = min((_order(page[-1]) for page in full), default=None)
-        both = output and activity and not ended
-        settled = await checkpoints.now() - SETTLED if both and (chunks or rows) else None
+        settled = None
+        if output and activity and not ended and (chunks or rows):
+            settled = await checkpoints.now() - SETTLED
         complete = not full
         for item in sorted((*chunks, *rows), key=_order):
             if horizon is not None and _order(item) > horizon:

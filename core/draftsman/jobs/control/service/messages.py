@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.database.database import Connection, Database
 from draftsman.errors import CommandHint, IdempotencyConflict, Refused
+from draftsman.forges.store import follow_ups
 from draftsman.ids import job_name, new_id, unknown_job
 from draftsman.jobs.control.job_message import (
     AGENT_TYPE,
@@ -17,6 +18,7 @@ from draftsman.jobs.control.job_message import (
 )
 from draftsman.jobs.control.store import messages as store
 from draftsman.jobs.job import TERMINAL, Status
+from draftsman.jobs.requests.service import attachments as files
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.jobs.runs.store import locked_jobs
 from draftsman.jobs.runs.store.locked_jobs import LockedJob
@@ -64,8 +66,6 @@ class JobMessages:
             name = job_name(job)
             sent = await store.send(conn, job, actor, event, text)
             if sent is None:
-                from draftsman.forges.store import follow_ups
-
                 url = await follow_ups.request(conn, job, actor, event, text)
                 if url is None:
                     raise _finished(locked)
@@ -83,8 +83,6 @@ class JobMessages:
                     subject=name,
                 )
             if attachments and created:
-                from draftsman.jobs.requests.service import attachments as files
-
                 await files.add(conn, number, actor, attachments, message)
             return SentMessage(number, message, locked.status, created)
 
@@ -95,8 +93,6 @@ class JobMessages:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> None:
-            from draftsman.forges.store import follow_ups
-
             locked = await self._lock(conn, job, actor)
             if locked.status in TERMINAL and not await follow_ups.is_open(conn, job):
                 raise _finished(locked)

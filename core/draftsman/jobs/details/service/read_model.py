@@ -142,8 +142,8 @@ class ReadModel:
             figures = {item.number: item for item in await activity.figures(conn, started)}
             for number, row in await activity.latest(conn, running) if running else ():
                 progress[number].add(row)
-            asked = await questions.asked(conn, waiting) if waiting else []
-        for number, text, action in asked:
+            open_questions = await questions.asked(conn, waiting) if waiting else []
+        for number, text, action in open_questions:
             if number in figures:
                 asks = action_text(action) if action else text
                 earlier = figures[number].asks
@@ -290,12 +290,12 @@ class ReadModel:
                 facts = replace(facts, cycle=cycle)
             if facts is not None and facts.status is Status.EXPIRED:
                 expired = expiring_question(await questions.of_job(conn, number))
-                asked: Sequence[Question] = [] if expired is None else [expired]
+                relevant: Sequence[Question] = [] if expired is None else [expired]
             else:
-                asked = await questions.open_of(conn, [number])
+                relevant = await questions.open_of(conn, [number])
         if facts is None:
             raise unknown_job(number)
-        return explain(facts, asked)
+        return explain(facts, relevant)
 
     async def chain(self, number: int) -> list[RetryLink]:
         """Return the retry chain of a job, the request first."""
@@ -319,17 +319,17 @@ class ReadModel:
                 if worker.heartbeat_age < self._lease
             ]
         return Stats(
-            counts,
-            capped,
-            open_count,
-            expiring_soon,
-            next_expiry,
-            len(live),
-            sum(worker.slots for worker in live),
-            sum(worker.busy for worker in live),
-            answers,
-            seconds,
-            pauses,
+            jobs=counts,
+            capped=capped,
+            open_questions=open_count,
+            expiring_within_an_hour=expiring_soon,
+            next_expiry=next_expiry,
+            workers=len(live),
+            slots=sum(worker.slots for worker in live),
+            busy=sum(worker.busy for worker in live),
+            answers_last_day=answers,
+            answer_seconds=seconds,
+            pauses=pauses,
         )
 
     async def counts(self) -> tuple[dict[str, int], list[str]]:
@@ -348,7 +348,8 @@ class ReadModel:
         """
         first = int(since.timestamp()) // BUCKET_SECONDS
         by_number: dict[int, ActivityBucket] = {}
-        end = before = await self.end_cursor()
+        end = await self.end_cursor()
+        before = end
         for _ in range(ACTIVITY_MAX_PAGES):
             async with self._db.connection() as conn:
                 buckets, remaining = await store.activity(

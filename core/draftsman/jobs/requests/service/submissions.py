@@ -117,6 +117,7 @@ class Submissions:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         limits: JobLimits,

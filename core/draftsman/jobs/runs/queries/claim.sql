@@ -107,7 +107,7 @@ WITH clock AS MATERIALIZED (
       FROM (SELECT location, now, place, place <= %(free)s AS start
               FROM candidates
              UNION ALL
-            SELECT location, (SELECT now FROM clock), %(free)s + %(ahead)s + 1, true FROM handed) p
+            SELECT location, (SELECT now FROM clock), NULL, true FROM handed) p
      WHERE j.ctid = p.location
     RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
               j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at, p.place
@@ -130,7 +130,7 @@ WITH clock AS MATERIALIZED (
 SELECT number, lease_token AS token, run_count AS run,
        CASE WHEN canceled THEN 'canceled' ELSE 'completed' END AS status, NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL, 0
+       NULL, NULL, NULL
   FROM settled
  UNION ALL
 SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 END, status::text,

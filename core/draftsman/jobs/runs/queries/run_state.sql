@@ -87,7 +87,7 @@ WITH alive AS (
 ), renewed AS (
     UPDATE draftsman.queue_reservations r
        SET expires_at = draftsman.now() + make_interval(secs => r.seconds)
-     WHERE r.queue IN (SELECT queue FROM reserving) AND r.expires_at > draftsman.now()
+     WHERE r.queue IN (SELECT queue FROM reserving)
 )
 SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
        EXISTS (SELECT FROM beat b WHERE b.job = h.job AND b.ordinal = h.run) AS renewed,

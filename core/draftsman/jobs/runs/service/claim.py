@@ -94,9 +94,9 @@ class Claim:
         claimed: list[ClaimedJob] = []
 
         async def claim_only(number: int) -> int:
-            others = [other for other in jobs if other != number]
+            other_jobs = [other for other in jobs if other != number]
             async with self._db.transaction() as conn:
-                await store.keep_from_claims(conn, [*self._isolation.aside, *others])
+                await store.keep_from_claims(conn, [*self._isolation.aside, *other_jobs])
                 claimed.extend(await self._exchange([], types, min(1, free), 0 if free else 1))
             return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,35 +35,32 @@ class Settlement:
         self._db = db
         self._limits = limits
 
-    async def outcome(self, work: ClaimedJob, outcome: Outcome) -> Status | None:
+    async def outcome(self, job: ClaimedJob, outcome: Outcome) -> Status | None:
         """Settle a run by its outcome; return the job's status, None after a lost lease."""
         match outcome:
             case Done(result):
                 value = clean_within_limit(result, REQUEST_LIMIT, "the result")
                 return await self._write(
-                    work, store.RunEnd(Status.COMPLETED, RunStatus.COMPLETED, result=value)
+                    job, store.RunEnd(Status.COMPLETED, RunStatus.COMPLETED, result=value)
                 )
             case Snooze(until):
-                return await self._write(work, _snoozed(until))
+                return await self._write(job, _snoozed(until))
             case Cancel(reason):
                 stored = clean(reason)[:2000]
                 ending = store.RunEnd(Status.CANCELED, RunStatus.CANCELED, reason=stored)
-                return await self._write(work, ending)
+                return await self._write(job, ending)
 
-    async def failure(self, work: ClaimedJob, failure: Failure) -> Status | None:
+    async def failure(self, job: ClaimedJob, failure: Failure) -> Status | None:
         """Settle a failed run; return the job's status, None after a lost lease."""
         kind = classify(failure)
         unexpected = is_unexpected(failure)
         after = after_failure(
             kind,
-            self._limits.of_job(work),
-            attempts=work.attempts,
-            max_attempts=work.max_attempts,
-            retry_count=work.retry_count,
-            max_retries=work.max_retries,
+            self._limits.of_job(job),
+            job.retry_counts,
             unexpected=unexpected,
             retry_after=failure.retry_after,
-            absent_in=work.run if isinstance(failure, NotOnThisWorker) else None,
+            absent_in=job.run if isinstance(failure, NotOnThisWorker) else None,
         )
         ending = store.RunEnd(
             after.status,
@@ -75,73 +73,71 @@ class Settlement:
             exit_code=failure.program_exit,
             detail=_origin(failure),
         )
-        settled = await self._settle(work, ending)
-        _report(work, ending, settled, unexpected=unexpected)
+        settled = await self._settle(job, ending)
+        _report(job, ending, settled, unexpected=unexpected)
         return settled.status if settled else None
 
-    async def result(self, work: ClaimedJob, result: dict[str, Any]) -> Status | None:
+    async def result(self, job: ClaimedJob, result: dict[str, Any]) -> Status | None:
         """Settle a completed run, or fail it if the database cannot store the values of its result.
 
         Return the job's status, None after a lost lease. An error that has another cause is raised:
         a lock, a trigger, a value of another row.
         """
         try:
-            return await self.outcome(work, Done(result))
+            return await self.outcome(job, Done(result))
         except DraftsmanError as error:
-            if not error.is_data_error or not await self._completes_without_result(work):
+            if not error.is_data_error or not await self._completes_without_result(job):
                 raise
         try:
-            return await self.outcome(work, Done(result))
+            return await self.outcome(job, Done(result))
         except DraftsmanError as error:
             if not error.is_data_error:
                 raise
             failure = Failure(f"the result was rejected: {error}", declared="INVALID_OUTPUT")
-            return await self.failure(work, failure)
+            return await self.failure(job, failure)
 
-    async def _completes_without_result(self, work: ClaimedJob) -> bool:
+    async def _completes_without_result(self, job: ClaimedJob) -> bool:
         """Return whether the run could be settled now with an empty result."""
         ending = store.RunEnd(Status.COMPLETED, RunStatus.COMPLETED, result={})
         try:
             async with self._db.connection() as conn, conn.transaction(force_rollback=True):
-                return await store.settle(conn, work.lease, ending) is not None
+                return await store.settle(conn, job.lease, ending) is not None
         except DraftsmanError:
             return False
 
-    async def release_run(self, work: ClaimedJob, reason: str) -> Status | None:
+    async def release_run(self, job: ClaimedJob, reason: str) -> Status | None:
         """Return a running job at its checkpoint, without spending an attempt."""
         ending = store.RunEnd(Status.RESUMED, RunStatus.INTERRUPTED, detail={"reason": reason})
-        return await self._write(work, ending)
+        return await self._write(job, ending)
 
-    async def canceled(self, work: ClaimedJob) -> Status | None:
+    async def canceled(self, job: ClaimedJob) -> Status | None:
         """Settle a run whose job has a cancel request; otherwise write nothing."""
         ending = store.RunEnd(Status.CANCELED, RunStatus.CANCELED, only_canceled=True)
-        return await self._write(work, ending)
+        return await self._write(job, ending)
 
-    async def _write(self, work: ClaimedJob, ending: store.RunEnd) -> Status | None:
-        settled = await self._settle(work, ending)
+    async def _write(self, job: ClaimedJob, ending: store.RunEnd) -> Status | None:
+        settled = await self._settle(job, ending)
         return settled.status if settled else None
 
-    async def _settle(self, work: ClaimedJob, ending: store.RunEnd) -> store.SettledJob | None:
-        return await self._db.run_transaction(lambda conn: store.settle(conn, work.lease, ending))
+    async def _settle(self, job: ClaimedJob, ending: store.RunEnd) -> store.SettledJob | None:
+        return await self._db.run_transaction(lambda conn: store.settle(conn, job.lease, ending))
 
 
 def _report(
-    work: ClaimedJob,
+    job: ClaimedJob,
     ending: store.RunEnd,
     settled: store.SettledJob | None,
     *,
     unexpected: bool,
 ) -> None:
     """Log a failed run and the retry or end of its job."""
-    prefix = f"{work.name}: run {work.run} failed"
-    budget = layer(
-        ending.error_class,
-        attempts=work.attempts + ending.attempt,
-        max_attempts=work.max_attempts,
-        retry_count=work.retry_count + ending.retry,
-        max_retries=work.max_retries,
-        unexpected=unexpected,
+    prefix = f"{job.name}: run {job.run} failed"
+    counts = replace(
+        job.retry_counts,
+        attempts=job.attempts + ending.attempt,
+        retry_count=job.retry_count + ending.retry,
     )
+    budget = layer(ending.error_class, counts, unexpected=unexpected)
     if settled is None:
         _log.warning("%s after losing its lease: %s", prefix, ending.error)
     elif settled.next_retry_at is not None:
@@ -153,7 +149,7 @@ def _report(
         _log.info("%s, and the job was canceled: %s", prefix, ending.error)
     else:
         suffix = f" ({budget}; dead letter)" if settled.status is Status.DEAD_LETTER else ""
-        _log.error("%s failed%s: %s", work.name, suffix, ending.error)
+        _log.error("%s failed%s: %s", job.name, suffix, ending.error)
 
 
 def stored_error(error: str) -> str:

@@ -95,7 +95,7 @@ def related(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
         "Parents": _parents(snapshot.tree, width),
         "This job and its children": _children(snapshot.tree, width),
     }
-    items = [item for title, items in sections.items() for item in _titled(title, items)]
+    items = [item for title, section in sections.items() for item in _titled(title, section)]
     nothing = f"{snapshot.job.name}: no retries, parents, children or group"
     return items or [note(nothing, width)]
 

@@ -151,7 +151,7 @@ class JobLoader:
         open_questions = [
             question for question in questions if question.status is QuestionStatus.OPEN
         ]
-        asked = await rt.questions.open_of([self.number]) if open_questions else []
+        summaries = await rt.questions.open_of([self.number]) if open_questions else []
         return replace(
             await self._read_deliveries(rt, snapshot),
             runs=await rt.read_model.runs(self.number),
@@ -160,7 +160,10 @@ class JobLoader:
             responders={
                 question.ordinal: await answerers(rt, question) for question in open_questions
             },
-            asking={item.ordinal: asking_text(self.number, item.others) for item in asked},
+            asking={
+                question.ordinal: asking_text(self.number, question.others)
+                for question in summaries
+            },
             targets=await rt.outbox.targets(self.number),
             files=await rt.checkpoints.artifacts(self.number),
             chain=await rt.read_model.chain(self.number),
@@ -248,10 +251,10 @@ class JobLoader:
                 LOG_CHUNKS, min(1000, int((LOG_CHARACTERS - size) * len(chunks) / max(1, size)))
             )
         rows = await rt.checkpoints.activity.newest(self.number, buffer.activity_cursor, LINES)
-        items = [*chunks, *(row for row in rows if buffer.run in (None, row.run))]
-        items.sort(key=lambda item: (item.run, item.created_at))
-        first = items.index(chunks[0]) if gap else 0
-        buffer.add(items[first:], gap=gap)
+        entries = [*chunks, *(row for row in rows if buffer.run in (None, row.run))]
+        entries.sort(key=lambda entry: (entry.run, entry.created_at))
+        first = entries.index(chunks[0]) if gap else 0
+        buffer.add(entries[first:], gap=gap)
 
     async def _read_patch(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
         if not snapshot.over:

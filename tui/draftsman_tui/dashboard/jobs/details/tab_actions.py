@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.deliveries.plain_text import resolution_text
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import actor_name, job_name
+from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
 from draftsman_tui.dashboard.jobs.details.job_tabs import GROUP_KEY
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
@@ -23,8 +24,9 @@ MAX_TEXT: Final = 100_000
 """Maximum characters of a text to show."""
 
 
+@dashboard_command("log", CommandGroup.JOBS, keys="l", on=JOBS, takes="RUN|all")
 async def log(screen: BaseScreen, text: str) -> None:
-    """Follow the log of the job: all runs, or one."""
+    """Follow the log of a job or a run."""
     run = text.rpartition(".")[2]
     if text not in ("", "all") and not run.isdecimal():
         raise UsageError(f"invalid run {text!r}; expected a number or all")
@@ -34,56 +36,74 @@ async def log(screen: BaseScreen, text: str) -> None:
         screen.open_job(screen.jobs()[0], "log")
 
 
+@dashboard_command("previous-tab", CommandGroup.JOB, keys="left,h", on=JOB)
 async def previous_tab(screen: JobScreen, text: str) -> None:
-    """Show the previous tab."""
+    """Go to the previous tab."""
     screen.switch_tab(-1)
 
 
+@dashboard_command("next-tab", CommandGroup.JOB, keys="right", on=JOB)
 async def next_tab(screen: JobScreen, text: str) -> None:
-    """Show the next tab."""
+    """Go to the next tab."""
     screen.switch_tab(1)
 
 
+@dashboard_command("follow", CommandGroup.JOB, keys="f", on=JOB)
 async def follow(screen: JobScreen, text: str) -> None:
-    """Keep the end of the log or the timeline in view; opens the log from other tabs."""
+    """Keep the end of the log or the timeline in view.
+
+    Opens the log from other tabs.
+    """
     if screen.tab not in ("log", "timeline"):
         screen.show_tab("log")
     screen.item_list.follow()
 
 
+@dashboard_command("find", CommandGroup.JOB, keys="slash", on=JOB, takes="TEXT")
 async def find(screen: JobScreen, text: str) -> None:
-    """Search the tab for `text`, or open the search line."""
+    """Search the tab; n and N go through the matches of a log.
+
+    Without `text`, the search line opens.
+    """
     if text:
         screen.search(text)
     else:
         screen.type("/", screen.search_text, lambda _: ())
 
 
+@dashboard_command("next-match", CommandGroup.JOB, keys="n", on=JOB, footer=True)
 async def next_match(screen: JobScreen, text: str) -> None:
-    """Go to the next match in the log."""
+    """Go to the next match of a search in the log or the diff."""
     screen.show_match(1)
 
 
+@dashboard_command("previous-match", CommandGroup.JOB, keys="N", on=JOB, footer=True)
 async def previous_match(screen: JobScreen, text: str) -> None:
-    """Go to the previous match in the log."""
+    """Go to the previous match of a search in the log or the diff."""
     screen.show_match(-1)
 
 
+@dashboard_command("back", CommandGroup.JOB, keys="escape", on=JOB, footer=True)
 async def back(screen: JobScreen, text: str) -> None:
-    """Clear the search; without a search, go back to the table."""
+    """Go back to the table.
+
+    Clears the search first, if there is one.
+    """
     if screen.search_text:
         screen.search("")
     else:
         screen.app.pop_screen()
 
 
+@dashboard_command("next-job", CommandGroup.JOB, keys="right_square_bracket,J", on=JOB)
 async def next_job(screen: JobScreen, text: str) -> None:
-    """Open the job of the next table row."""
+    """Go to the next job in the table."""
     _step(screen, 1)
 
 
+@dashboard_command("previous-job", CommandGroup.JOB, keys="left_square_bracket,K", on=JOB)
 async def previous_job(screen: JobScreen, text: str) -> None:
-    """Open the job of the previous table row."""
+    """Go to the previous job in the table."""
     _step(screen, -1)
 
 
@@ -108,7 +128,9 @@ async def open_item(screen: JobScreen) -> None:
                 screen, f"{event.kind}, by {actor_name(event.actor)}", format_fields(event.payload)
             )
         case "deliveries":
-            delivery = next(item for item in snapshot.deliveries if str(item.seq) == key)
+            delivery = next(
+                delivery for delivery in snapshot.deliveries if str(delivery.seq) == key
+            )
             _show_text(screen, f"Delivery {key}", format_fields(as_data(delivery)))
         case "runs" | "usage":
             screen.show_run(int(key.rpartition(".")[2]))
@@ -128,13 +150,13 @@ async def open_item(screen: JobScreen) -> None:
 
 
 async def _show_file(screen: JobScreen, name: str) -> None:
-    _, data = await screen.rt.checkpoints.read_artifact(screen.number, name, most=1)
+    _, content = await screen.rt.checkpoints.read_artifact(screen.number, name, most=1)
     command = f"draftsman artifacts get {job_name(screen.number)} {name}"
-    if b"\0" in data:
+    if b"\0" in content:
         raise Refused(f"{name} is not a text file; to download it: {command}")
-    text = data.decode("utf-8", "replace")
-    more = f"\n… truncated; full file: {command}" if len(text) > MAX_TEXT else ""
-    await screen.app.push_screen(TextDialog(name, text[:MAX_TEXT] + more))
+    text = content.decode("utf-8", "replace")
+    note = f"\n… truncated; full file: {command}" if len(text) > MAX_TEXT else ""
+    await screen.app.push_screen(TextDialog(name, text[:MAX_TEXT] + note))
 
 
 def format_fields(fields: Mapping[str, Any]) -> str:

@@ -51,8 +51,8 @@ def read_events(data: bytes, start: datetime, end: datetime, zone: ZoneInfo) -> 
     try:
         calendar = Calendar.from_ical(data)
         _check_repetitions(calendar, start.date(), end.date())
-        found = recurring_ical_events.of(calendar).between(start, end)
-        events = [_event(item, zone) for item in found[:MAX_EVENTS]]
+        occurrences = recurring_ical_events.of(calendar).between(start, end)
+        events = [_event(item, zone) for item in occurrences[:MAX_EVENTS]]
     except UsageError:
         raise
     except Exception as error:  # the parser has no common error
@@ -62,14 +62,15 @@ def read_events(data: bytes, start: datetime, end: datetime, zone: ZoneInfo) -> 
 
 def _check_repetitions(calendar: Any, start: date, end: date) -> None:
     """Raise UsageError for repetitions that are too frequent or too many to be read."""
-    events = steps = 0.0
+    events = 0.0
+    steps = 0.0
     for component in calendar.walk("VEVENT"):
         events += sum(len(dates.dts) for dates in _listed(component.get("RDATE")))
         for rule in _listed(component.get("RRULE")):
             first = _day(component["DTSTART"].dt)
             last = _day(component.end)
             length = max(0, (last - first).days)
-            rate = _daily_rate({key.upper(): values for key, values in rule.items()})
+            rate = _daily_rate({key.upper(): numbers for key, numbers in rule.items()})
             events += ((end - start).days + length + 1) * rate + 1
             steps += max(0, (end - first).days) * rate
     if events > MAX_EVENTS or steps > MAX_STEPS:
@@ -82,12 +83,12 @@ def _daily_rate(rule: Mapping[str, Sequence[Any]]) -> float:
     if {"BYHOUR", "BYMINUTE", "BYSECOND"} & rule.keys() or frequency not in _DAYS:
         raise UsageError("an event of the calendar repeats more often than daily")
     count = 1
-    for name, values in rule.items():
+    for name, numbers in rule.items():
         if name == "BYDAY":
             by_name = _WEEKDAYS.get(frequency, 1)
-            count *= sum(1 if str(day).strip("+-")[:1].isdigit() else by_name for day in values)
+            count *= sum(1 if str(day).strip("+-")[:1].isdigit() else by_name for day in numbers)
         elif name.startswith("BY") and name != "BYSETPOS":
-            count *= len(values)
+            count *= len(numbers)
     return min(1.0, count / _DAYS[frequency])
 
 

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from draftsman.attention.calendars import calendar_process
-from draftsman.attention.calendars.icalendar import MAX_BYTES, CalendarEvent
+from draftsman.calendars import calendar_process
+from draftsman.calendars.icalendar import MAX_BYTES, CalendarEvent
 from draftsman.errors import Failure, UsageError
 from draftsman.processes.child_processes import run_isolated, start_isolated
 

@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING
 
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import parse_question, question_name
+from draftsman_tui.dashboard.command import (
+    GROUPED,
+    JOBS,
+    OPENING,
+    TABLES,
+    CommandGroup,
+    dashboard_command,
+)
 from draftsman_tui.dashboard.dialogs.help_dialog import HelpDialog
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog
 from draftsman_tui.dashboard.jobs.details import tab_actions
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.tables import filter as filters
+from draftsman_tui.dashboard.tables.row_preview import PREVIEWED
 from draftsman_tui.dashboard.themes import NAMES, next_theme
 from draftsman_tui.dashboard.worker.log_dialog import LogDialog
 from draftsman_tui.dashboard.worker.quit_dialog import QuitDialog
@@ -26,16 +35,26 @@ async def view(screen: BaseScreen, name: str, text: str) -> None:
     screen.show_table(name, filters.parse(text) if text else None)
 
 
+@dashboard_command(
+    "filter", CommandGroup.THIS_TABLE, keys="slash", on=TABLES, takes="FILTER", footer=True
+)
 async def apply_filter(screen: MainScreen, text: str) -> None:
-    """Apply the filter in `text`, or open the filter line."""
+    """Filter the rows.
+
+    Without `text`, the filter line opens.
+    """
     if text:
         screen.apply_filter(filters.parse(text))
     else:
         screen.type("/", str(screen.state.filter), screen.complete_filter)
 
 
+@dashboard_command("clear", CommandGroup.THIS_TABLE, keys="escape", on=TABLES)
 async def clear(screen: MainScreen, text: str) -> None:
-    """Clear the marks; if there are none, the filter."""
+    """Clear the marks or the filter.
+
+    Clears the filter if there are no marks.
+    """
     if screen.table.marked:
         screen.table.unmark()
     elif screen.state.filter:
@@ -44,8 +63,12 @@ async def clear(screen: MainScreen, text: str) -> None:
         screen.apply_filter(filters.NOTHING)
 
 
+@dashboard_command("sort", CommandGroup.THIS_TABLE, keys="s", on=TABLES, takes="COLUMN")
 async def sort(screen: MainScreen, text: str) -> None:
-    """Sort by the named column, or ask which; the present column again reverses the order."""
+    """Sort by a column, by its number or name; again: in reverse.
+
+    Without `text`, asks for the column.
+    """
     columns = [column for column in screen.resource.columns if column.order is not None]
     heads = [column.head.casefold() for column in columns]
     if text and text.casefold() not in heads:
@@ -59,13 +82,24 @@ async def sort(screen: MainScreen, text: str) -> None:
         screen.sort(head or None, reverse=bool(head) and head == screen.state.sort)
 
 
+@dashboard_command("reverse", CommandGroup.THIS_TABLE, keys="S", on=TABLES)
 async def reverse(screen: MainScreen, text: str) -> None:
     """Reverse the sort order."""
     screen.sort(screen.state.sort, reverse=True)
 
 
+@dashboard_command(
+    "group-by",
+    CommandGroup.THIS_TABLE,
+    keys="b",
+    on=GROUPED,
+    takes="attention|repository|person|question|status|none",
+)
 async def group_by(screen: MainScreen, text: str) -> None:
-    """Group the rows by the named value, or by the next; after the last, not at all."""
+    """Group the rows by the next value, or by the named one; enter folds a group.
+
+    After the last value, the rows are not grouped.
+    """
     names = [*screen.resource.groups, "none"]
     if text and text not in names:
         raise UsageError(f"cannot group by {text!r}; choose from: {', '.join(names)}")
@@ -74,31 +108,36 @@ async def group_by(screen: MainScreen, text: str) -> None:
     screen.group_by("" if name == "none" else name)
 
 
+@dashboard_command("fold", CommandGroup.THIS_TABLE, keys="minus", on=GROUPED)
 async def fold(screen: MainScreen, text: str) -> None:
-    """Fold all groups, or unfold them if all are folded."""
+    """Fold all groups, or unfold them."""
     if not screen.group_labels:
         raise Refused("no groups to fold; press b to group the rows")
     all_folded = screen.state.folded >= screen.group_labels
     screen.fold(frozenset() if all_folded else screen.group_labels)
 
 
+@dashboard_command("preview", CommandGroup.THIS_TABLE, keys="p", on=PREVIEWED)
 async def preview(screen: MainScreen, text: str) -> None:
-    """Hide the preview, or show it again."""
+    """Hide or show the preview of the job, on large screens."""
     screen.row_preview.toggle()
 
 
+@dashboard_command("mark", CommandGroup.THIS_TABLE, keys="space", on=TABLES)
 async def mark(screen: MainScreen, text: str) -> None:
-    """Mark the row under the cursor."""
+    """Mark a row for the next command."""
     screen.table.mark()
 
 
+@dashboard_command("mark-range", CommandGroup.THIS_TABLE, keys="ctrl+@,V", on=TABLES)
 async def mark_range(screen: MainScreen, text: str) -> None:
-    """Mark from the last mark to the cursor."""
+    """Mark from the last mark to here."""
     screen.table.mark_range()
 
 
+@dashboard_command("open", CommandGroup.THIS_TABLE, keys="enter", on=JOBS | OPENING, takes="D-142")
 async def open_row(screen: MainScreen | JobScreen, text: str) -> None:
-    """Open the row or item under the cursor, or the named job or question."""
+    """Open the job or item under the cursor, or the named job."""
     if not text:
         if isinstance(screen, JobScreen):
             await tab_actions.open_item(screen)
@@ -113,32 +152,40 @@ async def open_row(screen: MainScreen | JobScreen, text: str) -> None:
         screen.open_job(number, "questions", question_name(number, ordinal))
 
 
+@dashboard_command("job", CommandGroup.JOBS, takes="D-142")
 async def job(screen: MainScreen | JobScreen, text: str) -> None:
-    """Open the named job, or the job of the row."""
+    """Open a job."""
     if text:
         await open_row(screen, text)
     else:
         screen.open_job(screen.jobs()[0])
 
 
+@dashboard_command("refresh", CommandGroup.THIS_TABLE, keys="ctrl+r")
 async def refresh(screen: BaseScreen, text: str) -> None:
-    """Reload the current view."""
+    """Reload the data."""
     screen.reload()
 
 
+@dashboard_command("command", CommandGroup.GENERAL, keys="colon", footer=True)
 async def command(screen: BaseScreen, text: str) -> None:
-    """Open the command line."""
+    """Type a command."""
     screen.type(":", text, screen.complete_command)
 
 
+@dashboard_command("theme", CommandGroup.GENERAL, keys="t", takes="dark|light|contrast|none")
 async def theme(screen: BaseScreen, text: str) -> None:
-    """Apply the named theme or the next, and save it."""
+    """Switch to the next theme, or to the named theme.
+
+    The theme is saved.
+    """
     if text and text not in NAMES:
         raise UsageError(f"unknown theme {text!r}; choose from: {', '.join(NAMES)}")
     screen.app.theme = text or next_theme(screen.app.theme)
     screen.session.preferences.save_theme(screen.app.theme)
 
 
+@dashboard_command("help", CommandGroup.GENERAL, keys="question_mark", footer=True)
 async def help(screen: BaseScreen, text: str) -> None:
     """List all commands."""
     await screen.app.push_screen(HelpDialog(help_groups(screen)))
@@ -156,8 +203,12 @@ def help_groups(screen: BaseScreen) -> dict[str, list[tuple[str, str, str]]]:
     return groups
 
 
+@dashboard_command("quit", CommandGroup.GENERAL, keys="q,ctrl+q", footer=True)
 async def leave(screen: BaseScreen, text: str) -> None:
-    """Quit; if `draftsman up` started processes, ask whether to stop them."""
+    """Quit.
+
+    Asks whether to stop the processes that `draftsman up` started.
+    """
     app = screen.app
 
     def end(choice: str | None) -> None:
@@ -166,17 +217,19 @@ async def leave(screen: BaseScreen, text: str) -> None:
 
     if screen.session.supervised is None:
         app.exit()
-    elif not any(isinstance(shown, QuitDialog) for shown in app.screen_stack):
+    elif not any(isinstance(open_screen, QuitDialog) for open_screen in app.screen_stack):
         app.push_screen(QuitDialog(), end)
 
 
+@dashboard_command("suspend", CommandGroup.GENERAL, keys="ctrl+z")
 async def suspend(screen: BaseScreen, text: str) -> None:
-    """Suspend to the shell."""
+    """Suspend to the shell; fg resumes."""
     screen.app.action_suspend_process()
 
 
+@dashboard_command("processes", CommandGroup.GENERAL, keys="L")
 async def processes(screen: BaseScreen, text: str) -> None:
-    """Show the log of the processes that `draftsman up` started."""
+    """Show the log of the processes started by `draftsman up`."""
     if screen.session.supervised is None:
         raise Refused("no process log; only the dashboard of `draftsman up` has it")
     await screen.app.push_screen(LogDialog(screen.session.supervised.log))

@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _reply(data: bytes, request: dict[str, str]) -> dict[str, Any]:
-    from draftsman.attention.calendars.icalendar import read_events
+    from draftsman.calendars.icalendar import read_events
     from draftsman.errors import UsageError
 
     start, end = (datetime.fromisoformat(request[name]) for name in ("start", "end"))
@@ -57,8 +57,11 @@ def _reply(data: bytes, request: dict[str, str]) -> dict[str, Any]:
     return {
         "events": [
             (
-                *(item.title, item.start.isoformat(), item.end.isoformat()),
-                *(item.whole_days.start, item.whole_days.stop),
+                item.title,
+                item.start.isoformat(),
+                item.end.isoformat(),
+                item.whole_days.start,
+                item.whole_days.stop,
             )
             for item in events
         ]

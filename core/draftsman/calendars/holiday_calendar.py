@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from draftsman.attention.calendars import calendar_reader
+from draftsman.calendars import calendar_reader
 from draftsman.errors import Failure, UsageError
 
 PAST: Final = timedelta(days=400)

@@ -1,0 +1,16 @@
+"""Modules of the dashboard that declare its views and commands."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+from draftsman_tui import dashboard
+
+
+def import_all(name: str) -> None:
+    """Import the modules of a name, such as `actions` and `view_actions` for `actions`."""
+    for module in pkgutil.walk_packages(dashboard.__path__, f"{dashboard.__name__}."):
+        last = module.name.rpartition(".")[2]
+        if last == name or last.endswith(f"_{name}"):
+            import_module(module.name)
