@@ -13,8 +13,8 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 
 if TYPE_CHECKING:
+    from draftsman.forges.forge import Discussion
     from draftsman.forges.forge_event import ForgeEvent
-    from draftsman.ports import Discussion
     from draftsman.runtime import Runtime
     from draftsman.settings.forges import ForgeSettings
 

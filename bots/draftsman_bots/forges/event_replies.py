@@ -19,7 +19,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass, classify
 
 if TYPE_CHECKING:
-    from draftsman.ports import Forge
+    from draftsman.forges.forge import Forge
     from draftsman.runtime import Runtime
 
 OF_PEOPLE: Final = frozenset({EventKind.COMMENT, EventKind.REVIEW, EventKind.REVIEW_THREAD})

@@ -19,8 +19,8 @@ from draftsman_bots.forges.questions import IGNORED
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from draftsman.forges.forge import EventSource
     from draftsman.forges.forge_event import ForgeEvent, StoredEvent
-    from draftsman.ports import EventSource
     from draftsman.runtime import Runtime
     from draftsman.settings.forges import ForgeSettings
     from draftsman_bots.process.health import WebhookHealth

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.forges.api.connection import forge_at
 from draftsman.forges.follow_up import TrackedPull, reopened
+from draftsman.forges.forge import EventSource
 from draftsman.forges.forge_event import PEOPLE_KINDS, ForgeEvent
-from draftsman.ports import EventSource
 from draftsman_bots.forges.event_replies import delete_branches, write_answers
 from draftsman_bots.forges.events import classify
 from draftsman_bots.forges.people import IssueReader

@@ -13,12 +13,12 @@ from urllib.parse import urlencode
 from starlette.responses import StreamingResponse
 
 from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityRow, activity_text
-from draftsman.agent_runs.activity.service.log_feed import LogCursor, log_items, log_tail
 from draftsman.deliveries import result_text
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman.ids import actor_name, job_number
+from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
-from draftsman.jobs.read_models import JobFilters
+from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.retries import ErrorClass
 from draftsman.text import humanize
 from draftsman_bots.text import replace_invisible
@@ -139,7 +139,7 @@ async def show(context: WebContext, request: Request) -> Response:
     why = await context.rt.read_model.why(number)
     questions, _ = await context.rt.questions.of_job(number)
     events = await context.rt.read_model.latest_job_events(number, limit=EVENTS)
-    entries, cursor = await log_tail(context.rt.checkpoints, number, LOG_ITEMS)
+    entries, cursor = await context.rt.log_feed.tail(number, LOG_ITEMS)
     return page(
         "job",
         visit,
@@ -154,7 +154,7 @@ async def show(context: WebContext, request: Request) -> Response:
         events=[_event(event) for event in reversed(events)],
         lines=log_lines(entries),
         cursor=encode_cursor(cursor),
-        has_patch=await context.rt.checkpoints.patch(number) is not None,
+        has_patch=await context.rt.changes.patch(number) is not None,
     )
 
 
@@ -163,7 +163,7 @@ async def changes(context: WebContext, request: Request) -> Response:
     visit = await context.access.required(request)
     number = await _number(request)
     job = await context.rt.read_model.job(number)
-    patch = await context.rt.checkpoints.patch(number)
+    patch = await context.rt.changes.patch(number)
     if patch is None:
         raise NotFound(f"D-{number} has no changes")
     is_large = patch.size > PATCH_MEBIBYTES * 1024 * 1024
@@ -348,8 +348,6 @@ async def _read(
 ) -> None:
     """Put the entries of the log into the queue, then None; ends silently with the database."""
     with contextlib.suppress(DraftsmanError):
-        jobs = context.rt.read_model
-        checkpoints = context.rt.checkpoints
-        async for entry in log_items(jobs, checkpoints, number, follow=True, after=after):
+        async for entry in context.rt.log_feed.items(number, follow=True, after=after):
             await queue.put(entry)
         await queue.put(None)

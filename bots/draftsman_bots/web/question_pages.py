@@ -116,7 +116,7 @@ async def diff_file(context: WebContext, request: Request) -> Response:
     """Return the changes of a question as a text file."""
     await context.access.required(request)
     question = await _question(context, request)
-    review = await context.rt.checkpoints.reviews.of_question(question)
+    review = await context.rt.changes.of_question(question)
     if review.patch is None:
         raise NotFound(f"{question.name} has no changes")
     return PlainTextResponse(review.patch.encode("utf-8", "surrogateescape"))
@@ -152,7 +152,7 @@ async def _question_page(
     may_answer = live is not None and context.rt.figures.may_answer(live, visit.actor)
     if live is not None:
         await context.rt.figures.record_views([live], visit.actor)
-    review = await context.rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
+    review = await context.rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     job = await context.rt.read_model.job(question.job)
     action = question.approved_action
     context_text = question.context_snippet or ""

@@ -11,8 +11,8 @@ from draftsman.agent_runs.repository import JobRepository, resolve_repository
 from draftsman.agent_runs.validation.fresh_clone import setup_has_more_access
 from draftsman.forges.follow_up import FollowedPull
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import Owner
+from draftsman.repos.repo_profile import SavedProfile
 from draftsman.settings.agents import AgentSettings
 
 BASE: Final = "agent:base"

@@ -35,14 +35,15 @@ from draftsman.agent_runs.session.run_socket import serve_run_socket, socket_fol
 from draftsman.agent_runs.session.saved_work import SavedWork
 from draftsman.agent_runs.session.usage_meter import UsageMeter
 from draftsman.agent_runs.validation.fresh_clone import run_setup
+from draftsman.agent_runs.written_attachments import write_attachments
 from draftsman.costs import budgets
 from draftsman.errors import Failure
 from draftsman.forges.api.connection import git_login_of
 from draftsman.handlers.context import RunContext, worker_run
-from draftsman.handlers.job_attachments import write_attachments
 from draftsman.handlers.worker_run import WorkerRun, to_answer
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.outcome import Outcome, Parked
+from draftsman.questions.answer import parse_amount
 from draftsman.questions.question import BUDGET_KEY, Answered
 from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess
@@ -75,7 +76,7 @@ async def _apply_budget_answer(run: WorkerRun) -> None:
         use = budgets.use_text(state, run.job.name)
         by = ", ".join(answer.by)
         raise budgets.budget_failure(f"{use}; stopped by {by}")
-    amount = budgets.parse_added(answer.value or answer.text or "")
+    amount = parse_amount(answer.value or answer.text or "")
     await run.wait(run.services.model_calls.raise_budget, run.job.lease, question.ordinal, amount)
 
 

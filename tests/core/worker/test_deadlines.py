@@ -127,7 +127,7 @@ def test_a_late_timer_calls_all_that_is_due_in_the_order_of_the_deadlines(
     loop: Loop, deadlines: Deadlines
 ) -> None:
     called: list[str] = []
-    for name, seconds in (("later", 9), ("second", 3), ("first", 1)):
+    for name, seconds in (("latest", 12), ("later", 9), ("second", 3), ("first", 1)):
         deadlines.add(lambda name=name: called.append(name), seconds)  # type: ignore[misc]
     loop.now += 4
     loop.timers[-1].fire()

@@ -237,7 +237,7 @@ async def test_an_answer_of_marked_rows_is_not_for_later_questions_of_their_jobs
     jobs = [await make.asked(YES) for _ in range(3)]
     await make.answer(jobs[0].number, "no")
     again = await make.running(jobs[0].number)
-    assert await rt.questions.ask(again.lease, YES.model_copy(update={"key": "again"})) == "D-1/2"
+    assert await rt.asking.ask(again.lease, YES.model_copy(update={"key": "again"})) == "D-1/2"
     screen = Marked(rt, owner, ["D-1/1", "D-2/1", "D-3/1"])
     assert await bulk_answers.apply(cast("Any", screen), None, "yes")
     assert screen.messages == ["D-2, D-3 answered"]

@@ -10,7 +10,7 @@ import pytest
 from textual.message import Message
 
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
-from draftsman.jobs.read_models import ActivityBucket, RecentActivity
+from draftsman.jobs.details.stats import ActivityBucket, RecentActivity
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.frame import dashboard_stats

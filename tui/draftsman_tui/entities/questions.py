@@ -36,7 +36,7 @@ CONTEXT_LINES = 12
 
 async def describe(rt: Runtime, question: Question) -> list[Text]:
     """Render a question for the inbox: answerers, deadline, context and choices."""
-    review = await rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
+    review = await rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     attention = await rt.acknowledgments.attention([question.job])
     return [
         heading(question, await answerers(rt, question)),

@@ -22,7 +22,7 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import Failure, UsageError
 from draftsman.forges.api.connection import discussion_of
-from draftsman.ports import Discussion
+from draftsman.forges.forge import Discussion
 from draftsman.settings import Settings
 from draftsman_bots.forges.deliveries.render import marker_of, render, render_file, with_marker
 

@@ -22,7 +22,7 @@ from draftsman_bots.slack.requests import job_requests, templates
 from draftsman_bots.slack.schedules import schedules
 
 if TYPE_CHECKING:
-    from draftsman.jobs.read_models import RecentDuplicate
+    from draftsman.jobs.requests.invocation import RecentDuplicate
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext

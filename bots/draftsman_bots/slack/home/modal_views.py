@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.jobs.job import TERMINAL
-from draftsman.jobs.read_models import JobSummary
+from draftsman.jobs.job_summary import JobSummary
 from draftsman.people.policy import Verb
 from draftsman.questions.question import Question
 from draftsman_bots.slack import ids

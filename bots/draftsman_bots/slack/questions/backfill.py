@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from draftsman.deliveries.thread import QuestionMessage
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure, LostRace
-from draftsman.jobs.read_models import QuestionMessage
 from draftsman.processes.lifecycle import StopSignal
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman.runtime import Runtime

@@ -20,9 +20,8 @@ from draftsman.errors import (
     UsageError,
 )
 from draftsman.jobs.job import TERMINAL, Condition
-from draftsman.jobs.read_models import RecentDuplicate
 from draftsman.jobs.requests.attachments import MAX_FILES
-from draftsman.jobs.requests.invocation import FileRef, Invocation
+from draftsman.jobs.requests.invocation import FileRef, Invocation, RecentDuplicate
 from draftsman.jobs.requests.service.request_checks import check_agent
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.repos.repo_catalog import RepoLocation

@@ -12,6 +12,7 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionKind
 from draftsman.questions.response import Response
+from draftsman.questions.rights import check_response
 from draftsman_bots.conversation import attention as attention_commands
 from draftsman_bots.conversation import comments as comment_parser
 from draftsman_bots.conversation.answers import (
@@ -276,7 +277,7 @@ async def _is_answer(
 async def _may_answer(context: BotContext, actor: Actor, question: Question) -> bool:
     invoker = (await context.rt.read_model.job(question.job)).invoker_id
     try:
-        context.rt.policy.check_answer(actor, question.approvers, invoker=invoker, key=question.key)
+        check_response(context.rt.policy, actor, question, invoker=invoker)
     except NotPermitted:
         return False
     return True

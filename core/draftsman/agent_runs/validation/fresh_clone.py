@@ -17,8 +17,8 @@ from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
 from draftsman.agent_runs.validation.commands import CommandResult, CommandRunner, missing_module
 from draftsman.errors import Failure
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import Owner
+from draftsman.repos.repo_profile import SavedProfile
 from draftsman.settings.network import intersect
 from draftsman.settings.profiles import CommandSettings, SetupSettings
 

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.jobs.job import Status
-from draftsman.jobs.read_models import Artifact
 from draftsman.jobs.runs.run import RunStatus
+from draftsman.jobs.runs.saved_data import Artifact
 from draftsman_tui.dashboard.jobs.details import log_buffer
 from draftsman_tui.dashboard.jobs.details.header import head
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, artifacts

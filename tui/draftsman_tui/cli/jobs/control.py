@@ -23,7 +23,7 @@ from draftsman_tui.terminal.output import line, styled
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
     from draftsman.jobs.control.service.control import CancelResult
-    from draftsman.jobs.read_models import JobSummary
+    from draftsman.jobs.job_summary import JobSummary
     from draftsman.runtime import Runtime
 
 

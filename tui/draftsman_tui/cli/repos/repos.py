@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
     from draftsman.agent_runs.validation.commands import CommandResult
     from draftsman.agent_runs.validation.profile_check import RepoInspection
-    from draftsman.jobs.read_models import SavedProfile
     from draftsman.repos.repo_catalog import Catalog, Repo, RepoLocation
-    from draftsman.repos.repo_profile import RepoProfile
+    from draftsman.repos.repo_profile import RepoProfile, SavedProfile
     from draftsman.runtime import Runtime
 
 

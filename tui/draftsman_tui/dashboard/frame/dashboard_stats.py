@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from draftsman.ids import worker_name
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
-from draftsman.jobs.read_models import RecentActivity
+from draftsman.jobs.details.stats import RecentActivity
 
 WINDOW: Final = 30
 """Minutes shown by a sparkline."""

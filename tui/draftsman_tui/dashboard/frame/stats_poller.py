@@ -18,7 +18,7 @@ from draftsman_tui.dashboard.frame.messages import StatsUpdated
 from draftsman_tui.entities.workers import health_of
 
 if TYPE_CHECKING:
-    from draftsman.jobs.read_models import RecentActivity
+    from draftsman.jobs.details.stats import RecentActivity
     from draftsman_tui.dashboard.frame.clock import DatabaseClock
     from draftsman_tui.dashboard.frame.connection import Connection
 

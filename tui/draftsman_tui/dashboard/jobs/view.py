@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Status
-from draftsman.jobs.read_models import JobSummary
+from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.retries import ErrorClass
 from draftsman.text import first_line, humanize
 from draftsman_tui.dashboard.tables import cells
@@ -30,7 +30,7 @@ from draftsman_tui.terminal.output import one_line
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from draftsman.jobs.read_models import JobFilters, JobPage
+    from draftsman.jobs.job_summary import JobFilters, JobPage
     from draftsman.runtime import Runtime
 
 

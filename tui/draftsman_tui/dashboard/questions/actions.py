@@ -216,7 +216,7 @@ async def _ticket(screen: BaseScreen, number: int) -> str:
 
 
 async def _review(screen: BaseScreen, question: Question) -> Review:
-    return await screen.rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
+    return await screen.rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
 
 
 def _answer_fields(text: str) -> dict[str, Any]:

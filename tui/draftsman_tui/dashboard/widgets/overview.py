@@ -12,7 +12,7 @@ from rich.text import Text
 from textual import events
 from textual.widgets import Static
 
-from draftsman.jobs.read_models import RecentActivity
+from draftsman.jobs.details.stats import RecentActivity
 from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.tables.cells import ROLES

@@ -35,7 +35,7 @@ from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
-    from draftsman.jobs.read_models import RetryLink
+    from draftsman.jobs.job_summary import RetryLink
     from draftsman.workflows.dependencies import JobTree, Parent
     from draftsman.workflows.groups import JobGroup
 

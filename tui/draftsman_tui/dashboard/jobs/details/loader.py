@@ -26,7 +26,7 @@ from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman.events.event import Event
-    from draftsman.jobs.read_models import JobVersion
+    from draftsman.jobs.job_summary import JobVersion
     from draftsman.runtime import Runtime
 
 EVENTS: Final = 500
@@ -192,9 +192,7 @@ class JobLoader:
         if snapshot.job.status not in LEASED:
             self._progress = AgentProgress()
             return snapshot
-        rows = await rt.checkpoints.activity.newest(
-            self.number, self._activity_cursor, ACTIVITY_ROWS
-        )
+        rows = await rt.activity.newest(self.number, self._activity_cursor, ACTIVITY_ROWS)
         for row in rows:
             self._activity_cursor = row.run, row.seq
             if row.run == snapshot.job.run_count:
@@ -250,7 +248,7 @@ class JobLoader:
             limit = max(
                 LOG_CHUNKS, min(1000, int((LOG_CHARACTERS - size) * len(chunks) / max(1, size)))
             )
-        rows = await rt.checkpoints.activity.newest(self.number, buffer.activity_cursor, LINES)
+        rows = await rt.activity.newest(self.number, buffer.activity_cursor, LINES)
         entries = [*chunks, *(row for row in rows if buffer.run in (None, row.run))]
         entries.sort(key=lambda entry: (entry.run, entry.created_at))
         first = entries.index(chunks[0]) if gap else 0
