@@ -30,6 +30,8 @@ SENTENCES: Final = {
 
 def of_package(package: str) -> Mapping[str, str]:
     """Return the sentences of a package by name; none for an unknown package."""
+    if not package.isidentifier():
+        return {}
     try:
         module = import_module(f"draftsman.{package}.sentences")
     except ModuleNotFoundError:
@@ -43,11 +45,15 @@ def sentence(name: str, values: Mapping[str, Any]) -> str:
 
     A newer schema may have names or values that are not known here: these are returned instead.
     """
+    return _known_sentence(name, values) or f"{name} {json.dumps(values)}"
+
+
+def _known_sentence(name: str, values: Mapping[str, Any]) -> str | None:
     package, _, own_name = name.partition(".")
     try:
         return of_package(package)[own_name].format_map(values)
     except KeyError:
-        return f"{name} {json.dumps(values)}"
+        return None
 
 
 def stored_text(text: str) -> str:
@@ -56,9 +62,13 @@ def stored_text(text: str) -> str:
         return text
     try:
         stored = json.loads(text)
-        return sentence(stored["sentence"], stored["values"])
-    except (KeyError, TypeError, ValueError):
+    except (ValueError, RecursionError):  # the text of a person or a program
         return text
+    name = stored.get("sentence")
+    values = stored["values"]
+    if not isinstance(name, str) or not isinstance(values, dict):
+        return text
+    return _known_sentence(name, values) or text
 
 
 def with_sentences(row: T) -> T:

@@ -10,7 +10,7 @@ import pytest
 
 import draftsman
 from draftsman.database.database import Connection, to_domain_error
-from draftsman.database.sentences import of_package, stored_text
+from draftsman.database.sentences import of_package, sentence, stored_text
 from draftsman.errors import Refused
 from tests.support.statements import rows, run
 
@@ -66,5 +66,18 @@ async def test_a_rule_of_a_newer_schema_is_named_with_its_values(conn: Connectio
 def test_a_stored_sentence_is_read_as_its_text() -> None:
     stored = '{"values": {"job": 7}, "sentence": "workflows.dead_letter"}'
     assert stored_text(stored) == "D-7 is a dead letter"
-    for text in ("because", "{}", '{"values": {"job": 7}}', '{"values": {', stored[:-1]):
+    for text in (
+        "because",
+        "{}",
+        '{"values": {"job": 7}}',
+        '{"values": {}, "sentence": 5}',
+        '{"values": {}, "values": 5, "sentence": "jobs.control"}',
+        '{"values": {"a": ' + "[" * 100_000,
+        stored[:-1],
+    ):
         assert stored_text(text) == text
+
+
+def test_an_unknown_name_is_returned_with_its_values() -> None:
+    for name in ("", ".", "jobs", "jobs.", "jobs.x", "a b.c", "..x", "text.x", "jobs.control"):
+        assert sentence(name, {}) == f"{name} {{}}"

@@ -13,6 +13,7 @@ __all__ = [
     "MAX_DURATION",
     "YEARS",
     "OutOfRange",
+    "age",
     "ago",
     "clock",
     "due",
@@ -53,6 +54,11 @@ def span(seconds: float) -> str:
         hours = seconds / 3600
         return f"{hours:.1f} h" if hours < 9.95 else f"{hours:.0f} h"
     return f"{seconds / 86_400:.0f} d"
+
+
+def age(moment: datetime, now: datetime | None = None) -> str:
+    """Format the time since a moment, e.g. `12 min`."""
+    return span(((now or datetime.now(UTC)) - moment).total_seconds())
 
 
 def ago(moment: datetime, now: datetime | None = None) -> str:

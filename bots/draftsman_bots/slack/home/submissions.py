@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.plain_text import already_recorded
@@ -15,7 +14,7 @@ from draftsman_bots.slack.deliveries.mrkdwn import plain_spans
 from draftsman_bots.slack.ephemeral import is_retryable, modal_error
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.payloads import payloads
-from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.questions import answers
 from draftsman_bots.slack.requests import job_requests, revisions, templates
 from draftsman_bots.slack.requests.job_requests import RequestOrigin
@@ -82,9 +81,8 @@ async def _new_job(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     mode = view.values.get(modal_views.MODE) or MODES[0]
     fields = {"repo": repo, "agent": view.values.get(modal_views.AGENT, "")}
     target = view.metadata if _TARGET.fullmatch(view.metadata) else f"slack:{view.user.id}"
+    actor = await authorize_form(ctx, view.user, target)
     channel, _, thread = target.removeprefix("slack:").partition("/")
-    user = replace(view.user, channel=channel)
-    actor = await authorize_person(ctx, user, channel if channel != user.id else "")
     options = {name: value for name, value in fields.items() if value}
     request = JobRequest(text, mode if mode in MODES else MODES[0], options)
     refs = job_requests.request_refs(ctx, channel, thread, "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import NotFound, Refused
@@ -17,13 +16,14 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.commands.command_parser import MODES, JobRequest
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.home.modal_views import ShownRequest, View, open_modal
-from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.requests import job_requests
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 from draftsman_bots.slack.requests.template_form import template_form
 
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
+    from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.ephemeral import ReplyTarget
     from draftsman_bots.slack.payloads.payloads import BlockAction, ViewSubmission
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 CHANGES: Final = "Changes to this request:"
 
 
-async def open_form(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> None:
+async def open_form(
+    ctx: BotContext, actor: Actor, action: BlockAction, reply_target: ReplyTarget
+) -> None:
     """Open the form of a finished job's request; raises DraftsmanError."""
     number = ids.parse_job(action.value)
     if number is None:
         raise NotFound("job not found")
-    actor = await authorize_person(ctx, action.user, action.channel)
     ctx.rt.policy.check(actor, Verb.SUBMIT)
     job = await _finished(ctx, number)
     target = job_target(action.channel, action.thread or action.ts, action.user.id)
@@ -59,9 +60,7 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     text = view.values.get(modal_views.TEXT, "").strip()
     if not text:
         return {modal_views.TEXT: "Describe the work."}
-    channel = target.removeprefix("slack:").partition("/")[0]
-    user = replace(view.user, channel=channel)
-    actor = await authorize_person(ctx, user, channel if channel != user.id else "")
+    actor = await authorize_form(ctx, view.user, target)
     job = await _finished(ctx, number)
     original = job.ticket_text or job.ticket_title or ""
     if modal_views.is_too_long(original):

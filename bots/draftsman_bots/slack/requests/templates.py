@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import InvalidParameters, NotFound
@@ -14,7 +13,7 @@ from draftsman_bots.slack.deliveries.blocks import Block, actions, button, conte
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget
 from draftsman_bots.slack.home.modal_views import open_modal
-from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.requests.form_values import entered_values
 from draftsman_bots.slack.requests.job_requests import (
     RequestOrigin,
@@ -87,9 +86,7 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     if form is None:
         raise NotFound("this form is not valid any more; open it again")
     name, target, revised = form
-    channel = target.removeprefix("slack:").partition("/")[0]
-    user = replace(view.user, channel=channel)
-    actor = await authorize_person(ctx, user, channel if channel != user.id else "")
+    actor = await authorize_form(ctx, view.user, target)
     await ctx.rt.templates.get(name.partition("@")[0])  # it may be removed by now
     template = await ctx.rt.templates.get(name)
     definition = _definition(template)

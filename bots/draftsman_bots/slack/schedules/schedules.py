@@ -27,7 +27,6 @@ from draftsman_bots.slack.deliveries.blocks import Block, actions, bold, button,
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.people.access import authorize_person
 from draftsman_bots.slack.requests.job_requests import job_target, request_fields
 from draftsman_bots.text import utf16_length
 
@@ -216,7 +215,7 @@ async def propose(
     return Reply(f"Add the schedule {escape_truncated(name)}? It is not saved yet.", blocks)
 
 
-async def add(ctx: BotContext, action: BlockAction) -> Reply:
+async def add(ctx: BotContext, actor: Actor, action: BlockAction) -> Reply:
     """Add the schedule of a proposal in the name of the person who confirms it.
 
     A repeated confirmation changes nothing. Raises DraftsmanError.
@@ -224,7 +223,6 @@ async def add(ctx: BotContext, action: BlockAction) -> Reply:
     proposal = parse_proposal(action.value)
     if proposal is None:
         raise NotFound("schedule not found")
-    actor = await authorize_person(ctx, action.user, action.channel)
     try:
         spec = await _spec(ctx, proposal, action.channel, action.user.id)
         schedule = await ctx.rt.schedules.add(spec, actor, chats=False)
@@ -245,9 +243,8 @@ async def add(ctx: BotContext, action: BlockAction) -> Reply:
     )
 
 
-async def change(ctx: BotContext, action: BlockAction, kind: str) -> Reply:
+async def change(ctx: BotContext, actor: Actor, action: BlockAction, kind: str) -> Reply:
     """Pause, resume or remove the schedule of a button; raises DraftsmanError."""
-    actor = await authorize_person(ctx, action.user, action.channel)
     number = ids.parse_schedule(action.value)
     schedules = ctx.rt.schedules
     names = {schedule.id: schedule.name for schedule in await schedules.all()}

@@ -348,9 +348,9 @@ def _list(app: App, jobs: Sequence[JobSummary]) -> None:
                 styled(job_name(job.number), "bold"),
                 status_text(job.status),
                 first_line(job.ticket_title or job.type, 60),
-                times.ago(job.created_at),
+                times.age(job.created_at),
             )
             for job in jobs
         ]
-        app.out.table(("JOB", "STATUS", "TITLE", "CREATED"), rows, flexible=2)
+        app.out.table(("JOB", "STATUS", "TITLE", "AGE"), rows, flexible=2)
     app.out.info(f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'} would be canceled")

@@ -237,7 +237,7 @@ async def _show(app: App, rt: Runtime, jobs: list[Any]) -> None:
             status_text(job.status, job.error_class, paused=job.shown_as_paused, detail=False),
             one_line(job.ticket_title or job.type),
             job.repo_name or "",
-            times.span((datetime.now(UTC) - job.created_at).total_seconds()),
+            times.age(job.created_at),
             _next(job, questions_by_job[job.number], serving),
         )
         for job in jobs

@@ -45,7 +45,7 @@ async def workers(app: App) -> None:
         app.out.info("no worker is running; to start a worker: draftsman up")
     else:
         heads = (
-            "WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE",
+            "WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "LEADER",
         )  # fmt: skip
         rows = [_row(worker, state) for worker, state in zip(processes, health, strict=True)]
         app.out.table(heads, rows, flexible=(3, 5), right=(2, 4))

@@ -289,7 +289,7 @@ async def list_repos(app: App) -> None:
         labels = ", ".join(str(item["label"] or item["label_id"]) for item in row["mappings"])
         name = line(styled(repo.full_name, "bold"), " (default)" if repo.is_default else "")
         rows.append((name, repo.remote_url, ", ".join(p or "." for p in row["profiles"]), labels))
-    app.out.table(("NAME", "URL", "PROFILES", "LABELS"), rows, flexible=1)
+    app.out.table(("REPO", "URL", "PROFILES", "LABELS"), rows, flexible=1)
 
 
 @repos.subcommand("show", examples=("draftsman repos show pay", "draftsman repos show pay --json"))

@@ -287,7 +287,7 @@ async def list_boards(app: App) -> None:
         polled = "never" if cursor is None else times.ago(cursor.polled_at)
         state = _state(health.get(config.board_id))
         rows.append((styled(config.name, "bold"), labels, polled, state, config.url))
-    app.out.table(("NAME", "LABELS", "POLLED", "HEALTH", "URL"), rows, flexible=4)
+    app.out.table(("BOARD", "LABELS", "POLLED", "HEALTH", "URL"), rows, flexible=4)
     if problem:
         app.out.info(problem)
     for config in configs:

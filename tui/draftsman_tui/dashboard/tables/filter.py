@@ -33,26 +33,16 @@ if TYPE_CHECKING:
 
 HEADS: Final = frozenset(
     {
-        *("about", "added", "allows", "answered", "answers", "at", "attempts", "beat", "board"),
-        *("branch", "budget", "busy", "calls", "changes", "choices", "cost", "day", "default"),
-        *("description", "detail", "error", "event", "exit", "expires", "health", "held", "host"),
-        *("id", "jobs", "labels", "last", "leader", "left", "name", "next", "oldest"),
-        *(
-            "parameters",
-            "pid",
-            "pings",
-            "question",
-            "queue",
-            "queued",
-            "queues",
-            "quiet",
-            "reserved",
-        ),
-        *("rule", "run", "running", "runs", "schedule", "seen", "share", "started", "submits"),
-        *("template", "title", "to", "took", "type", "up", "url", "used", "uses", "version", "via"),
-        *("waits", "worker", "zone"),
+        "about", "added", "allows", "answered", "answers", "at", "attempts", "board", "branch",
+        "budget", "busy", "calls", "changes", "choices", "cost", "day", "default", "description",
+        "detail", "error", "event", "exit", "expires", "health", "heartbeat", "held", "host", "id",
+        "jobs", "labels", "last", "leader", "left", "name", "next", "oldest", "parameters", "pid",
+        "pings", "question", "queue", "queued", "queues", "quiet", "reserved", "rule", "run",
+        "running", "runs", "schedule", "seen", "share", "started", "submits", "target", "template",
+        "title", "to", "took", "type", "url", "used", "uses", "version", "via", "waits", "worker",
+        "zone",
     }
-)
+)  # fmt: skip
 """Columns that filters know by the word in their head; other fields have a value of their own."""
 COMPARISON: Final = re.compile(r"([A-Za-z]+)([<>])(\$?\d\S*)")
 _NUMBER: Final = re.compile(r"\$?(\d+(?:\.\d+)?)")
