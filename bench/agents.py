@@ -28,7 +28,7 @@ from draftsman.handlers import registry
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.configuration import configured_directory, configured_policy
 from draftsman.runtime import Runtime, open_runtime
-from draftsman.sandbox.gateway.access import GatewayAccess
+from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.network_proxy.access import PROXY_PORT, ProxyAccess
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from draftsman import version
@@ -19,15 +19,21 @@ from draftsman.basic_settings import BasicSettings
 from draftsman.database import migrate
 from draftsman.database.database import Database
 from draftsman.database.server_url import database_url, embedded_server, session_url
+from draftsman.deliveries import delivery
 from draftsman.ids import new_id
+from draftsman.jobs import job, retries
 from draftsman.jobs.job import Source
+from draftsman.jobs.runs import run
 from draftsman.people.actor import Actor
 from draftsman.people.configuration import configured_policy, default_quiet_hours
 from draftsman.people.policy import Policy
 from draftsman.people.service.stored_policy import load_policy, refresh_policy
 from draftsman.processes.host import login
+from draftsman.questions import question
 
 if TYPE_CHECKING:
+    from draftsman.agent_runs.activity.service.activity import ActivityStream
+    from draftsman.agent_runs.changes.service import Changes
     from draftsman.attention.service.acknowledgments import Acknowledgments
     from draftsman.attention.service.digests import Digests
     from draftsman.attention.service.ladders import LadderSweep
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
     from draftsman.attention.service.reminders import Reminders
     from draftsman.costs.service.budgets import Budgets, BudgetSweep, ModelCalls
     from draftsman.database.notification_listener import NotificationListener
+    from draftsman.deliveries.channel import Channel
     from draftsman.deliveries.dispatcher import DeliveryDispatcher
     from draftsman.deliveries.process import DeliveryProcess
     from draftsman.deliveries.service.dead_letters import DeadLetters
@@ -44,12 +51,13 @@ if TYPE_CHECKING:
     from draftsman.deliveries.service.threads import Threads
     from draftsman.deliveries.target import Targets
     from draftsman.events.service.archives import Archives
-    from draftsman.forges.service.follow_up_sweep import FollowUpSweep
+    from draftsman.forges.follow_up_jobs.service import FollowUpSweep
     from draftsman.forges.service.forge_events import ForgeEvents
     from draftsman.handlers.registry import Handler
     from draftsman.jobs.control.service.bulk_retry import BulkRetry
     from draftsman.jobs.control.service.control import JobControl
-    from draftsman.jobs.control.service.messages import JobMessages
+    from draftsman.jobs.control.service.messages import JobMessages, RunMessages
+    from draftsman.jobs.details.service.log_feed import LogFeed
     from draftsman.jobs.details.service.read_model import ReadModel
     from draftsman.jobs.pending_decisions.service import PendingDecisions
     from draftsman.jobs.requests.service.attachments import Attachments
@@ -63,8 +71,8 @@ if TYPE_CHECKING:
     from draftsman.jobs.runs.sweep import SweepingService
     from draftsman.json_schemas.checker import SchemaChecker
     from draftsman.people.service.people import People
-    from draftsman.ports import Channel
     from draftsman.questions.permission_rules.service import PermissionRules
+    from draftsman.questions.service.asking import Asking
     from draftsman.questions.service.expiry import Expiry
     from draftsman.questions.service.questions import Questions
     from draftsman.queues.service.limit_sweep import LimitSweep
@@ -82,6 +90,15 @@ if TYPE_CHECKING:
     from draftsman.worker.service.sweeps import Sweeps
     from draftsman.worker.worker_process import WorkerProcess
     from draftsman.workflows.service.workflows import Workflows
+
+ENUMS: Final = {
+    **job.ENUMS,
+    **retries.ENUMS,
+    **run.ENUMS,
+    **question.ENUMS,
+    **delivery.ENUMS,
+}
+"""Enums of all packages that are types of the database."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +214,13 @@ class Runtime:
         from draftsman.jobs.details.service.read_model import ReadModel
 
         return ReadModel(self.db, lease=self.settings.worker.lease)
+
+    @cached_property
+    def log_feed(self) -> LogFeed:
+        """Logs of jobs for people."""
+        from draftsman.jobs.details.service.log_feed import LogFeed
+
+        return LogFeed(self.read_model, self.checkpoints, self.activity)
 
     @cached_property
     def archives(self) -> Archives:
@@ -330,15 +354,25 @@ class Runtime:
     @cached_property
     def questions(self) -> Questions:
         """Questions and answers."""
-        from draftsman.attention.service.ladders import LadderChoices
         from draftsman.questions.service.questions import Questions
 
-        return Questions(
+        return Questions(self.db, self.policy)
+
+    @cached_property
+    def asking(self) -> Asking:
+        """Questions that runs ask."""
+        from draftsman.attention.service.ladders import LadderChoices
+        from draftsman.questions.permission_rules.service import answer_by_rule
+        from draftsman.questions.service.asking import Asking
+
+        return Asking(
             db=self.db,
             policy=self.policy,
+            questions=self.questions,
             expires_in=self.settings.questions.expires_in,
             escalate_to=self.settings.questions.escalate_to,
             ladders=LadderChoices(self.settings),
+            answer_by_rule=answer_by_rule,
         )
 
     @cached_property
@@ -351,14 +385,16 @@ class Runtime:
     @cached_property
     def rules(self) -> PermissionRules:
         """Permission rules."""
-        from draftsman.questions.permission_rules.service import PermissionRules, rules_target
+        from draftsman.deliveries.target import rules_target
+        from draftsman.questions.permission_rules.service import PermissionRules
 
+        target = rules_target(self.settings)
         return PermissionRules(
             db=self.db,
             policy=self.policy,
             propose_after=self.settings.rules.propose_after,
             expires_in=self.settings.rules.expires_in,
-            notify=rules_target(self.settings),
+            announce=None if target is None else partial(self.outbox.announce_rule, target),
         )
 
     @cached_property
@@ -474,7 +510,7 @@ class Runtime:
     @cached_property
     def follow_up_sweep(self) -> FollowUpSweep:
         """Events of pull requests that become work."""
-        from draftsman.forges.service.follow_up_sweep import FollowUpSweep
+        from draftsman.forges.follow_up_jobs.service import FollowUpSweep
 
         return FollowUpSweep(self.db, self.policy, forges=self.settings.read_forges)
 
@@ -486,6 +522,27 @@ class Runtime:
         from draftsman.jobs.runs.service.checkpoints import Checkpoints
 
         return Checkpoints(self.db)
+
+    @cached_property
+    def changes(self) -> Changes:
+        """Patches of runs, and the changes that people review."""
+        from draftsman.agent_runs.changes.service import Changes
+
+        return Changes(self.db)
+
+    @cached_property
+    def activity(self) -> ActivityStream:
+        """Activity of agents."""
+        from draftsman.agent_runs.activity.service.activity import ActivityStream
+
+        return ActivityStream(self.db)
+
+    @cached_property
+    def run_messages(self) -> RunMessages:
+        """Messages of people, as runs give them to their agents."""
+        from draftsman.jobs.control.service.messages import RunMessages
+
+        return RunMessages(self.db)
 
     @cached_property
     def model_calls(self) -> ModelCalls:
@@ -586,7 +643,12 @@ class Runtime:
             limits=self.limits,
             claim=self.claim(id, served_queues),
             checkpoints=self.checkpoints,
+            changes=self.changes,
+            activity=self.activity,
+            run_messages=self.run_messages,
+            attachments=self.attachments,
             model_calls=self.model_calls,
+            asking=self.asking,
             questions=self.questions,
             settlement=self.settlement,
             outbox=self.outbox,
@@ -659,6 +721,7 @@ async def open_runtime(
     db = Database(
         url,
         settings.database,
+        enums=ENUMS,
         session_url=session_url(settings, url),
         read_only=read_only,
         pooled=pooled,

@@ -15,7 +15,7 @@ from psycopg import OperationalError
 from draftsman.database.named_queries import load
 from draftsman.errors import DraftsmanError
 from draftsman.jobs.job import Source
-from draftsman.jobs.read_models import JobSummary
+from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionKind

@@ -323,7 +323,7 @@ async def _look(rt: Runtime, number: int, round_number: int) -> None:
     await rt.questions.open()
     await rt.checkpoints.artifacts(round_number)
     await rt.checkpoints.read_artifact(round_number, "notes.md")
-    await rt.checkpoints.patch(round_number)
+    await rt.changes.patch(round_number)
     await rt.checkpoints.logs(round_number)
     await rt.checkpoints.log_end(round_number)
     await rt.checkpoints.steps(round_number)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     ClaimedDelivery,
     Deferred,
@@ -24,7 +25,6 @@ from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.store.delivery_claims import HEAD_START
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.ids import job_name
-from draftsman.ports import Channel
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman.settings.notifications import NotificationSettings
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from draftsman.database.database import Database
 from draftsman.database.notification_listener import NotificationListener
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
-from draftsman.ports import Channel
 from draftsman.processes.components import ComponentGroup
 from draftsman.settings.notifications import NotificationSettings
 from draftsman.worker.registry.service import SessionLock

@@ -9,7 +9,7 @@ from typing import Any
 
 from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
-from draftsman.jobs.read_models import Archive, JobArchive
+from draftsman.events.archive import Archive, JobArchive
 from draftsman.jobs.runs.run import LeaderTerm
 
 _Q = load("archives")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal
+
+from draftsman.jobs.job import Source
 
 Channel = Literal["cli", "slack", "trello", "forge"]
 
@@ -27,10 +30,14 @@ class DirectoryEntry:
         clauses = [", ".join(sorted(self.roles)) or "no role"]
         clauses += [f"{channel} {id}" for channel, id in sorted(self.ids.items())]
         clauses += [f"pager {id}" for id in sorted(self.pagers)]
-        clauses += [f"quiet {self.quiet_hours}"] if self.quiet_hours else []
-        clauses += [f"timezone {self.timezone}"] if self.timezone else []
-        clauses += [f"working hours {self.working_hours}"] if self.working_hours else []
-        clauses += [f"holidays {self.holidays}"] if self.holidays else []
+        if self.quiet_hours:
+            clauses.append(f"quiet {self.quiet_hours}")
+        if self.timezone:
+            clauses.append(f"timezone {self.timezone}")
+        if self.working_hours:
+            clauses.append(f"working hours {self.working_hours}")
+        if self.holidays:
+            clauses.append(f"holidays {self.holidays}")
         return "; ".join(clauses)
 
 
@@ -137,3 +144,15 @@ def _differences(
             yield DirectoryChange("remove", kind, name, old[name])
         elif old[name] != new[name]:
             yield DirectoryChange("change", kind, name, f"{old[name]} -> {new[name]}")
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityLink:
+    """An identity of a channel, and the person it is linked to."""
+
+    channel: Source
+    external_id: str
+    display_name: str
+    person: str
+    linked_by: str
+    linked_at: datetime

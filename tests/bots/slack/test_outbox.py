@@ -122,7 +122,7 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
     assert ids.answer_action(1) in actionable(asked)
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
-    await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
+    await rt.changes.store(again.lease, PATCH)
     await rt.checkpoints.artifact(again.lease, "evidence.json", "evidence", b"{}")
     await rt.checkpoints.artifact(again.lease, "report.md", "report", b"# All is well\n")
     await rt.settlement.outcome(again, Done({"summary": "done <well>"}))
@@ -390,7 +390,7 @@ async def test_rejected_question_is_asked_in_plain_text(flow: Flow, make: Factor
     await flow.quiet(job)
     flow.slack.faults.next("chat.postMessage", error("invalid_blocks"))
     work = await make.running(job)
-    await flow.rt.questions.ask(work.lease, QUESTION)
+    await flow.rt.asking.ask(work.lease, QUESTION)
     await flow.quiet(job)
     (asked,) = flow.thread(flow.card())
     assert "blocks" not in asked

@@ -98,7 +98,7 @@ async def test_status_comment_is_edited_and_other_messages_follow(
     assert "To answer, comment the number" in asked
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
-    await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
+    await rt.changes.store(again.lease, PATCH)
     await rt.checkpoints.artifact(again.lease, "evidence.json", "evidence", b"{}")
     await rt.settlement.outcome(again, Done({"summary": "done *well*"}))
     await flow.quiet(work.number)

@@ -228,7 +228,7 @@ async def test_the_profile_of_a_repository_chooses_the_ladder(
     work = await make_with(rt).running(
         actor=person(rt, "anna"), repo="https://example.org/acme/pay.git"
     )
-    await rt.questions.ask(work.lease, ASK, owners=["ben"])
+    await rt.asking.ask(work.lease, ASK, owners=["ben"])
     await sweep(rt)
     assert await sent(rt, work.number) == ["U0BEN", "U0CAROL"]
 

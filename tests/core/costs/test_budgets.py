@@ -153,7 +153,7 @@ async def test_an_answer_raises_the_budget_once(
     [state] = await use(rt, work, 1.25, profile_budget=own)
     question = budgets.question_of(state, work.name, work.run)
     assert question.text == f"{work.name} has used $1.25 of $1.00. Add $1, add $4, or stop?"
-    await rt.questions.ask(work.lease, question)
+    await rt.asking.ask(work.lease, question)
     response = Response(source_event_id="1", text="$0.50")
     assert (await rt.questions.answer(work.number, 1, response, make.owner)).accepted
     again = await make.running(work.number)
@@ -285,7 +285,7 @@ async def test_only_an_operator_decides_on_a_budget(
 ) -> None:
     work = await make.running(actor=people.anna)
     [state] = await use(rt, work, 2, profile_budget={"cost_usd": 1})
-    await rt.questions.ask(work.lease, budgets.question_of(state, work.name, work.run))
+    await rt.asking.ask(work.lease, budgets.question_of(state, work.name, work.run))
     for person in (people.anna, people.ben):
         response = Response(source_event_id=person.id, text="1")
         verdict = await rt.questions.answer(work.number, 1, response, person)

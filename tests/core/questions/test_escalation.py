@@ -171,8 +171,8 @@ async def test_the_configured_escalation_target_is_the_default(make: Factory, rt
     spec = ASK.model_copy(update={"escalate_to": None})
     work = await make.running()
     with pytest.raises(UsageError, match="has no escalation target; set escalate_to"):
-        await rt.questions.ask(work.lease, spec)
+        await rt.asking.ask(work.lease, spec)
     with pytest.raises(UsageError, match="'boss' is not a group or person; known: anna, ben"):
-        await rt.questions.ask(work.lease, ASK.model_copy(update={"escalate_to": "boss"}))
-    assert await configured.questions.ask(work.lease, spec) == f"{work.name}/1"
+        await rt.asking.ask(work.lease, ASK.model_copy(update={"escalate_to": "boss"}))
+    assert await configured.asking.ask(work.lease, spec) == f"{work.name}/1"
     assert (await rt.questions.get(work.number, 1)).escalate_to == "leads"

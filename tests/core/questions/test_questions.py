@@ -93,14 +93,14 @@ async def test_a_run_that_lost_its_lease_cannot_ask(make: Factory, rt: Runtime) 
     work = await make.running()
     await rt.settlement.release_run(work, "shutdown")
     with pytest.raises(LeaseLost):
-        await rt.questions.ask(work.lease, QUESTION)
+        await rt.asking.ask(work.lease, QUESTION)
     assert await rt.questions.of_job(work.number) == ([], [])
 
 
 async def test_a_canceled_job_ends_instead_of_asking(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.job_control.cancel(work.number, make.owner, "enough")
-    assert await rt.questions.ask(work.lease, QUESTION) is None
+    assert await rt.asking.ask(work.lease, QUESTION) is None
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
     assert (await rt.read_model.runs(work.number))[0].status is RunStatus.CANCELED
     assert await rt.questions.of_job(work.number) == ([], [])
@@ -108,7 +108,7 @@ async def test_a_canceled_job_ends_instead_of_asking(make: Factory, rt: Runtime)
 
 async def _ask_again(make: Factory, number: int, item: QuestionSpec) -> None:
     work = await make.running(number)
-    assert await make.rt.questions.ask(work.lease, item)
+    assert await make.rt.asking.ask(work.lease, item)
 
 
 async def test_a_second_question_has_the_next_number(make: Factory, rt: Runtime) -> None:
@@ -148,7 +148,7 @@ async def test_a_canceled_job_asks_no_key_again_and_its_answer_stays(
     await make.answer(work.number, "red")
     next_run = await make.running(work.number)
     await rt.job_control.cancel(work.number, make.owner)
-    assert await rt.questions.ask(next_run.lease, QUESTION) is None
+    assert await rt.asking.ask(next_run.lease, QUESTION) is None
     (only,), _ = await rt.questions.of_job(work.number)
     assert only.status is QuestionStatus.ANSWERED
 
@@ -259,7 +259,7 @@ async def test_only_an_operator_or_the_invoker_can_extend_a_question(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.running(await make.queued(actor=people.anna))
-    await rt.questions.ask(work.lease, QUESTION)
+    await rt.asking.ask(work.lease, QUESTION)
     for actor in (people.ben, people.carol, people.erin):
         with pytest.raises(NotPermitted, match="operator"):
             await rt.questions.extend(work.number, 1, 60, actor)
@@ -271,7 +271,7 @@ async def test_a_finished_job_asks_no_more(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.settlement.outcome(work, Done())
     with pytest.raises(LeaseLost):
-        await rt.questions.ask(work.lease, QUESTION)
+        await rt.asking.ask(work.lease, QUESTION)
 
 
 async def test_open_questions_come_in_pages(make: Factory, rt: Runtime) -> None:

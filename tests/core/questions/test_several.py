@@ -209,14 +209,14 @@ async def test_a_withdrawn_question_is_asked_again(rt: Runtime, make: Factory) -
     await make.answer(work.number, "red")
     later = await make.running(work.number)
     assert await rt.questions.of_key(work.number, "second") is None
-    assert await rt.questions.ask(later.lease, SECOND) == f"{work.name}/3"
+    assert await rt.asking.ask(later.lease, SECOND) == f"{work.name}/3"
     assert (await make.answer(work.number, "blue", n=3)).job_status == S.RESUMED
 
 
 async def test_the_answers_of_the_request_count_at_once(rt: Runtime, make: Factory) -> None:
     work = await make.running(overrides={"answers": {"pick": "red"}})
     asked = [AskedQuestion(QUESTION, answer="red"), AskedQuestion(SECOND)]
-    await rt.questions.ask_all(work.lease, asked, invoker=work.invoker_id)
+    await rt.asking.ask_all(work.lease, asked, invoker=work.invoker_id)
     assert await statuses(rt, work.number) == [Q.ANSWERED, Q.OPEN]
     assert (await make.answer(work.number, "red", n=2)).job_status == S.RESUMED
 

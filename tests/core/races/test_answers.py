@@ -235,7 +235,7 @@ async def test_an_answer_to_the_first_question_never_answers_the_second(
     await make.answer(work.number, "red")
     next_run = await make.running(work.number)
     changed = QUESTION.model_copy(update={"text": "Which one now?"})
-    async with first.doing(first.rt.questions.ask(next_run.lease, changed)) as asked:
+    async with first.doing(first.rt.asking.ask(next_run.lease, changed)) as asked:
         late = await first.then(_answer(rt, make, work.number, "late"), conn)
     assert asked.result() == f"{work.name}/2"
     assert (late.question, late.accepted) == (1, False)

@@ -81,7 +81,7 @@ async def test_a_cancel_waits_for_the_question_and_closes_it(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
-    async with first.doing(first.rt.questions.ask(work.lease, QUESTION)) as asked:
+    async with first.doing(first.rt.asking.ask(work.lease, QUESTION)) as asked:
         canceled = await first.then(rt.job_control.cancel(work.number, make.owner), conn)
     assert asked.result() == f"{work.name}/1"
     assert canceled.status is Status.CANCELED
@@ -93,7 +93,7 @@ async def test_a_question_waits_for_the_cancel_and_is_not_asked(
 ) -> None:
     work = await make.running()
     async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
-        assert await first.then(rt.questions.ask(work.lease, QUESTION), conn) is None
+        assert await first.then(rt.asking.ask(work.lease, QUESTION), conn) is None
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
     assert await rt.questions.of_job(work.number) == ([], [])
 
@@ -216,7 +216,7 @@ WRITES: dict[str, Write] = {
     "log": lambda rt, work: rt.checkpoints.log(work.lease, 1, "stale"),
     "usage": lambda rt, work: rt.model_calls.record(work.lease, {"stale": 1}),
     "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, ONCE),
-    "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
+    "ask": lambda rt, work: rt.asking.ask(work.lease, QUESTION),
 }
 
 
@@ -271,7 +271,7 @@ async def test_a_finished_job_stays_finished_under_concurrent_changes(
             rt.job_control.cancel(work.number, make.owner, force=True),
             rt.settlement.release_run(work, "shutdown"),
             _rescue(rt, make),
-            rt.questions.ask(work.lease, QUESTION),
+            rt.asking.ask(work.lease, QUESTION),
             return_exceptions=True,
         )
         unexpected = [result for result in results if isinstance(result, Exception)]

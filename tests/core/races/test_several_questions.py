@@ -200,7 +200,7 @@ async def test_jobs_that_ask_the_same_in_another_order_are_answered_together(
     pair = [AskedQuestion(QUESTION), AskedQuestion(SECOND)]
     await asyncio.gather(
         *(
-            rt.questions.ask_all(work.lease, pair[:: 1 if place % 2 else -1])
+            rt.asking.ask_all(work.lease, pair[:: 1 if place % 2 else -1])
             for place, work in enumerate(works)
         )
     )

@@ -218,7 +218,7 @@ class QueueMachine(FanOutDriver):
                 case "scheduled":
                     await rt.settlement.outcome(work, Snooze(SLEEP))
                 case "waiting_for_input":
-                    await rt.questions.ask(work.lease, question)
+                    await rt.asking.ask(work.lease, question)
                 case _:
                     await rt.settlement.release_run(work, "shutdown")
 

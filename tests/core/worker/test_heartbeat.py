@@ -17,7 +17,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.processes import clock
-from draftsman.runtime import Runtime
+from draftsman.runtime import ENUMS, Runtime
 from draftsman.settings.database import DatabaseSettings
 from draftsman.worker import heartbeat
 from draftsman.worker.worker_process import WorkerProcess
@@ -284,7 +284,7 @@ LOOK = "SELECT FROM draftsman.approval_tokens"
 @asynccontextmanager
 async def small_pool(url: str, pool_size: int) -> AsyncIterator[Database]:
     """Give a pool of this size."""
-    db = Database(url, DatabaseSettings(pool_size=pool_size))
+    db = Database(url, DatabaseSettings(pool_size=pool_size), enums=ENUMS)
     await db.open()
     try:
         yield db

@@ -117,7 +117,7 @@ async def end_as(rt: Runtime, make: Factory, job: int, end: str) -> None:
             from tests.factories import QUESTION
 
             item = QUESTION.model_copy(update={"expires_in": 0.000001})
-            await rt.questions.ask(work.lease, item)
+            await rt.asking.ask(work.lease, item)
             await rt.expiry.expire(LeaderTerm())
 
 

@@ -273,12 +273,12 @@ async def test_questions_show_their_changes_and_those_since_the_last_approval(
     patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n one\n+two\n"
     more = patch.replace("+1,2", "+1,3") + "+three\n"
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", patch.encode())
-    await rt.questions.ask(work.lease, GATE)
+    await rt.changes.store(work.lease, patch.encode())
+    await rt.asking.ask(work.lease, GATE)
     await make.decide(work.number, True, people.carol)
     again = await make.running(work.number)
-    await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", more.encode())
-    await rt.questions.ask(again.lease, GATE.model_copy(update={"key": "second"}))
+    await rt.changes.store(again.lease, more.encode())
+    await rt.asking.ask(again.lease, GATE.model_copy(update={"key": "second"}))
     async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"{work.name}/2")
         await seen.press("a")
@@ -292,8 +292,8 @@ async def test_questions_show_their_changes_and_those_since_the_last_approval(
         await seen.press("y")
         await seen.wait_for_toast("approved")
         third = await make.running(work.number)
-        await rt.checkpoints.artifact(third.lease, "changes.patch", "patch", more.encode())
-        await rt.questions.ask(third.lease, QUESTION)
+        await rt.changes.store(third.lease, more.encode())
+        await rt.asking.ask(third.lease, QUESTION)
         await seen.rows(f"{work.name}/3")
         await seen.press("a")
         await seen.see(f"+2 -0; since {work.name}/2: no changes")
@@ -321,7 +321,7 @@ async def test_approval_without_a_diff_shows_a_notice(
     job, _ = await job_at_gate(rt, make, tmp_path, OLD, NEW)
     await make.decide(job, True, people.carol)
     work = await make.running(job)  # of another program: the patch is that of the first gate
-    await rt.questions.ask(work.lease, GATE.model_copy(update={"key": "second"}))
+    await rt.asking.ask(work.lease, GATE.model_copy(update={"key": "second"}))
     empty, _ = await job_at_gate(rt, make, tmp_path / "two", OLD, {})
     async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"D-{job}/2", f"D-{empty}/1")

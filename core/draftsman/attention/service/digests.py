@@ -14,6 +14,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
 from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.store import deliveries
 from draftsman.deliveries.target import Target
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.jobs.runs.run import LeaderTerm
@@ -73,7 +74,9 @@ class Digests:
             _check_zone(timezone)
         hours = [] if text.strip().lower() == OFF else parse_hours(text)
         await self._db.run_transaction(
-            lambda conn: store.choose(conn, name, hours, timezone, self._timezone, actor)
+            lambda conn: store.choose(
+                conn, name, hours=hours, timezone=timezone, default=self._timezone, actor=actor
+            )
         )
         return await self.hours(name)
 
@@ -97,7 +100,7 @@ class Digests:
                 key = f"digest {person} {at.isoformat()} {questions[0].job}"
                 to = questions[0].trello if target.channel is ChannelName.TRELLO else None
                 text = digest_text(questions, shared=to is not None)
-                await store.send(conn, questions[0].job, target, key, text, to=to)
+                await deliveries.post(conn, questions[0].job, target, key, text, to=to)
             return len(due)
 
         return await self._isolation.run(

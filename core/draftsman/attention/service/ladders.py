@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from draftsman.attention.ladder import DueStep, Ladder, LadderStep, WhenAway, plan_step
+from draftsman.attention.ladder import DueStep, LadderStep, WhenAway, plan_step
 from draftsman.attention.store import ladders as store
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
@@ -15,6 +15,7 @@ from draftsman.deliveries.service.message_builder import with_identity_links
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.policy import Policy
+from draftsman.questions.asked_question import QuestionLadder
 
 if TYPE_CHECKING:
     from draftsman.attention.service.oncall import OnCall
@@ -82,7 +83,7 @@ class LadderChoices:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def of(self, conn: Connection, job: int, item: QuestionSpec) -> Ladder | None:
+    async def of(self, conn: Connection, job: int, item: QuestionSpec) -> QuestionLadder | None:
         """Return the ladder of a question; the profile of the repository comes first."""
         ladders = self._settings.ladders
         if not ladders:
@@ -92,7 +93,9 @@ class LadderChoices:
         name = choices.get(CRITICAL) if item.critical else None
         name = name or choices.get(str(item.kind))
         settings = ladders.get(name or "")
-        return None if name is None or settings is None else Ladder(name, _steps(settings))
+        if name is None or settings is None:
+            return None
+        return QuestionLadder(name, [step.as_json() for step in _steps(settings)])
 
     @property
     def uses_owners(self) -> bool:

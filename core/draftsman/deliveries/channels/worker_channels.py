@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.channels.log_channel import LogChannel
 from draftsman.deliveries.channels.pager_channel import PagerChannel
 from draftsman.deliveries.channels.webhook_channel import WebhookChannel
-from draftsman.ports import Channel
 from draftsman.settings import Settings
 
 

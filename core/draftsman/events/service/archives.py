@@ -27,8 +27,8 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, Conflict, LostRace, Refused
 from draftsman.events import store
+from draftsman.events.archive import Archive, JobArchive
 from draftsman.ids import job_name
-from draftsman.jobs.read_models import Archive, JobArchive
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import Actor

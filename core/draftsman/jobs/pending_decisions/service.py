@@ -30,7 +30,6 @@ from draftsman.questions import answer as reading
 from draftsman.questions.answer import Verdict, stored_reason
 from draftsman.questions.question import QuestionKind
 from draftsman.questions.response import Response
-from draftsman.questions.service.automatic_answers import answer_all, lock_identical
 from draftsman.questions.service.questions import Questions
 from draftsman.questions.store import questions as question_store
 
@@ -83,7 +82,7 @@ class PendingDecisions:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> Verdict | PendingDecision:
-            await lock_identical(conn, job, ordinal)
+            await self._questions.lock_identical(conn, job, ordinal)
             locked = await self._questions.lock(conn, job, ordinal)
             question = locked.question
             event = response.source_event_id
@@ -99,9 +98,18 @@ class PendingDecisions:
                 or not await question_store.stays_open(conn, job, ordinal, window)
                 or await question_store.previous_answer(conn, job, ordinal, event)
             ):
-                return await answer_all(self._questions, conn, job, ordinal, response, actor)
+                return await self._questions.record_all(conn, job, ordinal, response, actor)
             fields = response.model_dump(exclude={"source_event_id"}, exclude_none=True)
-            held = await store.hold(conn, job, ordinal, actor, event, fields, payload, window)
+            held = await store.hold(
+                conn,
+                job,
+                question=ordinal,
+                actor=actor,
+                event=event,
+                decision=fields,
+                payload=payload,
+                seconds=window,
+            )
             if held is None:
                 raise Refused("has your decision; undo it to decide again", subject=question.name)
             return held
@@ -129,7 +137,16 @@ class PendingDecisions:
                 return await self._job_control.cancel_in(conn, job, actor, reason, force=force)
             await self._job_control.check_cancelable(conn, job, actor)
             fields = {"force": force, "reason": reason}
-            held = await store.hold(conn, job, None, actor, event, fields, None, window)
+            held = await store.hold(
+                conn,
+                job,
+                question=None,
+                actor=actor,
+                event=event,
+                decision=fields,
+                payload=None,
+                seconds=window,
+            )
             if held is None:
                 raise Refused("is being canceled by you", subject=job_name(job))
             return held
@@ -180,7 +197,7 @@ class PendingDecisions:
         if decision.question is None:
             await locked_jobs.lock(conn, decision.job)
         else:
-            await lock_identical(conn, decision.job, decision.question)
+            await self._questions.lock_identical(conn, decision.job, decision.question)
             await self._questions.lock(conn, decision.job, decision.question)
 
     async def _effect(self, conn: Connection, decision: PendingDecision) -> Effect | DraftsmanError:
@@ -198,8 +215,8 @@ class PendingDecisions:
                             conn, job, actor, reason, force=force
                         )
                     until = decision.applies_at
-                    return await answer_all(
-                        self._questions, conn, job, ordinal, decision.response, actor, until
+                    return await self._questions.record_all(
+                        conn, job, ordinal, decision.response, actor, until
                     )
         except _FINAL as error:
             return error

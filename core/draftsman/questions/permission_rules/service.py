@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from draftsman.attention.store import digests
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation, run_all
-from draftsman.deliveries.target import Target, configured_targets, parse
-from draftsman.errors import CommandHint, ConfigError, NotFound, Refused, UsageError
+from draftsman.errors import CommandHint, NotFound, Refused, UsageError
+from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import Actor
@@ -32,11 +31,9 @@ from draftsman.questions.permission_rules.permission_rule import (
     RuleUse,
     backtest,
     candidates,
-    proposal_text,
 )
-
-if TYPE_CHECKING:
-    from draftsman.settings import Settings
+from draftsman.questions.question import ALLOW_ONCE, QuestionStatus, Resolution
+from draftsman.questions.store import questions
 
 MAX_RULES: Final = 1000
 """Rules that are listed, the newest."""
@@ -47,6 +44,8 @@ MAX_SECONDS: Final = 366 * 86_400.0
 NO_REASON: Final = "revoked"
 """Stored reason of a rule that was revoked without a reason."""
 CURRENT: Final = frozenset({RuleStatus.PROPOSED, RuleStatus.ACTIVE})
+Announce = Callable[[Connection, ProposedRule], Awaitable[None]]
+"""Writes the message about a proposed rule, once."""
 
 
 class PermissionRules:
@@ -59,13 +58,13 @@ class PermissionRules:
         policy: Policy,
         propose_after: int,
         expires_in: float,
-        notify: Target | None,
+        announce: Announce | None,
     ) -> None:
         """Propose a rule after so many equal decisions (0: never), for `expires_in` seconds.
 
-        `notify` gets a message about each proposed rule.
+        `announce` writes the message about each proposed rule.
         """
-        self._notify = notify
+        self._announce_rule = announce
         self._db = db
         self._policy = policy
         self._propose_after = propose_after
@@ -184,16 +183,14 @@ class PermissionRules:
 
     async def _announce(self, term: LeaderTerm) -> None:
         """Write the message of each proposed rule that has none."""
-        if (target := self._notify) is None:
+        announce_rule = self._announce_rule
+        if announce_rule is None:
             return
         async with self._db.connection() as conn:
             rules = await store.unannounced(conn, term, MAX_RULES)
 
         async def announce(rule: ProposedRule) -> int:
-            text = proposal_text(rule)
-            await self._db.run_transaction(
-                lambda conn: digests.send(conn, rule.job, target, rule.key, text, rule=rule.id)
-            )
+            await self._db.run_transaction(lambda conn: announce_rule(conn, rule))
             return 1
 
         await self._isolation.each([(rule.id, rule) for rule in rules], announce)
@@ -226,25 +223,33 @@ class PermissionRules:
         return seconds
 
 
-def rules_target(settings: Settings) -> Target | None:
-    """Return the target of messages about proposed rules; raises ConfigError."""
-    if settings.rules.notify is None:
-        return None
-    try:
-        target = parse(settings.rules.notify)
-        configured_targets(settings).check(target)
-    except UsageError as error:
-        raise ConfigError(f"rules: notify: {error}") from None
-    return target
+async def answer_by_rule(conn: Connection, job: int, ordinal: int, words: Sequence[str]) -> None:
+    """Record the command of a question of this transaction, and allow it if a rule matches."""
+    rule = await store.decide(conn, job, ordinal, words)
+    if rule is None or (locked := await questions.lock(conn, job, ordinal)) is None:
+        return
+    text = pattern_text(rule.pattern)
+    await questions.resolve(
+        conn,
+        locked.question,
+        Resolution("answered", "rule", value=ALLOW_ONCE, rule=rule.id, reason=text),
+        actor="system",
+        status=QuestionStatus.ANSWERED,
+        job_status=Status.RESUMED,
+        kind="rule_applied",
+    )
 
 
 async def _full_name(conn: Connection, repo: str) -> str:
     """Return the name with the owner of a repository in which agents asked for commands.
 
-    Raises UsageError if several have the name; any other name is returned unchanged.
+    It is in lower case, as in a rule. Raises UsageError if several have the name; any other name is
+    returned unchanged.
     """
     names = await store.repos(conn, repo)
-    if repo in names or not names:
+    if repo.lower() in names:
+        return repo.lower()
+    if not names:
         return repo
     if len(names) > 1:
         raise UsageError(f"several repositories are named {repo!r}; use {' or '.join(names)}")

@@ -137,9 +137,7 @@ WITH locked AS MATERIALIZED (
        FOR NO KEY UPDATE OF q
 ), canceled AS (
     UPDATE draftsman.job_questions q
-       SET status = 'canceled', resolution = jsonb_build_object(
-               'outcome', 'canceled', 'via', 'system', 'reason',
-               CASE WHEN o.ends THEN 'the job has ended' ELSE 'another question was closed first' END)
+       SET status = 'canceled', resolution = draftsman.cancellation(o.ends)
       FROM others o
      WHERE q.job = o.job AND q.ordinal = o.ordinal AND o.is_canceled
 ), updated AS (

@@ -19,7 +19,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.job_limits import JobLimits, configured_limits
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
-from draftsman.jobs.runs.store import run_state
+from draftsman.jobs.runs.store import jobs, run_state
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import RepoName, repo_names_by_source
 from draftsman.repos.repo_url import is_repo_url
@@ -128,7 +128,7 @@ class Workflows:
         }
 
         async def insert(conn: Connection) -> int:
-            if not await store.lock_run(conn, spawner.lease):
+            if not await jobs.lock_run(conn, spawner.lease):
                 raise lease_lost(spawner.lease)
             concurrency_key = columns["concurrency_key"]
             conflicts = await store.spawn_conflicts(conn, spawner.number, key, concurrency_key)

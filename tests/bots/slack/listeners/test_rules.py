@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from draftsman.deliveries.target import rules_target
 from draftsman.errors import ConfigError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
-from draftsman.questions.permission_rules.service import rules_target
 from draftsman.settings.rules import RuleSettings
 from draftsman_bots.slack import ids
 from tests.bots.slack.listeners.conftest import ANNA, Seen, SlackBotHarness

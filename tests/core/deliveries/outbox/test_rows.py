@@ -250,7 +250,7 @@ async def _end(make: Factory, rt: Runtime, number: int, status: Status) -> None:
     work = await make.running(number)
     match status:
         case Status.EXPIRED:
-            assert await rt.questions.ask(work.lease, _item("expired"))
+            assert await rt.asking.ask(work.lease, _item("expired"))
             assert await rt.expiry.expire(LeaderTerm()) == 1
         case Status.COMPLETED:
             await rt.settlement.outcome(work, Done({}))

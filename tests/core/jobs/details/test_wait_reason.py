@@ -274,7 +274,7 @@ async def test_an_expired_job_names_the_question_that_ended_it(
     work = await make.running(work.number)
     gate: dict[str, Any] = {"key": "g", "expires_in": 600, "escalate_to": "carol"}
     gate |= {"on_expire": OnExpire.ESCALATE}
-    await rt.questions.ask(work.lease, GATE.model_copy(update=gate))
+    await rt.asking.ask(work.lease, GATE.model_copy(update=gate))
     for _ in range(2):
         await clock.forward(601)
         await rt.expiry.expire(LeaderTerm())

@@ -140,7 +140,7 @@ async def _snooze(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
 
 
 async def _ask(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
-    await rt.questions.ask(work.lease, QUESTION)
+    await rt.asking.ask(work.lease, QUESTION)
 
 
 async def _cancel(rt: Runtime, make: Factory, work: ClaimedJob) -> None:

@@ -15,7 +15,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.processes import host
 from draftsman.runtime import Runtime
 from draftsman.worker.registry import store as workers
-from draftsman.worker.registry.liveness import is_lost
+from draftsman.worker.registry.registered_worker import is_lost
 from draftsman.worker.registry.service import WorkerRegistration
 from tests.factories import Factory
 from tests.support.clock import Clock

@@ -188,12 +188,12 @@ async def test_an_open_question_shows_its_choices_and_each_run_its_usage(
     work = await make.running()
     models = ["m-1"]
     await rt.model_calls.record(work.lease, {"input_tokens": 1200, "models": models})
-    await rt.questions.ask(work.lease, item)
+    await rt.asking.ask(work.lease, item)
     await make.answer(work.number, "b")
     work = await make.running(work.number)
     used = {"input_tokens": 34, "output_tokens": 5, "cost_usd": 0.25, "models": models}
     await rt.model_calls.record(work.lease, used)
-    await rt.questions.ask(work.lease, item.model_copy(update={"key": "again"}))
+    await rt.asking.ask(work.lease, item.model_copy(update={"key": "again"}))
     output = (await cli("show", work.number)).out
     questions = output.split("Questions\n")[1].splitlines()
     assert questions[0].startswith(f"  {work.name}/1 answered")

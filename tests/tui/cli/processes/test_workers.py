@@ -44,7 +44,7 @@ async def test_workers_are_listed_with_their_health(
     }
     output = (await cli("workers")).out.splitlines()
     assert output[0].split() == [
-        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE")
+        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "LEADER")
     ]
     assert [line.split()[:7] for line in output if " far " in line] == [
         [worker_name(far), "alive", "0/7", "far", "1", "fast,", "slow"]

@@ -241,7 +241,7 @@ async def test_an_answer_typed_for_a_question_never_answers_the_next(
     screen.expect(f"Answer to {work.name}/1: ")
     await make.answer(work.number, "red", people.ben)
     next_run = await make.running(work.number)
-    await rt.questions.ask(next_run.lease, QUESTION.model_copy(update={"key": "next"}))
+    await rt.asking.ask(next_run.lease, QUESTION.model_copy(update={"key": "next"}))
     screen.type("blue\n")
     assert screen.end() == 4
     assert "was already answered by ben" in screen.plain

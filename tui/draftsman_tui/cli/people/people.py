@@ -56,7 +56,7 @@ async def sessions(app: App) -> None:
             line(
                 styled(f"{session.id:>6}  {session.person}", "bold"),
                 f"  by {session.method} {times.ago(session.created_at)},"
-                f" expires {times.left(session.expires_at)}  {agent}",
+                f" expires {times.until(session.expires_at)}  {agent}",
             )
         )
     if not web_sessions:

@@ -285,11 +285,12 @@ WITH context AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released
 
--- Those of the tokens whose leases the worker still has: a lease that is gone never comes back.
+-- The tokens of those leases that the worker still has: a lease that is gone never comes back.
 -- name: held
-SELECT lease_token FROM draftsman.job_states
- WHERE status IN ('claimed', 'running') AND worker_id = %(worker)s
-   AND lease_token = ANY (%(tokens)s::bigint[])
+SELECT j.lease_token
+  FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[]) AS d (job, token)
+  JOIN draftsman.job_states j ON (j.number, j.lease_token) = (d.job, d.token)
+ WHERE j.worker_id = %(worker)s
 
 -- Whether the job still waits for the answer in whose grace period this worker keeps the agent of the
 -- parked run, and the token of the claim that the answer made for this worker. A later run of the job

@@ -99,6 +99,16 @@ SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
  UNION ALL
 SELECT 0, true, true, false, false, EXISTS (SELECT FROM alive)
 
+-- name: runs
+SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
+       finished_at, exit_code, error, error_class::text, usage, result
+  FROM draftsman.job_runs
+ WHERE job = %(job)s
+ ORDER BY ordinal
+
+-- name: ticket_url
+SELECT ticket_url FROM draftsman.job_requests WHERE number = %(job)s
+
 -- The pull request of the job's work.
 -- name: pull_request
 UPDATE draftsman.job_states SET pr_url = %(url)s, updated_at = draftsman.now()

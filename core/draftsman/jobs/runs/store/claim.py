@@ -109,9 +109,9 @@ async def release_lost_claims(
     return len(await rows(conn, _Q["release_lost_claims"], params))
 
 
-async def held(conn: Connection, worker: UUID, tokens: Sequence[int]) -> set[int]:
-    """Return those of the tokens whose leases the worker still has."""
-    params = {"worker": worker, "tokens": list(tokens)}
+async def held(conn: Connection, worker: UUID, leases: Sequence[Lease]) -> set[int]:
+    """Return the tokens of those leases that the worker still has."""
+    params = {"worker": worker, **_leases(leases)}
     return {token for (token,) in await rows(conn, _Q["held"], params)}
 
 

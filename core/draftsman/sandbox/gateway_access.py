@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Final, Literal, Self
 
-from draftsman.sandbox.gateway.api_formats import PREFIX, Provider
 from draftsman.sandbox.sandbox_port import SandboxPort
+
+Provider = Literal["anthropic", "openai", "google"]
+PREFIX: Final = "/v1"
 
 SANDBOX_PORT: Final = 8787
 """Port of the gateway in a sandbox with a network of its own; the same for every run and host."""

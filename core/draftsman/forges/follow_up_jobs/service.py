@@ -21,16 +21,19 @@ from draftsman.forges.follow_up import (
     message_text,
     needs_right,
     plan,
+    title_of,
 )
 from draftsman.forges.forge_event import EventKind
-from draftsman.forges.service.follow_up_jobs import insert_follow_up
 from draftsman.forges.store import follow_ups as store
-from draftsman.ids import job_name
+from draftsman.ids import job_name, new_id, unknown_job
+from draftsman.jobs.control.service.control import INHERITED, insert_row
+from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.job import TERMINAL, Source
+from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import locked_jobs
 from draftsman.jobs.runs.sweep import Sweep
-from draftsman.people.actor import Actor
+from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.settings.forges import ForgeSettings
 
@@ -94,7 +97,9 @@ class FollowUpSweep:
             refused = self._refused(events, jobs[0].invoker_id)
             table = self._forges.get(pull.forge)
             delay = 0.0 if table is None else table.follow_up_delay
-            planned = plan(pull, jobs, events, refused, delay, self._mention(pull.forge))
+            planned = plan(
+                pull, jobs, events, refused=refused, delay=delay, mention=self._mention(pull.forge)
+            )
             return len(again) + await self._apply(conn, pull, jobs, planned)
 
         return await self._db.run_transaction(work)
@@ -150,7 +155,7 @@ class FollowUpSweep:
         if to is None:
             newest = jobs[-1]
             ordinal = newest.ordinal + 1
-            to = await insert_follow_up(conn, pull.root, newest.job, ordinal, planned.send)
+            to = await _insert_follow_up(conn, pull.root, newest.job, ordinal, planned.send)
             await self._cancel_merges(conn, jobs, f"{job_name(to)} follows up")
             created = {"job": to, "follow_up": newest.ordinal + 1, "pr_url": pull.url}
             created["events"] = [event.kind for event in planned.send][:100]
@@ -228,3 +233,41 @@ async def _write(
     """Write an event of a job about an event of the forge, without its text."""
     payload = {"event": event.kind, "author": event.author_name, "url": event.url, **fields}
     await store.event(conn, job, kind, {key: value for key, value in payload.items() if value})
+
+
+async def _insert_follow_up(
+    conn: Connection, root: int, parent: int, ordinal: int, events: Sequence[FollowUpEvent]
+) -> int:
+    """Insert the job that follows up on the pull request of `root`; return its number.
+
+    Its title is about the events. It has the request, the targets and the newest checkpoint of its
+    parent, and the requester of the first job. The caller has locked the pull request.
+    """
+    request = await job_control.request_columns(conn, parent)
+    first = await job_control.request_columns(conn, root)
+    if request is None or first is None:
+        raise unknown_job(parent)
+    old, _ = request
+    row: dict[str, Any] = {key: old[key] for key in INHERITED} | {
+        "id": new_id(),
+        "idempotency_key": f"follow-up:{root}:{ordinal}",
+        "source": Source.FORGE,
+        "external_event_id": None,
+        "invoker_id": old["invoker_id"],
+        "invoker_display_name": old["invoker_display_name"],
+        "subject_key": None,
+        "retry_of": None,
+        "chain_length": 0,
+        "has_targets": old["has_targets"],
+        "ticket_title": title_of(events, first[0]["ticket_title"], root),
+        "hold": None,
+    }
+    submitted = await insert_row(conn, row, SYSTEM)
+    number = submitted.number
+    if submitted.outcome == "created":
+        await store.add(conn, number, root, ordinal, parent)
+        await job_control.copy_checkpoint(conn, parent, number)
+        await attachments.inherit(conn, parent, number)
+        if old["has_targets"]:
+            await deliveries.inherit_targets(conn, parent, number)
+    return number

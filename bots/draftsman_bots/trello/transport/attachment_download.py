@@ -1,4 +1,4 @@
-"""Download of a file of a card, with the token only for Trello."""
+"""Download of an attachment of a card, with the token only for Trello."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ async def download_file(trello: Trello, file: PendingFile) -> bytes:
 
     The address is made of ids: a URL in an attachment never gets the token.
     """
-    card, attachment = (string(file.reference, name) for name in ("card", "attachment"))
+    card = string(file.reference, "card")
+    attachment = string(file.reference, "attachment")
     if not (is_id(card) and is_id(attachment)):
         raise FileRefused("its reference is not valid")
     name = quote(string(file.reference, "file") or "file", safe="")
