@@ -166,7 +166,7 @@ def _print(
         app.out.print(f"label {preview.name!r} creates a job ({kind}) and is {action}")
         counts = (
             (preview.jobs, "would create a job in the next poll"),
-            (preview.old, "had the label before and create none"),
+            (preview.known, "had the label before and create none"),
             (preview.ignored, "in ignored lists"),
         )
         for count, text in counts:
