@@ -11,7 +11,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.text import humanize
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.deliveries import delivery_cells, unserved_texts
 from draftsman_tui.terminal import params
 
@@ -24,7 +24,7 @@ _CONFIRM_FROM = 5
 
 @command(
     "deliveries",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman deliveries",
         "draftsman deliveries --job D-142",
@@ -78,7 +78,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
 
 @command(
     "redeliver",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman redeliver 17 18",
         "draftsman redeliver --job D-142",

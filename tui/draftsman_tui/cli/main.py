@@ -25,7 +25,7 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError, InvalidDatabas
 from draftsman.processes import early_signals
 from draftsman.processes.hardening import deny_inspection
 from draftsman_tui.cli import command_index
-from draftsman_tui.cli.app import REGISTRY, App, Group, Section, example_lines, shared_options
+from draftsman_tui.cli.app import REGISTRY, SECTIONS, App, Group, example_lines, shared_options
 from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.output import CommandOutput, one_line
 
@@ -71,11 +71,11 @@ class Commands(Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by section, without importing them."""
-        for section in Section:
+        for section in SECTIONS:
             rows = [
                 (name, command.summary)
                 for name, command in COMMANDS.items()
-                if command.section is section
+                if command.section == section
             ]
             with formatter.section(section):
                 formatter.write_dl(rows)

@@ -17,7 +17,7 @@ from draftsman.agent_runs.activity.service.log_feed import log_items
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.reserved_names import TRANSCRIPT
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.events import no_log
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import CommandOutput, line, plain, styled
@@ -42,7 +42,7 @@ STYLES: Final = {
 
 @command(
     "logs",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman logs D-142",
         "draftsman logs -f D-142",

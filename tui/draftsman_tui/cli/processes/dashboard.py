@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import click
 
 from draftsman.errors import UsageError
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.first_frame import first_frame
 from draftsman_tui.cli.processes.process_setup import child, set_up_log
 from draftsman_tui.terminal import extras, stdio
@@ -116,7 +116,7 @@ def _themes() -> Sequence[str]:
 
 @command(
     "dashboard",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=(
         "draftsman dashboard --view inbox",
         "draftsman dashboard --read-only --theme light",

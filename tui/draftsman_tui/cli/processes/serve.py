@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import ConfigError
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import require
@@ -26,7 +26,7 @@ _ADDED: Final = {"forges": "events to [forges.NAME]", "pagers": "listen to [page
 
 @command(
     "worker",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=(
         "draftsman worker",
         "draftsman worker --queue fast --queue default --slots 4",
@@ -83,7 +83,7 @@ async def worker(
 
 @command(
     "bots",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --pagers"),
     long_running=True,
 )
@@ -136,7 +136,7 @@ def _configured_chats(settings: Settings) -> list[str]:
 
 @command(
     "web",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=(
         "draftsman web",
         "draftsman web --listen 127.0.0.1:9000",
@@ -193,7 +193,7 @@ def _with_options(settings: Settings, listen: str | None, url: str | None) -> Se
 
 @command(
     "up",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=("draftsman up", "draftsman up --headless"),
     long_running=True,
 )
