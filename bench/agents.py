@@ -23,12 +23,12 @@ from bench.measure import Run
 from bench.report import Figures
 from bench.server import BenchError, session
 from bench.volumes import ME, PEOPLE
-from draftsman import configured
 from draftsman.agent_runs.clones.git import git
 from draftsman.handlers import registry
 from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.configuration import configured_directory, configured_policy
 from draftsman.runtime import Runtime, open_runtime
-from draftsman.sandbox.gateway.access import GatewayAccess
+from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.network_proxy.access import PROXY_PORT, ProxyAccess
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox
@@ -202,9 +202,9 @@ async def _calls(run: Run, folder: Path, count: int) -> Figures:
 
 async def _prepare(rt: Runtime, folder: Path) -> Path:
     """Save the people, and return a new repository."""
-    directory = configured.directory(rt.settings)
+    directory = configured_directory(rt.settings)
     await rt.people.save(directory)
-    rt.policy.update_from(configured.policy(rt.settings, directory))
+    rt.policy.update_from(configured_policy(rt.settings, directory))
     repo = folder / "repo"
     repo.mkdir()
     await git("init", "-q", "--template=", ".", cwd=repo)

@@ -13,12 +13,12 @@ from uuid import uuid4
 from bench.measure import Run, ServerCosts
 from bench.report import Figures
 from bench.server import BenchError, session
-from draftsman import configured
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.people.actor import Actor
+from draftsman.people.configuration import configured_directory, configured_policy
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.settings import Settings
@@ -137,10 +137,10 @@ async def _add(run: Run, after: datetime) -> datetime:
     due = after.replace(second=0, microsecond=0) + timedelta(minutes=1)
     values = {"database_url": run.url, "people": PEOPLE, "handlers": {"noop": "bench:noop"}}
     async with open_runtime(Settings.model_validate(values)) as rt:
-        directory = configured.directory(rt.settings)
+        directory = configured_directory(rt.settings)
         assert directory is not None
         await rt.people.save(directory)
-        rt.policy.update_from(configured.policy(rt.settings, directory))
+        rt.policy.update_from(configured_policy(rt.settings, directory))
         rule = f"{due.minute} {due.hour} * * *"
         await rt.schedules.add(ScheduleSpec("bench", rule, request={"type": "noop"}), ME)
     async with session(run.url) as database:

@@ -84,7 +84,6 @@ CREATE TABLE draftsman.identity_links (
     person           text CHECK (person <> ''),
     linked_by        text,
     linked_at        timestamptz,
-    created_at       timestamptz NOT NULL DEFAULT draftsman.now(),
     PRIMARY KEY (channel, external_id),
     CONSTRAINT identity_links_code UNIQUE (code_hash),
     CONSTRAINT identity_links_expires CHECK ((code_hash IS NULL) = (code_expires_at IS NULL)),
@@ -104,7 +103,6 @@ COMMENT ON COLUMN draftsman.identity_links.code_expires_at IS 'when the code exp
 COMMENT ON COLUMN draftsman.identity_links.person IS 'the linked person; NULL: none so far';
 COMMENT ON COLUMN draftsman.identity_links.linked_by IS 'the person who entered the code';
 COMMENT ON COLUMN draftsman.identity_links.linked_at IS 'when it was linked';
-COMMENT ON COLUMN draftsman.identity_links.created_at IS 'when the first code was requested';
 
 CREATE TABLE draftsman.people_groups (
     name    text NOT NULL CHECK (name <> ''),

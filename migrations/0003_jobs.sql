@@ -187,10 +187,12 @@ COMMENT ON COLUMN draftsman.job_states.limits IS
 COMMENT ON COLUMN draftsman.job_states.held_by IS
     'the bucket that has no free place for it; `pause`: it waits for the end of the pause of its '
     'queue or type';
-COMMENT ON COLUMN draftsman.job_states.last_error IS 'the last error';
+COMMENT ON COLUMN draftsman.job_states.last_error IS
+    'the last error; of a denial, the name and values of its sentence';
 COMMENT ON COLUMN draftsman.job_states.error_class IS 'the class of the last error';
 COMMENT ON COLUMN draftsman.job_states.cancel_requested_by IS 'the person who requested it';
-COMMENT ON COLUMN draftsman.job_states.cancel_reason IS 'the reason';
+COMMENT ON COLUMN draftsman.job_states.cancel_reason IS
+    'the reason; of the system, the name and values of a sentence';
 COMMENT ON COLUMN draftsman.job_states.pr_url IS 'the pull request that the agent opened';
 COMMENT ON COLUMN draftsman.job_states.has_targets IS
     'whether it has notification targets; the outbox ignores other jobs';
@@ -572,7 +574,7 @@ COMMENT ON COLUMN draftsman.job_pauses.paused_at IS 'since when';
 --   ended   a job whose end has yet to release or cancel its children and the jobs of its group, or
 --           that has a reservation which has yet to be ended
 --   jobs    new jobs whose positions have yet to be set
--- The count of a bucket is its row with these changes: whoever locks the bucket adds them first.
+-- The count of a bucket is its row with these changes, which are added when the bucket is locked.
 CREATE TABLE draftsman.postponed_work (
     id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     bucket  text,

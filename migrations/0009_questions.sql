@@ -214,7 +214,6 @@ CREATE TABLE draftsman.approval_tokens (
     question    int NOT NULL,
     approver    text NOT NULL,
     minted_by   text NOT NULL DEFAULT '',
-    created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     used_at     timestamptz,
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
     UNIQUE (job, question, approver)
@@ -229,7 +228,6 @@ COMMENT ON COLUMN draftsman.approval_tokens.approver IS
     'the approver; a newer token replaces the older token';
 COMMENT ON COLUMN draftsman.approval_tokens.minted_by IS
     'the approver, or `system` for a delivery; other tokens are invalid';
-COMMENT ON COLUMN draftsman.approval_tokens.created_at IS 'when it was minted';
 COMMENT ON COLUMN draftsman.approval_tokens.used_at IS 'when it was used';
 
 -- An answer or a decision of a question, or with no question the cancel of a job, which takes

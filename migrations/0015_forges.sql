@@ -15,7 +15,6 @@ CREATE TABLE draftsman.pull_requests (
     base               text NOT NULL,
     head               text NOT NULL,
     state              text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'merged', 'closed')),
-    opened_at          timestamptz NOT NULL DEFAULT draftsman.now(),
     ended_at           timestamptz,
     branch_deleted_at  timestamptz,
     CONSTRAINT pull_requests_number UNIQUE (forge, project, number),
@@ -35,7 +34,6 @@ COMMENT ON COLUMN draftsman.pull_requests.branch IS 'its branch, which all these
 COMMENT ON COLUMN draftsman.pull_requests.base IS 'the branch that it is merged into';
 COMMENT ON COLUMN draftsman.pull_requests.head IS 'the commit that was published last';
 COMMENT ON COLUMN draftsman.pull_requests.state IS '`open`, `merged` or `closed`';
-COMMENT ON COLUMN draftsman.pull_requests.opened_at IS 'when it was opened';
 COMMENT ON COLUMN draftsman.pull_requests.ended_at IS 'when its merge or end was received';
 COMMENT ON COLUMN draftsman.pull_requests.branch_deleted_at IS 'when draftsman deleted the branch';
 
@@ -159,13 +157,10 @@ COMMENT ON COLUMN draftsman.forge_events.processed_at IS 'when it had its effect
 COMMENT ON COLUMN draftsman.forge_events.answered_at IS
     'when the answer with the commit was written on the forge';
 
---   forge_events_new     events that had no effect yet
---   forge_events_job     events of a job, in order
---   forge_events_sent    events that are answered once their job has ended
---   forge_events_people  events of people that had no effect yet
+--   forge_events_new   events that had no effect yet
+--   forge_events_job   events of a job, in order
+--   forge_events_sent  events that are answered once their job has ended
 CREATE INDEX forge_events_new ON draftsman.forge_events (id) WHERE processed_at IS NULL;
 CREATE INDEX forge_events_job ON draftsman.forge_events (job, id) WHERE job IS NOT NULL;
 CREATE INDEX forge_events_sent ON draftsman.forge_events (id)
     WHERE outcome = 'sent' AND answered_at IS NULL;
-CREATE INDEX forge_events_people ON draftsman.forge_events (id)
-    WHERE processed_at IS NULL AND kind IN ('labeled_issue', 'issue_comment', 'answer');

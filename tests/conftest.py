@@ -26,7 +26,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.jobs.job import Source
 from draftsman.log import OWN
 from draftsman.people.actor import Actor
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from tests.factories import Factory
 from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
@@ -235,7 +235,7 @@ def settings(pickled_settings: bytes, database_url: str, tmp_path: Path) -> Sett
 @pytest.fixture
 async def db(settings: Settings, database_url: str) -> AsyncIterator[Database]:
     """Provide that database, open."""
-    db = Database(database_url, settings.database, pooled=False)
+    db = Database(database_url, settings.database, pooled=False, enums=ENUMS)
     await db.open()
     yield db
     await db.close()

@@ -64,7 +64,7 @@ class Factory:
     async def asked(self, item: QuestionSpec = QUESTION, **fields: Any) -> ClaimedJob:
         """Ask in the run of a new job, as the job's first question."""
         work = await self.running(**fields)
-        assert await self.rt.questions.ask(work.lease, item) == f"{work.name}/1"
+        assert await self.rt.asking.ask(work.lease, item) == f"{work.name}/1"
         return work
 
     async def asked_at_once(
@@ -74,7 +74,7 @@ class Factory:
         work = await self.running(**fields)
         first = 1 if alternatives else None
         asked = [AskedQuestion(item, alternative_to=first) for item in items]
-        names = await self.rt.questions.ask_all(work.lease, asked, invoker=work.invoker_id)
+        names = await self.rt.asking.ask_all(work.lease, asked, invoker=work.invoker_id)
         assert names == [f"{work.name}/{place}" for place in range(1, len(items) + 1)]
         return work
 
@@ -109,7 +109,7 @@ class Factory:
     async def due(self, number: int) -> None:
         """Make a retrying job due now."""
         await self.set_due(number, 0)
-        await self.rt.sweeps.promote(LeaderTerm())
+        await self.rt.promotion.promote(LeaderTerm())
         job = await self.rt.read_model.job(number)
         assert job.status is not Status.RETRYING, "a running worker may have claimed it already"
 
@@ -142,7 +142,7 @@ class Factory:
         """Ask in a job, without an answer until the question expires."""
         item = QUESTION.model_copy(update={"expires_in": 0.000001})
         work = await self.asked(item, **fields)
-        assert await self.rt.sweeps.expire(LeaderTerm()) == 1
+        assert await self.rt.expiry.expire(LeaderTerm()) == 1
         return work.number
 
     async def job_in(self, status: Status, **fields: Any) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.database.database import Connection, Database
 from draftsman.people.actor import Actor
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from tests.factories import Factory
 from tests.support import database_pool
@@ -45,7 +45,7 @@ async def lent(server: Server, databases: Databases) -> AsyncIterator[tuple[str,
     name = databases.acquire()
     url = server.url(name)
     settings = Settings.model_validate({"database_url": url})
-    db = Database(url, settings.database)
+    db = Database(url, settings.database, enums=ENUMS)
     await db.open()
     yield name, wire(settings, db, False)
     await db.close()

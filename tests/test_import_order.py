@@ -25,7 +25,7 @@ def test_a_package_imports_those_below_it() -> None:
     assert _check(
         ("jobs.control.store", "queues.service"),
         ("jobs.control.store", "jobs.job"),
-        ("jobs.read_models", "jobs.job"),
+        ("jobs.job_summary", "jobs.job"),
         ("agents.plain", "agents.program"),
     ).kept
 

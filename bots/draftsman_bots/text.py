@@ -35,14 +35,14 @@ def truncate(text: str, max_length: int) -> str:
 def truncate_spans(spans: Iterable[Span], max_length: int) -> Spans:
     """Return the spans within a length of their plain text, as `truncate`."""
     fitting: list[Span] = []
-    left = max_length
+    room = max_length
     for span in spans:
         length = utf16_length(str(span))
-        if length > left:
-            fitting.append(truncate(span, left) if isinstance(span, str) and left else ELLIPSIS)
+        if length > room:
+            fitting.append(truncate(span, room) if isinstance(span, str) and room else ELLIPSIS)
             break
         fitting.append(span)
-        left -= length
+        room -= length
     return tuple(fitting)
 
 

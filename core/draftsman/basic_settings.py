@@ -211,11 +211,11 @@ def read_url(url: str) -> str:
 
 def _is_encoded(url: str) -> bool:
     """Return whether a URL is percent-encoded."""
-    rest = url.partition("://")[2].partition("?")[0]
-    authority = re.split(r"[/#]", rest, maxsplit=1)[0]
+    location = url.partition("://")[2].partition("?")[0]
+    authority = re.split(r"[/#]", location, maxsplit=1)[0]
     if re.search(r"%(?![0-9A-Fa-f]{2})|\s", url) is not None:
         return False
-    return authority.count("@") == rest.count("@") <= 1
+    return authority.count("@") == location.count("@") <= 1
 
 
 def _variables() -> dict[str, str]:

@@ -21,7 +21,6 @@ attributes instead (subject, hint, field, job), and each front end words a hint 
     ├── DatabaseUnreachable       6  no server, or a lost connection
     │   ├── EmbeddedServerError   6  the embedded server cannot be started
     │   └── SchemaOutdated        6  migrations are missing, or were edited
-    │       └── SchemaUnsupported 6  the schema of a version before the first release
     └── Failure                   1  work failed; see `domain.retries.error_classes`
 """
 
@@ -291,22 +290,6 @@ class EmbeddedServerError(DatabaseUnreachable):
 
 class SchemaOutdated(DatabaseUnreachable):
     """The database schema is not up to date."""
-
-
-class SchemaUnsupported(SchemaOutdated):
-    """The database was created by a development version before the first release.
-
-    No version upgrades it.
-    """
-
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(
-            message
-            or "the database was created by a development version before the first release, and"
-            " cannot be upgraded; dump it if you need its data, and use an empty database (embedded"
-            " PostgreSQL: move away its data folder)",
-            hint=None if message else CommandHint("migrate", lead="then run"),
-        )
 
 
 class Failure(DraftsmanError):

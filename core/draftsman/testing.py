@@ -23,7 +23,6 @@ from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
 from draftsman.jobs.job import Mode, Source
-from draftsman.jobs.read_models import Step
 from draftsman.jobs.requests.attachments import AttachedFile, JobAttachment
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.outcome import (
@@ -35,6 +34,7 @@ from draftsman.jobs.runs.outcome import (
     validate_result,
 )
 from draftsman.jobs.runs.run import ClaimedJob, Lease
+from draftsman.jobs.runs.saved_data import Step
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.questions.answer import check_kind, fails_job, parse_answer
 from draftsman.questions.asked_question import AskedQuestion
@@ -255,7 +255,6 @@ class _Memory:
         lease: Lease,
         data: dict[str, Any],
         bundle: bytes | None = None,
-        messages: Sequence[int] = (),
     ) -> None:
         self.data = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint")
         self.bundle = bundle
@@ -448,7 +447,10 @@ class _Services:
         self.settings = settings
         self.schemas = schemas
         self.checkpoints = memory
+        self.changes = memory
+        self.attachments = memory.attachments
         self.model_calls = memory
+        self.asking = memory
         self.questions = memory
         self.settlement = memory
         self.outbox = memory

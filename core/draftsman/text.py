@@ -21,6 +21,9 @@ CHECKPOINT_LIMIT = 1024 * 1024
 """Bytes of a checkpoint as JSON."""
 REQUEST_LIMIT = 1024 * 1024
 """Bytes of a request, a result or an answer as JSON."""
+STORED_SENTENCE = {"stored": "sentence"}
+"""Metadata of a field of a row whose text the database may have written, as a sentence's name and
+values. See `draftsman.database.sentences`."""
 TOO_DEEP = "is nested too deeply; flatten it"
 _refuse = json.JSONEncoder().default
 # JSONEncoder makes such an encoder for each value, which costs three times the encoding

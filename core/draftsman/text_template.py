@@ -34,18 +34,18 @@ def check(template: str, fields: Sequence[str], *, name: str, default: str) -> s
     return template
 
 
-def fill(template: str, values: Mapping[str, str]) -> str:
+def fill(template: str, fields: Mapping[str, str]) -> str:
     """Replace the fields of a validated template; values are inserted literally."""
-    lines = (_line(line, values) for line in template.splitlines())
+    lines = (_line(line, fields) for line in template.splitlines())
     return "\n".join(line for line in lines if line is not None).strip("\n")
 
 
-def _line(line: str, values: Mapping[str, str]) -> str | None:
+def _line(line: str, fields: Mapping[str, str]) -> str | None:
     names = [match[1] for match in _PART.finditer(line) if match[1] is not None]
-    if names and not any(values.get(name) for name in names):
+    if names and not any(fields.get(name) for name in names):
         return None
-    return _PART.sub(lambda match: _part(match, values), line)
+    return _PART.sub(lambda match: _part(match, fields), line)
 
 
-def _part(match: re.Match[str], values: Mapping[str, str]) -> str:
-    return match[0][0] if match[1] is None else values.get(match[1], "")
+def _part(match: re.Match[str], fields: Mapping[str, str]) -> str:
+    return match[0][0] if match[1] is None else fields.get(match[1], "")

@@ -35,8 +35,8 @@ DECLARE
     added  bigint;
 BEGIN
     IF kind = 'worker' OR NOT draftsman.may_act_as(source || ':' || actor_id) THEN
-        PERFORM draftsman.deny_access(
-            format('%s cannot view as %s:%s', session_user, source, actor_id));
+        PERFORM draftsman.deny_access('attention.view', jsonb_build_object(
+                    'source', source, 'account', actor_id));
     END IF;
     INSERT INTO draftsman.question_views (job, question, person, channel)
     SELECT q.job, q.ordinal, viewer, source
@@ -80,9 +80,10 @@ BEGIN
                                   'by', a.person, 'until', a.expires_at)
           FROM draftsman.question_acknowledgments a
          WHERE a.job = acknowledge_question.job AND a.question = acknowledge_question.question;
-        PERFORM draftsman.notify_question(
-            job, question, format('D-%s/%s: %s works on the answer', job, question, name),
-            format('acknowledged:%s:%s', question, name));
+        PERFORM draftsman.deliver_notice(
+            job, question, format('acknowledged:%s:%s', question, name),
+            draftsman.sentence('attention.acknowledged', jsonb_build_object(
+                'job', job, 'question', question, 'person', name)));
         INSERT INTO draftsman.deliveries
                (job, question, channel, target, thread_key, kind, dedupe_key, payload)
         SELECT DISTINCT d.job, d.question, d.channel, d.target, d.thread_key,
@@ -140,7 +141,8 @@ DECLARE
 BEGIN
     IF draftsman.session_kind() <> 'owner'
        AND NOT draftsman.may_answer(job, question, delegate) THEN
-        PERFORM draftsman.deny_access(format('%s may not answer D-%s/%s', delegate, job, question));
+        PERFORM draftsman.deny_access('questions.answer', jsonb_build_object(
+                    'voter', delegate, 'job', job, 'question', question));
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
     SELECT g.person INTO former FROM draftsman.question_delegations g
@@ -165,10 +167,9 @@ BEGIN
         INSERT INTO draftsman.deliveries AS d
                (job, question, channel, target, thread_key, kind, dedupe_key, payload)
         SELECT q.job, q.question, q.channel, q.target, q.thread_key, 'notice', key,
-               jsonb_build_object(
-                   'text', format('D-%s/%s: %s asked you to answer',
-                                  delegate_question.job, delegate_question.question, name),
-                   'names_job', true)
+               draftsman.sentence('attention.delegated_to_you', jsonb_build_object(
+                   'job', delegate_question.job, 'question', delegate_question.question,
+                   'by', name))
           FROM draftsman.deliveries q
          WHERE q.thread_key = 'D-' || delegate_question.job || ' slack:' || account
            AND q.question = delegate_question.question
@@ -182,8 +183,9 @@ BEGIN
     VALUES (job, question, 0, delegate, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
         ON CONFLICT DO NOTHING;
     IF former IS DISTINCT FROM delegate THEN
-        PERFORM draftsman.notify_question(job, question,
-            format('D-%s/%s: %s asked %s to answer', job, question, name, delegate), key);
+        PERFORM draftsman.deliver_notice(job, question, key,
+            draftsman.sentence('attention.delegated', jsonb_build_object(
+                'job', job, 'question', question, 'by', name, 'to', delegate)));
     END IF;
     UPDATE draftsman.question_ladders l SET due_at = greatest(l.due_at, until)
      WHERE l.job = delegate_question.job AND l.question = delegate_question.question
@@ -223,8 +225,11 @@ BEGIN
     INSERT INTO draftsman.deliveries
            (job, question, original, channel, target, thread, thread_key, kind, payload)
     SELECT d.job, d.question, d.seq, d.channel, d.target, d.thread, d.thread_key, 'question_closed',
-           d.payload || jsonb_build_object('text', format(
-               '%s; then %s asked %s', d.payload ->> 'text', delegated_by, delegate))
+           draftsman.sentence(CASE WHEN d.payload ->> 'sentence' = 'attention.delegated'
+                                 THEN 'attention.delegated_again'
+                                 ELSE 'attention.delegated_to_you_again' END,
+               d.payload -> 'values'
+               || jsonb_build_object('then_by', delegated_by, 'then_to', delegate))
       FROM draftsman.deliveries d
      WHERE d.job = replace_delegate.job AND d.question = replace_delegate.question
        AND d.kind = 'notice'
@@ -248,34 +253,18 @@ DECLARE
                       ELSE draftsman.person_of(source::text, actor_id) END;
 BEGIN
     IF kind = 'worker' OR NOT draftsman.may_act_as(source || ':' || actor_id) OR name IS NULL
-       OR (kind <> 'owner' AND NOT draftsman.may_answer(job, question, name)) THEN
-        PERFORM draftsman.deny_access(
-            format('%s:%s may not delay reminders of D-%s/%s', source, actor_id, job, question));
+       OR (kind <> 'owner' AND NOT (draftsman.may_answer(job, question, name) AND EXISTS (
+           SELECT FROM draftsman.job_questions q
+            WHERE q.job = require_responder.job AND q.ordinal = question
+              AND q.status = 'open'))) THEN
+        PERFORM draftsman.deny_access('attention.delay', jsonb_build_object(
+                    'source', source, 'account', actor_id, 'job', job, 'question', question));
     END IF;
     IF seconds <= 0 OR seconds > 86400 THEN
-        PERFORM draftsman.deny_access(
-            'reminders can be delayed by more than 0 s and at most a day');
+        PERFORM draftsman.deny_access('attention.delay_time');
     END IF;
     RETURN name;
 END $$;
-
--- Whether a person may answer an open question, by the rules of `check_answer`.
-CREATE OR REPLACE FUNCTION draftsman.may_answer(
-    job bigint, question int, person text
-) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce((
-        SELECT q.status = 'open' AND CASE WHEN q.kind = 'approval' THEN
-                   draftsman.has_role(person, 'approver')
-                   AND draftsman.list_includes(person, q.approvers)
-                   AND (person <> j.invoker_id
-                        OR (SELECT p.self_approval FROM draftsman.approval_policy p)) IS TRUE
-               ELSE j.invoker_id = person OR draftsman.has_role(person, 'responder')
-                    OR draftsman.list_includes(person, q.approvers) END
-          FROM draftsman.job_questions q
-          JOIN draftsman.job_requests j ON j.number = q.job
-         WHERE q.job = may_answer.job AND q.ordinal = question), false)
-$$;
 
 -- Ladders -----------------------------------------------------------------------------------------
 
@@ -294,7 +283,7 @@ DECLARE
     sent   bigint;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
-        PERFORM draftsman.deny_access(format('%s cannot take steps of ladders', session_user));
+        PERFORM draftsman.deny_access('attention.ladder_step');
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
@@ -323,9 +312,9 @@ BEGIN
                 job, question, step, notice.recipient,
                 notice.channel, notice.target, notice.thread);
         ELSIF notice.text IS NOT NULL THEN
-            PERFORM draftsman.notify_question(
-                job, question, notice.text,
-                format('ladder:%s:%s:%s', question, step, notice.recipient));
+            PERFORM draftsman.deliver_notice(
+                job, question, format('ladder:%s:%s:%s', question, step, notice.recipient),
+                jsonb_build_object('text', notice.text, 'names_job', true));
         ELSIF notice.outcome = 'thread' THEN
             SELECT d.seq INTO sent FROM draftsman.deliveries d
              WHERE d.job = take_ladder_step.job AND d.question = take_ladder_step.question
@@ -415,22 +404,6 @@ BEGIN
                             WHERE d.thread_key = place AND d.dedupe_key = key));
 END $$;
 
--- Sends a notice about a question to the targets of its job, once for each key.
-CREATE OR REPLACE FUNCTION draftsman.notify_question(
-    job bigint, question int, text text, key text
-) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO draftsman.deliveries
-           (job, question, channel, target, thread, thread_key, kind, dedupe_key, payload)
-    SELECT t.job, notify_question.question, t.channel, t.target, t.thread, t.thread_key,
-           'notice', key,
-           jsonb_build_object('text', text, 'names_job', true)
-      FROM draftsman.job_targets t
-     WHERE t.job = notify_question.job AND 'notice' = ANY (t.kinds)
-     ORDER BY t.ordinal
-        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
-$$;
-
 -- Digests -----------------------------------------------------------------------------------------
 
 -- Sets the hours of a person, or ends their digests (no hours). Operators may set those of others;
@@ -439,13 +412,11 @@ CREATE OR REPLACE FUNCTION draftsman.choose_digest(
     person text, hours time[], timezone text, actor text
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    kind text := draftsman.session_kind();
-    me   text := draftsman.person_of_actor(actor);
 BEGIN
-    IF kind <> 'owner' AND (kind IN ('bot', 'person') AND (me = person
-       OR draftsman.has_role(me, 'operator'))) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(format('%s may not change the digest of %s', actor, person));
+    IF NOT draftsman.has_right(actor, CASE WHEN draftsman.person_of_actor(actor) = person THEN NULL
+                                      ELSE 'operator' END, '{bot,person}') THEN
+        PERFORM draftsman.deny_access('attention.digest', jsonb_build_object(
+                    'actor', actor, 'person', person));
     END IF;
     PERFORM draftsman.now() AT TIME ZONE timezone;  -- raises an error for an unknown zone
     DELETE FROM draftsman.digest_hours d WHERE d.person = choose_digest.person;
@@ -520,7 +491,7 @@ DECLARE
     ended     draftsman.question_acknowledgments;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
-        PERFORM draftsman.deny_access(format('%s cannot record events of pagers', session_user));
+        PERFORM draftsman.deny_access('attention.pager_event');
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
     INSERT INTO draftsman.pager_events (pager, id, job, question, kind, occurred_at)
@@ -543,10 +514,10 @@ BEGIN
             INSERT INTO draftsman.job_events (job, kind, actor, payload)
             VALUES (job, 'question_unacknowledged', 'pager:' || pager,
                     jsonb_build_object('question', question, 'by', ended.person));
-            PERFORM draftsman.notify_question(
-                job, question,
-                format('D-%s/%s: %s no longer works on the answer', job, question, ended.person),
-                format('unacknowledged:%s:%s', question, id));
+            PERFORM draftsman.deliver_notice(
+                job, question, format('unacknowledged:%s:%s', question, id),
+                draftsman.sentence('attention.unacknowledged', jsonb_build_object(
+                    'job', job, 'question', question, 'person', ended.person)));
             UPDATE draftsman.question_ladders l SET due_at = greatest(ended.next_step_at, (
                        SELECT g.expires_at FROM draftsman.question_delegations g
                         WHERE g.job = record_pager_event.job
@@ -562,34 +533,34 @@ END $$;
 
 CREATE OR REPLACE TRIGGER question_views_immutable BEFORE UPDATE OR DELETE
     ON draftsman.question_views FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('the first view is kept');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.first_view_kept');
 CREATE OR REPLACE TRIGGER question_views_no_truncate BEFORE TRUNCATE ON draftsman.question_views
-    EXECUTE FUNCTION draftsman.refuse_change('the first view is kept');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.first_view_kept');
 
 CREATE OR REPLACE TRIGGER question_notifications_immutable BEFORE UPDATE OR DELETE
     ON draftsman.question_notifications FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('a step is taken once');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.step_taken_once');
 CREATE OR REPLACE TRIGGER question_notifications_no_truncate BEFORE TRUNCATE
     ON draftsman.question_notifications
-    EXECUTE FUNCTION draftsman.refuse_change('a step is taken once');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.step_taken_once');
 
 CREATE OR REPLACE TRIGGER digest_questions_sent_once BEFORE UPDATE ON draftsman.digest_questions
     FOR EACH ROW
     WHEN (OLD.sent_at IS NOT NULL OR NEW.sent_at IS NULL
           OR (OLD.job, OLD.question, OLD.person, OLD.digest_at)
              <> (NEW.job, NEW.question, NEW.person, NEW.digest_at))
-    EXECUTE FUNCTION draftsman.refuse_change('a question is in at most one digest of a person');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.single_digest');
 CREATE OR REPLACE TRIGGER digest_questions_no_delete BEFORE DELETE ON draftsman.digest_questions
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('a question is in at most one digest of a person');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.single_digest');
 CREATE OR REPLACE TRIGGER digest_questions_no_truncate BEFORE TRUNCATE ON draftsman.digest_questions
-    EXECUTE FUNCTION draftsman.refuse_change('a question is in at most one digest of a person');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.single_digest');
 
 CREATE OR REPLACE TRIGGER pager_events_immutable BEFORE UPDATE OR DELETE ON draftsman.pager_events
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('an event of a pager is kept');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.pager_event_kept');
 CREATE OR REPLACE TRIGGER pager_events_no_truncate BEFORE TRUNCATE ON draftsman.pager_events
-    EXECUTE FUNCTION draftsman.refuse_change('an event of a pager is kept');
+    EXECUTE FUNCTION draftsman.refuse_change('attention.pager_event_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ CREATE OR REPLACE FUNCTION draftsman.set_budgets(
 ) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'worker') OR NOT draftsman.may_act_as(actor) THEN
-        PERFORM draftsman.deny_access(format('%s may not change budgets', actor));
+    IF NOT draftsman.has_right(actor, NULL, '{worker}') THEN
+        PERFORM draftsman.deny_access('costs.change_budgets', jsonb_build_object('actor', actor));
     END IF;
     LOCK TABLE draftsman.budget_changes IN SHARE ROW EXCLUSIVE MODE;
     IF coalesce((SELECT (c.budgets, c.timezone) FROM draftsman.budget_changes c
@@ -46,9 +46,7 @@ LANGUAGE sql STABLE AS $$
            - draftsman.now())::float8
 $$;
 
--- The amounts of the budget of this name. A value replaces `*`; a repository has the budget of
--- `host/owner/name`, else of `owner/name`, else of its name, in lower case; `own` replaces the
--- amounts that it has.
+-- The amounts of the budget of this name; `own` replaces the amounts that it has.
 CREATE OR REPLACE FUNCTION draftsman.budget_of(name text, own jsonb)
 RETURNS TABLE (measure text, amount numeric)
 LANGUAGE sql STABLE AS $$
@@ -58,9 +56,8 @@ LANGUAGE sql STABLE AS $$
       LEFT JOIN LATERAL (
            SELECT * FROM draftsman.budgets b
             WHERE b.scope = n.scope
-              AND (b.value IN (n.value, '*') OR n.scope = 'repo' AND b.value IN (
-                   regexp_replace(n.value, '^[^/]*/', ''), regexp_replace(n.value, '^.*/', '')))
-            ORDER BY b.value = '*', length(b.value) DESC
+              AND b.value = ANY (draftsman.configured_names(n.scope, n.value))
+            ORDER BY array_position(draftsman.configured_names(n.scope, n.value), b.value)
             LIMIT 1) b ON true
      CROSS JOIN LATERAL (VALUES
            ('cost_usd', (budget_of.own ->> 'cost_usd')::numeric, b.cost_usd),
@@ -173,7 +170,7 @@ BEGIN
          WHERE u.name = ANY (names) AND u.day IN (today, '-infinity');
         INSERT INTO draftsman.daily_costs AS c
                (day, repo, person, agent, model, calls, cost_usd, input_tokens, output_tokens)
-        SELECT today, concat_ws('/', r.repo_host, r.repo_owner, r.repo_name), r.invoker_id,
+        SELECT today, draftsman.repo_of(r), r.invoker_id,
                coalesce(program, r.agent, ''), coalesce(record_usage.model, ''),
                1, cost, input, output
           FROM draftsman.job_requests r WHERE r.number = job
@@ -211,8 +208,7 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT array_remove(ARRAY['all:*', 'job:' || r.number, 'person:' || nullif(r.invoker_id, ''),
-               'repo:' || nullif(lower(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name)),
-                                 '')], NULL)
+               'repo:' || nullif(draftsman.repo_of(r), '')], NULL)
       INTO names FROM draftsman.job_requests r WHERE r.number = job;
     INSERT INTO draftsman.budget_uses (name, day)
     SELECT n, CASE WHEN n LIKE 'job:%' THEN '-infinity' ELSE today END
@@ -341,7 +337,8 @@ BEGIN
        AND (kind = 'worker' OR draftsman.has_role(
                 draftsman.person_of(NEW.source::text, NEW.responder_id),
                 'operator') IS NOT TRUE) THEN
-        PERFORM draftsman.deny_access(format('%s may not decide on a budget', NEW.voter));
+        PERFORM draftsman.deny_access('costs.decide_on_budget', jsonb_build_object(
+                    'voter', NEW.voter));
     END IF;
     RETURN NEW;
 END $$;
@@ -353,7 +350,7 @@ CREATE OR REPLACE TRIGGER job_answers_spending BEFORE INSERT ON draftsman.job_an
 
 CREATE OR REPLACE TRIGGER budget_raises_immutable BEFORE UPDATE OR DELETE ON draftsman.budget_raises
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('a budget was raised by this answer');
+    EXECUTE FUNCTION draftsman.refuse_change('costs.raise_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 

@@ -5,6 +5,12 @@ INSERT INTO draftsman.schema_functions (name) VALUES ('database')
     ON CONFLICT (name) DO UPDATE SET checksum = NULL, applied_at = clock_timestamp();
 SET LOCAL check_function_bodies = off;
 
+-- Advisory locks have the number 1146242644, which is "DRFT" in ASCII, and the next two:
+--   (1146242644, id)    the process with this id has a session: is_connected()
+--   1146242645          a migration
+--   (1146242645, slot)  concurrency keys: lock_keys()
+--   1146242646          the archive of a month; seed of the hashes that lock the order of a queue
+
 -- Sessions ----------------------------------------------------------------------------------------
 
 -- The kind of a session depends on its login role only, never on a setting. A role that may create
@@ -60,11 +66,43 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
            split_part(actor, ':', 1), substr(actor, strpos(actor, ':') + 1)) END
 $$;
 
-CREATE OR REPLACE FUNCTION draftsman.deny_access(what text) RETURNS void
+-- The person of an actor, else the name of its account.
+CREATE OR REPLACE FUNCTION draftsman.name_of_actor(actor text) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(draftsman.person_of_actor(actor), substr(actor, strpos(actor, ':') + 1))
+$$;
+
+-- Sentences ---------------------------------------------------------------------------------------
+
+-- The name of a sentence for people, as `jobs.paused`, and its values; the sentence itself is in
+-- the module `sentences` of its package. It is the payload of a notice, or as a text a reason.
+CREATE OR REPLACE FUNCTION draftsman.sentence(name text, names jsonb DEFAULT '{}') RETURNS jsonb
+LANGUAGE sql STABLE RETURN jsonb_build_object('sentence', name, 'values', names);
+
+-- Refusals ----------------------------------------------------------------------------------------
+
+-- Refuses a statement: with an SQLSTATE, the rule that it breaks, as `questions.closed`, and the
+-- values of a sentence about it, which is in the module `sentences` of the rule's package.
+--   DM001  a change that the state of its row does not allow
+--   DM002  a change of a row that never changes
+--   DM003  rows that would contradict each other
+--   DM004  a request that is not allowed now
+--   42501  a session without the right (deny_access)
+--   23514  a rule of the columns of a row, as of a CHECK constraint
+CREATE OR REPLACE FUNCTION draftsman.refuse(state text, rule text, names jsonb) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION '%', what USING ERRCODE = 'insufficient_privilege',
-        DETAIL = format('role %s is %s', session_user, draftsman.session_kind());
+    RAISE EXCEPTION USING ERRCODE = state, MESSAGE = rule, DETAIL = names::text,
+        SCHEMA = 'draftsman', TABLE = coalesce(names ->> 'table', ''),
+        CONSTRAINT = coalesce(names ->> 'constraint', '');
+END $$;
+
+-- Refuses a statement for lack of a right; `role` and `session` are those of the session.
+CREATE OR REPLACE FUNCTION draftsman.deny_access(rule text, names jsonb DEFAULT '{}') RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM draftsman.refuse('42501', rule, names || jsonb_build_object(
+                'role', session_user, 'session', draftsman.session_kind()));
 END $$;
 
 -- Clock -------------------------------------------------------------------------------------------
@@ -109,12 +147,13 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
 
 -- Guards ------------------------------------------------------------------------------------------
 
--- Trigger function for rows that must not change; the argument is the reason.
+-- Trigger function for rows that must not change; the argument is the rule.
 CREATE OR REPLACE FUNCTION draftsman.refuse_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION '%: % is not allowed; %', TG_TABLE_NAME, lower(TG_OP), TG_ARGV[0]
-        USING ERRCODE = 'DM002';
+    PERFORM draftsman.refuse('DM002', TG_ARGV[0], jsonb_build_object(
+                'table', TG_TABLE_NAME, 'operation', lower(TG_OP)));
+    RETURN NULL;
 END $$;
 
 -- Tables that a person's session may change only as an operator.
@@ -125,7 +164,7 @@ BEGIN
        AND NOT has_schema_privilege(current_user, 'draftsman', 'CREATE')  -- a trigger's own writes
        AND NOT draftsman.has_role(
         draftsman.person_of('cli', session_user::text), 'operator') THEN
-        PERFORM draftsman.deny_access(format('%s is not an operator', session_user));
+        PERFORM draftsman.deny_access('database.operator');
     END IF;
     RETURN NULL;
 END $$;
@@ -188,7 +227,9 @@ END $$;
 CREATE OR REPLACE FUNCTION draftsman.grant_database() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.session_kind(), draftsman.applies_decision(text), draftsman.may_act_as(text),
-        draftsman.session_actor(), draftsman.person_of_actor(text), draftsman.deny_access(text),
+        draftsman.person_of_actor(text),
+        draftsman.sentence(text, jsonb), draftsman.refuse(text, text, jsonb),
+        draftsman.deny_access(text, jsonb),
         draftsman.clock_offset(), draftsman.now(),
         draftsman.has_long_texts(text[], int, int)');
 $$;

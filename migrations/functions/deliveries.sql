@@ -10,8 +10,7 @@ SET LOCAL check_function_bodies = off;
 -- dead letters. A pending status message is updated, which locks it: no sender can claim it with
 -- the previous status before this transaction commits. A message that is being sent is followed by
 -- another. A job leaves its open approvals only by approvals, by denials that it accepts, or by an
--- alternative that closed first. A dead letter without a result for somebody is notified by the
--- leader.
+-- alternative that closed first. The leader reports a dead letter whose result has no target.
 CREATE OR REPLACE FUNCTION draftsman.enqueue_deliveries(
     before draftsman.job_states, after draftsman.job_states
 ) RETURNS void
@@ -26,18 +25,11 @@ BEGIN
           FROM draftsman.job_questions q
          WHERE q.job = after.number AND q.run = after.run_count AND q.kind = 'approval'
        ) IS NOT TRUE THEN
-        RAISE EXCEPTION 'D-%: a job leaves an approval only when it was decided', after.number
-            USING ERRCODE = 'DM003';
+        PERFORM draftsman.refuse('DM003', 'questions.approval_undecided', jsonb_build_object(
+                    'job', after.number));
     END IF;
     IF after.has_targets AND after.status <> 'claimed' THEN
-        INSERT INTO draftsman.deliveries AS d
-               (job, channel, target, thread, thread_key, kind, version)
-        SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', after.version
-          FROM draftsman.job_targets t
-         WHERE t.job = after.number AND 'status' = ANY (t.kinds)
-         ORDER BY t.ordinal
-            ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
-               DO UPDATE SET version = excluded.version;
+        PERFORM draftsman.deliver_status(after.number, after.version);
         IF after.status IN ('waiting_for_input', 'waiting_for_approval')
            AND before.status <> 'waiting_for_approval' THEN
             PERFORM draftsman.enqueue_questions(after.number);
@@ -60,6 +52,40 @@ BEGIN
     END IF;
 END $$;
 
+-- Writes the status of a job to its targets in these channels (NULL: in all). A message that was
+-- not sent yet gets the newer version.
+CREATE OR REPLACE FUNCTION draftsman.deliver_status(
+    job bigint, version int, channels draftsman.delivery_channel[] DEFAULT NULL
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO draftsman.deliveries AS d (job, channel, target, thread, thread_key, kind, version)
+    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', deliver_status.version
+      FROM draftsman.job_targets t
+     WHERE t.job = deliver_status.job AND 'status' = ANY (t.kinds)
+       AND (channels IS NULL OR t.channel = ANY (channels))
+     ORDER BY t.ordinal
+        ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
+           DO UPDATE SET version = excluded.version;
+END $$;
+
+-- Writes a notice about a job, or about one of its questions, to the targets of the job, once for
+-- each key.
+CREATE OR REPLACE FUNCTION draftsman.deliver_notice(
+    job bigint, question int, key text, payload jsonb
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO draftsman.deliveries
+           (job, question, channel, target, thread, thread_key, kind, dedupe_key, payload)
+    SELECT t.job, deliver_notice.question, t.channel, t.target, t.thread, t.thread_key, 'notice',
+           deliver_notice.key, deliver_notice.payload
+      FROM draftsman.job_targets t
+     WHERE t.job = deliver_notice.job AND 'notice' = ANY (t.kinds)
+     ORDER BY t.ordinal
+        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING;
+END $$;
+
 -- A new target receives the current status and the open questions at once.
 CREATE OR REPLACE FUNCTION draftsman.enqueue_target_deliveries() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
@@ -74,15 +100,14 @@ BEGIN
             OR (draftsman.session_kind() = 'person' AND j.invoker_id IS DISTINCT FROM me.name
                 AND NOT draftsman.has_role(me.name, 'invoker')
                 AND NOT draftsman.has_role(me.name, 'operator'))) THEN
-        PERFORM draftsman.deny_access(
-            'a target can be added only with a request, in its own thread');
+        PERFORM draftsman.deny_access('deliveries.add_target');
     END IF;
     IF draftsman.session_kind() <> 'owner' AND EXISTS (
         SELECT FROM new_targets t
          WHERE t.ordinal > 1000 OR char_length(t.target) > 4000 OR char_length(t.thread) > 500
             OR cardinality(t.kinds) > 20 OR array_position(t.kinds, NULL) IS NOT NULL
             OR cardinality(t.outcomes) > 20) THEN
-        PERFORM draftsman.deny_access('a target of this size cannot be stored');
+        PERFORM draftsman.deny_access('deliveries.target_size');
     END IF;
     -- A statement without rows runs its triggers too: a new job has neither of these rows.
     IF EXISTS (SELECT FROM new_targets t
@@ -105,16 +130,11 @@ BEGIN
      ORDER BY t.job, t.ordinal;
     IF EXISTS (SELECT FROM new_targets t
                  JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open') THEN
-        INSERT INTO draftsman.deliveries
-               (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
-        SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
-               'question:' || q.ordinal,
-               CASE WHEN draftsman.is_silent(t.job, q.ordinal, t.channel, t.target, t.thread)
-               THEN 'superseded' ELSE 'pending' END::draftsman.delivery_status
-          FROM new_targets t
-          JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
-         WHERE 'question' = ANY (t.kinds)
-         ORDER BY t.job, t.ordinal, q.ordinal;
+        PERFORM draftsman.deliver_question(q.job, q.ordinal, array_agg(t.ordinal))
+           FROM new_targets t
+           JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
+          GROUP BY q.job, q.ordinal
+          ORDER BY q.job, q.ordinal;
     END IF;
     RETURN NULL;
 END $$;
@@ -167,21 +187,31 @@ BEGIN
          ORDER BY q.ordinal
     LOOP
         PERFORM draftsman.plan_digests(asked);
-        INSERT INTO draftsman.deliveries
-               (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
-        SELECT t.job, asked.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
-               'question:' || asked.ordinal,
-               CASE WHEN draftsman.is_silent(enqueue_questions.job, asked.ordinal, t.channel,
-                                             t.target, t.thread)
-               THEN 'superseded'
-               ELSE 'pending' END::draftsman.delivery_status
-          FROM draftsman.job_targets t
-         WHERE t.job = enqueue_questions.job AND 'question' = ANY (t.kinds)
-         ORDER BY t.ordinal;
+        PERFORM draftsman.deliver_question(asked.job, asked.ordinal);
     END LOOP;
     IF firsts IS NOT NULL THEN
         PERFORM draftsman.edit_messages(d) FROM unnest(same) d;
     END IF;
+END $$;
+
+-- Writes a question to the targets of its job with these ordinals (NULL: to all). The message of a
+-- target that gets none counts as superseded.
+CREATE OR REPLACE FUNCTION draftsman.deliver_question(
+    job bigint, question int, targets int[] DEFAULT NULL
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO draftsman.deliveries
+           (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
+    SELECT t.job, deliver_question.question, t.channel, t.target, t.thread, t.thread_key,
+           'question', 'question:' || deliver_question.question,
+           CASE WHEN draftsman.is_silent(deliver_question.job, deliver_question.question, t.channel,
+                                         t.target, t.thread)
+           THEN 'superseded' ELSE 'pending' END::draftsman.delivery_status
+      FROM draftsman.job_targets t
+     WHERE t.job = deliver_question.job AND 'question' = ANY (t.kinds)
+       AND (targets IS NULL OR t.ordinal = ANY (targets))
+     ORDER BY t.ordinal;
 END $$;
 
 -- A question closed: copies that were not sent are superseded, and each copy that people see or
@@ -220,9 +250,8 @@ CREATE OR REPLACE TRIGGER job_questions_copies AFTER UPDATE OF status ON draftsm
 CREATE OR REPLACE FUNCTION draftsman.redeliver(seqs bigint[], actor text) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() IN ('person', 'bot')
-       AND draftsman.has_role(draftsman.person_of_actor(actor), 'operator')) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(format('%s may not redeliver', actor));
+    IF NOT draftsman.has_right(actor, 'operator', '{person,bot}') THEN
+        PERFORM draftsman.deny_access('deliveries.redeliver', jsonb_build_object('actor', actor));
     END IF;
     RETURN QUERY
     WITH revived AS (
@@ -350,11 +379,11 @@ END $$;
 CREATE OR REPLACE TRIGGER deliveries_immutable AFTER UPDATE ON draftsman.deliveries FOR EACH ROW
     WHEN (OLD.status IN ('sent', 'superseded') OR OLD.id <> NEW.id OR OLD.job <> NEW.job
           OR OLD.kind <> NEW.kind OR OLD.thread_key <> NEW.thread_key)
-    EXECUTE FUNCTION draftsman.refuse_change('a sent delivery is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries.sent_immutable');
 CREATE OR REPLACE TRIGGER deliveries_no_delete BEFORE DELETE ON draftsman.deliveries FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries.deliveries_kept');
 CREATE OR REPLACE TRIGGER deliveries_no_truncate BEFORE TRUNCATE ON draftsman.deliveries
-    EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries.deliveries_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 

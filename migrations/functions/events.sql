@@ -124,7 +124,7 @@ BEGIN
     -- a job's later entries find room on the page of its first
     EXECUTE format('ALTER INDEX draftsman.%I SET (fillfactor = 24)', name || '_job_id_idx');
     EXECUTE format('CREATE TRIGGER job_events_no_truncate BEFORE TRUNCATE ON draftsman.%I
-        EXECUTE FUNCTION draftsman.refuse_change(%L)', name, 'events are append-only');
+        EXECUTE FUNCTION draftsman.refuse_change(%L)', name, 'events.append_only');
     RETURN true;
 END $$;
 
@@ -163,8 +163,7 @@ DECLARE
     found bigint;
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND after > draftsman.now() - interval '1 month' THEN
-        PERFORM draftsman.deny_access(
-            'only months that ended more than a month ago can be archived');
+        PERFORM draftsman.deny_access('events.recent_month');
     END IF;
     INSERT INTO draftsman.event_archives
            (month, events, sha256, host, path, last_epoch, last_txid, last_id)
@@ -190,13 +189,13 @@ END $$;
 
 CREATE OR REPLACE TRIGGER job_events_append_only BEFORE UPDATE OR DELETE ON draftsman.job_events
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('events are append-only');
+    EXECUTE FUNCTION draftsman.refuse_change('events.append_only');
 -- Row triggers apply to the partitions as well, but TRUNCATE of a partition bypasses its parent:
 -- each partition needs a trigger of its own.
 CREATE OR REPLACE TRIGGER job_events_no_truncate BEFORE TRUNCATE ON draftsman.job_events
-    EXECUTE FUNCTION draftsman.refuse_change('events are append-only');
+    EXECUTE FUNCTION draftsman.refuse_change('events.append_only');
 CREATE OR REPLACE TRIGGER job_events_no_truncate BEFORE TRUNCATE ON draftsman.job_events_default
-    EXECUTE FUNCTION draftsman.refuse_change('events are append-only');
+    EXECUTE FUNCTION draftsman.refuse_change('events.append_only');
 
 SELECT draftsman.make_event_partitions(3);
 

@@ -12,8 +12,8 @@ CREATE OR REPLACE FUNCTION draftsman.check_forge_event() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT draftsman.may_act_as(NEW.source || ':' || NEW.author) THEN
-        PERFORM draftsman.deny_access(
-            format('%s cannot store events of %s:%s', session_user, NEW.source, NEW.author));
+        PERFORM draftsman.deny_access('forges.author', jsonb_build_object(
+                    'source', NEW.source, 'author', NEW.author));
     END IF;
     RETURN NEW;
 END $$;
@@ -32,7 +32,7 @@ DECLARE
     place int;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
-        PERFORM draftsman.deny_access('only workers send events of forges to jobs');
+        PERFORM draftsman.deny_access('forges.workers_send_events');
     END IF;
     PERFORM FROM draftsman.job_states j
       WHERE j.number = job AND j.finished_at IS NULL FOR NO KEY UPDATE;
@@ -69,7 +69,7 @@ CREATE OR REPLACE FUNCTION draftsman.finish_forge_event(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
-        PERFORM draftsman.deny_access(format('%s processes no events of forges', session_user));
+        PERFORM draftsman.deny_access('forges.bots_finish_events');
     END IF;
     UPDATE draftsman.forge_events e
        SET outcome = finish_forge_event.outcome, processed_at = draftsman.now()
@@ -187,10 +187,10 @@ CREATE OR REPLACE TRIGGER forge_events_immutable
     author, author_name, author_id, is_bot, association, verdict, title, text, label, path, line,
     commit, thread, url, at, received_at
     ON draftsman.forge_events FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('an event of a forge is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('forges.event_immutable');
 CREATE OR REPLACE TRIGGER forge_events_no_delete BEFORE DELETE ON draftsman.forge_events
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('events of forges are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('forges.events_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 

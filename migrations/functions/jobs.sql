@@ -27,7 +27,7 @@ CREATE OR REPLACE VIEW draftsman.jobs AS
 CREATE OR REPLACE VIEW draftsman.job_files AS
     SELECT f.job, f.ordinal, f.message, f.id, f.name, f.media_type,
            CASE WHEN f.over THEN 'refused' ELSE f.status END AS status,
-           CASE WHEN f.over THEN 'the files of a job have at most 25 MiB'
+           CASE WHEN f.over THEN draftsman.sentence('jobs.most_file_bytes')::text
                 ELSE f.reason END AS reason,
            CASE WHEN NOT f.over THEN f.size END AS size,
            CASE WHEN NOT f.over THEN f.sha256 END AS sha256, f.created_at
@@ -117,9 +117,9 @@ BEGIN
             OR draftsman.may_submit(j.job, role, who) IS NOT TRUE
          LIMIT 1;
         IF FOUND THEN
-            PERFORM draftsman.deny_access(CASE WHEN wrong.forged IS NOT NULL
-                THEN format('a request cannot have this %s', wrong.forged)
-                ELSE format('%s may not submit a job of %s', who, wrong.invoker) END);
+            PERFORM draftsman.deny_access(
+                CASE WHEN wrong.forged IS NOT NULL THEN 'jobs.column' ELSE 'jobs.submit' END,
+                jsonb_build_object('column', wrong.forged, 'actor', who, 'person', wrong.invoker));
         END IF;
         INSERT INTO draftsman.unlinked_jobs (job)
         SELECT n.number FROM new_requests n
@@ -155,30 +155,34 @@ CREATE OR REPLACE FUNCTION draftsman.refuse_creation(
 ) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
-    rule text := draftsman.violated_request_rule(r);
+    violated text := draftsman.violated_request_rule(r);
 BEGIN
-    IF rule IS NOT NULL THEN
-        RAISE EXCEPTION 'new row for relation "job_requests" violates check constraint "%"', rule
-            USING ERRCODE = 'check_violation', SCHEMA = 'draftsman', TABLE = 'job_requests',
-                CONSTRAINT = rule, DETAIL = format('The row is the request of D-%s.', r.number);
+    IF violated IS NOT NULL THEN
+        PERFORM draftsman.refuse('23514', 'jobs.constraint', jsonb_build_object(
+                    'job', r.number, 'table', 'job_requests', 'constraint', violated));
     END IF;
-    RAISE EXCEPTION '%', CASE
-        WHEN s.number IS NULL THEN format('the request %s has no state', r.number)
-        WHEN s.type <> r.type THEN
-            format('D-%s: the state has type %s, not %s', r.number, s.type, r.type)
-        WHEN starts_with(r.idempotency_key, 'auto:')
-             AND r.idempotency_key <> 'auto:' || r.id THEN
-            'a key that begins with auto: must continue with the id of the job, not '
-            || r.idempotency_key
+    PERFORM draftsman.refuse('DM001', CASE
+        WHEN s.number IS NULL THEN 'jobs.no_state'
+        WHEN s.type <> r.type THEN 'jobs.type_of_state'
+        WHEN starts_with(r.idempotency_key, 'auto:') AND r.idempotency_key <> 'auto:' || r.id
+        THEN 'jobs.generated_key'
         WHEN r.retry_of IS NOT NULL AND NOT EXISTS (
-             SELECT FROM draftsman.job_requests WHERE number = r.retry_of) THEN
-            format('D-%s: there is no job D-%s to retry', r.number, r.retry_of)
+             SELECT FROM draftsman.job_requests WHERE number = r.retry_of)
+        THEN 'jobs.no_retried_job'
         WHEN r.template_version IS NOT NULL
-             AND NOT draftsman.is_template(r.template, r.template_version) THEN
-            format('D-%s: there is no template %s@%s', r.number, r.template, r.template_version)
-        ELSE 'a new job must be queued or scheduled, not started, with version 1; not '
-            || s.status END USING ERRCODE = 'DM001';
+             AND NOT draftsman.is_template(r.template, r.template_version) THEN 'jobs.no_template'
+        ELSE 'jobs.not_new' END,
+        jsonb_build_object('job', r.number, 'type', r.type, 'type_of_state', s.type,
+                           'status', s.status, 'key', r.idempotency_key, 'retry_of', r.retry_of,
+                           'template', r.template, 'version', r.template_version));
+    RETURN false;
 END $$;
+
+-- The name of the repository of a request, `host/owner/name` in lower case: two spellings are one
+-- repository. Empty without a repository.
+CREATE OR REPLACE FUNCTION draftsman.repo_of(r draftsman.job_requests) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    lower(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name));
 
 -- Permission to submit a job: a person submits own requests, a bot requests of people in its
 -- channels, a worker retries of lost jobs, the jobs of schedules and follow-ups on pull requests. A
@@ -225,7 +229,7 @@ BEGIN
 END $$;
 
 -- The column with a value that no program stores for a request, NULL without any. It is evaluated
--- for every session but the owner's, whose programs check the same (draftsman.domain.requests). The
+-- for every session but the owner's, whose programs check the same (draftsman.jobs.requests). The
 -- clock, the position and the state belong to the database: the roles may insert only the columns
 -- of a request.
 CREATE OR REPLACE FUNCTION draftsman.forged_column(job draftsman.jobs) RETURNS text
@@ -275,11 +279,11 @@ BEGIN
            bool_or(n.concurrency_key IS NOT NULL AND n.hold IS DISTINCT FROM 'parents')
       INTO wrong, keyed FROM new_states n;
     IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION 'D-%: the state has no request', wrong USING ERRCODE = 'DM001';
+        PERFORM draftsman.refuse('DM001', 'jobs.no_request', jsonb_build_object('job', wrong));
     END IF;
     IF keyed AND EXISTS (SELECT FROM new_states n
                           WHERE n.concurrency_key IS NOT NULL AND n.hold IS NULL) THEN
-        PERFORM draftsman.deny_access('a new job waits for its concurrency key');
+        PERFORM draftsman.deny_access('jobs.waits_for_key');
     END IF;
     IF keyed OR EXISTS (SELECT FROM draftsman.limits) THEN
         PERFORM draftsman.place_jobs(array_agg(n.number), array_agg(n.concurrency_key) FILTER (
@@ -308,16 +312,15 @@ BEGIN
            AND NEW.replaces IS NOT NULL
         OR char_length(NEW.key) > 1200
         OR NEW.debounce_until > draftsman.now() + interval '367 days') THEN
-        RAISE EXCEPTION 'the unique key of D-% must be stored with its request', NEW.job
-            USING ERRCODE = 'DM001';
+        PERFORM draftsman.refuse('DM001', 'jobs.late_unique_key', jsonb_build_object(
+                    'job', NEW.job));
     END IF;
     IF NEW.debounce_until IS NOT NULL AND (
            (SELECT s.run_at FROM draftsman.job_states s WHERE s.number = NEW.job)
                > NEW.debounce_until
         OR (SELECT k.debounce_until < NEW.debounce_until OR k.debounce_until <= draftsman.now()
               FROM draftsman.unique_keys k WHERE k.job = NEW.replaces)) THEN
-        RAISE EXCEPTION 'D-% postpones its work past the limit of its debounce', NEW.job
-            USING ERRCODE = 'DM001';
+        PERFORM draftsman.refuse('DM001', 'jobs.debounce', jsonb_build_object('job', NEW.job));
     END IF;
     RETURN NEW;
 END $$;
@@ -335,7 +338,7 @@ BEGIN
            draftsman.session_kind() = 'bot'  -- also for a board
            OR (draftsman.has_role(draftsman.person_of_actor(actor), 'invoker')
                AND request ->> 'requester' = draftsman.person_of_actor(actor)))) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(format('%s may not ask for D-%s', actor, job));
+        PERFORM draftsman.deny_access('jobs.join', jsonb_build_object('actor', actor, 'job', job));
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
@@ -438,8 +441,8 @@ BEGIN
                 AND n.version = o.version + 2 THEN true
            WHEN n.status = 'completed' AND o.status = 'running'
                 AND n.version = o.version + 1
-               THEN n.result_token = o.lease_token OR draftsman.refuse_inconsistency(n.number,
-                   'the result of a job is that of its completed run')
+               THEN n.result_token = o.lease_token OR draftsman.refuse_inconsistency(
+                   n.number, 'jobs.result_of_run')
            ELSE draftsman.check_transition(n.number, o.status, n.status, o.version, n.version,
                 o.claimed_from, o.run_count, n.lease_token = o.lease_token)
            END
@@ -447,13 +450,11 @@ BEGIN
            WHEN (n.status = 'running') <> ((
                SELECT r.job FROM draftsman.job_runs r
                 WHERE r.job = n.number AND r.status = 'running') IS NOT NULL)
-               THEN draftsman.refuse_inconsistency(n.number,
-                   'a running job has exactly one open run, every other job none')
+               THEN draftsman.refuse_inconsistency(n.number, 'jobs.open_run')
            WHEN (n.status IN ('waiting_for_input', 'waiting_for_approval')) <> ((
                SELECT q.job FROM draftsman.job_questions q
                 WHERE q.job = n.number AND q.status = 'open' LIMIT 1) IS NOT NULL)
-               THEN draftsman.refuse_inconsistency(n.number,
-                   'a waiting job has open questions, every other job none')
+               THEN draftsman.refuse_inconsistency(n.number, 'jobs.open_questions')
            ELSE true
            END;
 
@@ -585,16 +586,16 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
 END;
 
 -- The error of a CHECK constraint. STRICT: a state that violates no rule costs no call.
-CREATE OR REPLACE FUNCTION draftsman.refuse_state(job bigint, rule text) RETURNS boolean
+CREATE OR REPLACE FUNCTION draftsman.refuse_state(job bigint, violated text) RETURNS boolean
 LANGUAGE plpgsql STRICT AS $$
 BEGIN
-    RAISE EXCEPTION 'new row for relation "job_states" violates check constraint "%"', rule
-        USING ERRCODE = 'check_violation', SCHEMA = 'draftsman', TABLE = 'job_states',
-            CONSTRAINT = rule, DETAIL = format('The row is the state of D-%s.', job);
+    PERFORM draftsman.refuse('23514', 'jobs.constraint', jsonb_build_object(
+                'job', job, 'table', 'job_states', 'constraint', violated));
+    RETURN false;
 END $$;
 
 -- Raises an error unless a job may change so. The cases are rendered from TRANSITIONS and FUSED in
--- draftsman.domain.job. A fused transition (version + 2) passes through `claimed`. A claimed job
+-- draftsman.jobs.job. A fused transition (version + 2) passes through `claimed`. A claimed job
 -- returns to the status that it was claimed from; a scheduled job that ran before becomes
 -- `resumed`; a lease changes only with the status. Values, not rows: a join with whole rows copies
 -- every column.
@@ -626,8 +627,9 @@ BEGIN
         AND (before <> 'scheduled' OR after <> 'queued' OR runs = 0)
         AND (before <> 'scheduled' OR after <> 'resumed' OR runs > 0)) IS NOT TRUE
     THEN
-        RAISE EXCEPTION 'D-%: % to % is not allowed (version % to %)', job, before, after,
-            version, next USING ERRCODE = 'DM001';
+        PERFORM draftsman.refuse('DM001', 'jobs.transition', jsonb_build_object(
+                    'job', job, 'before', before, 'after', after, 'version', version,
+                    'next', next));
     END IF;
     RETURN true;
 END $$;
@@ -635,17 +637,18 @@ END $$;
 CREATE OR REPLACE FUNCTION draftsman.refuse_finished_job(job bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'D-%: update is not allowed; a finished job is immutable', job
-        USING ERRCODE = 'DM002';
+    PERFORM draftsman.refuse('DM002', 'jobs.finished', jsonb_build_object('job', job));
+    RETURN false;
 END $$;
 
 CREATE OR REPLACE FUNCTION draftsman.refuse_inconsistency(job bigint, rule text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'D-%: %', job, rule USING ERRCODE = 'DM003';
+    PERFORM draftsman.refuse('DM003', rule, jsonb_build_object('job', job));
+    RETURN false;
 END $$;
 
--- The kind of the event of a transition. Rendered from TRANSITIONS in draftsman.domain.job.
+-- The kind of the event of a transition. Rendered from TRANSITIONS in draftsman.jobs.job.
 --
 -- This function, the next, and check_transition() are in PL/pgSQL, which is not inlined into the
 -- plan of record_transitions(): each operator of a plan is looked up again for each statement, and
@@ -714,7 +717,8 @@ BEGIN
     RETURN CASE status
         WHEN 'completed' THEN jsonb_build_object('summary', left(result ->> 'summary', 2000))
         WHEN 'failed' THEN jsonb_build_object(
-             'error', left(error, 2000), 'error_class', error_class)
+             'error', CASE WHEN error_class = 'DENIED' THEN error ELSE left(error, 2000) END,
+             'error_class', error_class)
         WHEN 'dead_letter' THEN jsonb_build_object('error', left(error, 2000),
              'error_class', error_class, 'attempts', attempts, 'retries', retries)
         WHEN 'retrying' THEN jsonb_build_object('error', left(error, 2000),
@@ -734,9 +738,7 @@ BEGIN
         SELECT FROM draftsman.job_questions q
          WHERE q.job = NEW.number AND q.run = NEW.run_count AND q.on_deny = 'fail'
            AND q.resolution ->> 'outcome' = 'denied') THEN
-        RAISE EXCEPTION 'D-%: error class DENIED requires that a question of the last run was'
-            ' denied',
-            NEW.number USING ERRCODE = 'DM003';
+        PERFORM draftsman.refuse('DM003', 'jobs.denied', jsonb_build_object('job', NEW.number));
     END IF;
     RETURN NEW;
 END $$;
@@ -1036,8 +1038,8 @@ BEGIN
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     VALUES (job, 'job_paused', actor,
             jsonb_strip_nulls(jsonb_build_object('reason', left(reason, 2000), 'event', event)));
-    PERFORM draftsman.notify_pause(job, format('D-%s was paused by %s: %s', job,
-        coalesce(draftsman.person_of_actor(actor), substr(actor, strpos(actor, ':') + 1)), reason));
+    PERFORM draftsman.notify_pause(job, draftsman.sentence('jobs.paused', jsonb_build_object(
+                'job', job, 'by', draftsman.name_of_actor(actor), 'reason', reason)));
     UPDATE draftsman.job_states j SET hold = 'limit', held_by = 'pause'
      WHERE j.number = job AND j.status IN ('queued', 'resumed') AND j.hold IS NULL
        AND j.limits <> '{}';
@@ -1059,8 +1061,8 @@ BEGIN
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     VALUES (job, 'job_unpaused', actor, jsonb_strip_nulls(jsonb_build_object('event', event)));
-    PERFORM draftsman.notify_pause(job, format('D-%s was resumed by %s', job,
-        coalesce(draftsman.person_of_actor(actor), substr(actor, strpos(actor, ':') + 1))));
+    PERFORM draftsman.notify_pause(job, draftsman.sentence('jobs.resumed', jsonb_build_object(
+                'job', job, 'by', draftsman.name_of_actor(actor))));
     UPDATE draftsman.job_states j SET held_by = j.limits[1]
      WHERE j.number = job AND j.held_by = 'pause' AND NOT EXISTS (
            SELECT FROM draftsman.queue_pauses p
@@ -1071,25 +1073,12 @@ END $$;
 
 -- Tells the targets of a job that it was paused or resumed; the caller has just written the event.
 -- The status messages in chats are edited, too.
-CREATE OR REPLACE FUNCTION draftsman.notify_pause(job bigint, text text) RETURNS void
+CREATE OR REPLACE FUNCTION draftsman.notify_pause(job bigint, notice jsonb) RETURNS void
 LANGUAGE sql AS $$
-    INSERT INTO draftsman.deliveries AS d (job, channel, target, thread, thread_key, kind, version)
-    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', j.version
-      FROM draftsman.job_targets t
-      JOIN draftsman.job_states j ON j.number = t.job
-     WHERE t.job = notify_pause.job AND t.channel IN ('slack', 'trello', 'forge')
-       AND 'status' = ANY (t.kinds)
-     ORDER BY t.ordinal
-        ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
-           DO UPDATE SET version = excluded.version;
-    INSERT INTO draftsman.deliveries
-           (job, channel, target, thread, thread_key, kind, dedupe_key, payload)
-    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'notice',
-           'pause:' || currval('draftsman.job_event_ids'),
-           jsonb_build_object('text', text, 'names_job', true)
-      FROM draftsman.job_targets t
-     WHERE t.job = notify_pause.job AND 'notice' = ANY (t.kinds)
-     ORDER BY t.ordinal
+    SELECT draftsman.deliver_status(j.number, j.version, '{slack,trello,forge}')
+      FROM draftsman.job_states j WHERE j.number = notify_pause.job;
+    SELECT draftsman.deliver_notice(job, NULL, 'pause:' || currval('draftsman.job_event_ids'),
+                                    notice)
 $$;
 
 -- Removes the pauses of jobs that have ended, at most so many.
@@ -1109,9 +1098,8 @@ CREATE OR REPLACE FUNCTION draftsman.refuse_action(
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'bot') OR NOT draftsman.may_act_as(actor)
-       OR pg_column_size(detail) > 16384 THEN
-        PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
+    IF NOT draftsman.has_right(actor, NULL, '{bot}') OR pg_column_size(detail) > 16384 THEN
+        PERFORM draftsman.deny_access('database.actor', jsonb_build_object('actor', actor));
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT refuse_action.job, 'action_refused', actor, detail
@@ -1140,7 +1128,8 @@ BEGIN
         draftsman.has_role(person, role) OR EXISTS (
             SELECT FROM draftsman.job_requests j
              WHERE j.number = job AND j.invoker_id IN (person, actor))) THEN
-        PERFORM draftsman.deny_access(format('%s may not control D-%s', actor, job));
+        PERFORM draftsman.deny_access('jobs.control', jsonb_build_object(
+                    'actor', actor, 'job', job));
     END IF;
 END $$;
 
@@ -1160,7 +1149,7 @@ DECLARE
 BEGIN
     PERFORM draftsman.require_control(job, actor, 'responder');
     IF draftsman.session_kind() = 'worker' THEN
-        PERFORM draftsman.deny_access('workers cannot send messages to jobs');
+        PERFORM draftsman.deny_access('jobs.workers_send_messages');
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
     RETURN QUERY
@@ -1229,7 +1218,7 @@ BEGIN
         PERFORM draftsman.require_control(job, actor, 'responder');
     END IF;
     IF draftsman.session_kind() = 'worker' THEN
-        PERFORM draftsman.deny_access('workers cannot attach files of people');
+        PERFORM draftsman.deny_access('jobs.workers_attach_files');
     END IF;
     PERFORM FROM draftsman.job_states j
       WHERE j.number = job AND j.finished_at IS NULL FOR NO KEY UPDATE;
@@ -1252,10 +1241,11 @@ CREATE OR REPLACE FUNCTION draftsman.claim_attachments(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
-        PERFORM draftsman.deny_access('only bots download attachments');
+        PERFORM draftsman.deny_access('jobs.bots_download');
     END IF;
     UPDATE draftsman.attachments a
-       SET status = 'refused', reason = 'it could not be downloaded', ended_at = draftsman.now()
+       SET status = 'refused', reason = draftsman.sentence('jobs.not_downloaded')::text,
+           ended_at = draftsman.now()
      WHERE a.id = ANY (ARRAY(
            SELECT p.id FROM draftsman.attachments p
             WHERE p.channel = claim_attachments.channel AND p.status = 'pending' AND p.attempts >= 5
@@ -1286,7 +1276,7 @@ DECLARE
     problem text := reason;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
-        PERFORM draftsman.deny_access('only bots download attachments');
+        PERFORM draftsman.deny_access('jobs.bots_download');
     END IF;
     SELECT min(j.job) INTO first FROM draftsman.job_attachments j WHERE j.attachment = id;
     -- as add_attachments
@@ -1300,7 +1290,9 @@ BEGIN
         SELECT coalesce(sum(a.size), 0) + octet_length(data) INTO total
           FROM draftsman.job_attachments j JOIN draftsman.attachments a ON a.id = j.attachment
          WHERE j.job = first;
-        IF total > 26214400 THEN problem := 'the files of a job have at most 25 MiB'; END IF;
+        IF total > 26214400 THEN
+            problem := draftsman.sentence('jobs.most_file_bytes')::text;
+        END IF;
     END IF;
     IF problem IS NULL THEN
         INSERT INTO draftsman.attachment_contents (attachment, data) VALUES (id, data);
@@ -1406,8 +1398,8 @@ BEGIN
                     OR (j.status = 'running' AND j.lease_token = r.lease_token))) IS NULL
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'D-%: run % is not the newest run of a running job',
-            wrong.job, wrong.ordinal USING ERRCODE = 'DM003';
+        PERFORM draftsman.refuse('DM003', 'jobs.newest_run', jsonb_build_object(
+                    'job', wrong.job, 'run', wrong.ordinal));
     END IF;
     RETURN NULL;
 END $$;
@@ -1420,8 +1412,8 @@ CREATE OR REPLACE FUNCTION draftsman.check_run_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
     IF OLD.status <> 'parked' OR to_jsonb(NEW) - 'usage' <> to_jsonb(OLD) - 'usage' THEN
-        RAISE EXCEPTION 'job_runs: update is not allowed; a finished run is immutable'
-            USING ERRCODE = 'DM002';
+        PERFORM draftsman.refuse('DM002', 'jobs.finished_run', jsonb_build_object(
+                    'table', 'job_runs', 'operation', 'update'));
     END IF;
     RETURN NULL;
 END $$;
@@ -1437,8 +1429,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF OLD.repo_name IS NOT NULL AND (OLD.repo_host, OLD.repo_owner, OLD.repo_name)
        IS DISTINCT FROM (NEW.repo_host, NEW.repo_owner, NEW.repo_name) THEN
-        RAISE EXCEPTION 'D-% has a repository, which cannot change', NEW.number
-            USING ERRCODE = 'DM002';
+        PERFORM draftsman.refuse('DM002', 'jobs.repository', jsonb_build_object(
+                    'job', NEW.number));
     END IF;
     PERFORM draftsman.refuse_finished_job(s.number)
        FROM draftsman.job_states s WHERE s.number = NEW.number AND s.finished_at IS NOT NULL;
@@ -1478,8 +1470,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF OLD.agent IS NOT NULL OR NEW.agent IS NULL OR NOT EXISTS (
        SELECT FROM draftsman.job_states s WHERE s.number = NEW.number AND s.status = 'running') THEN
-        RAISE EXCEPTION 'job_requests: update is not allowed; the request of a job is immutable'
-            USING ERRCODE = 'DM002';
+        PERFORM draftsman.refuse('DM002', 'jobs.request_immutable', jsonb_build_object(
+                    'table', 'job_requests', 'operation', 'update'));
     END IF;
     RETURN NEW;
 END $$;
@@ -1494,61 +1486,62 @@ CREATE OR REPLACE TRIGGER job_requests_immutable BEFORE UPDATE OF number, id, ty
     ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills, tags,
     retry_of, chain_length, template, template_version, created_at
     ON draftsman.job_requests FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.request_immutable');
 CREATE OR REPLACE TRIGGER job_requests_no_delete BEFORE DELETE ON draftsman.job_requests
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.jobs_kept');
 CREATE OR REPLACE TRIGGER job_requests_no_truncate BEFORE TRUNCATE ON draftsman.job_requests
-    EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.jobs_kept');
 
 CREATE OR REPLACE TRIGGER job_states_immutable BEFORE UPDATE OF number, type, concurrency_key,
     max_attempts, max_retries
     ON draftsman.job_states FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.request_immutable');
 CREATE OR REPLACE TRIGGER job_states_no_delete BEFORE DELETE ON draftsman.job_states FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.jobs_kept');
 CREATE OR REPLACE TRIGGER job_states_no_truncate BEFORE TRUNCATE ON draftsman.job_states
-    EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.jobs_kept');
 
 CREATE OR REPLACE TRIGGER job_runs_no_delete BEFORE DELETE ON draftsman.job_runs FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('runs are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.runs_kept');
 CREATE OR REPLACE TRIGGER job_runs_no_truncate BEFORE TRUNCATE ON draftsman.job_runs
-    EXECUTE FUNCTION draftsman.refuse_change('runs are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.runs_kept');
 
 CREATE OR REPLACE TRIGGER job_messages_immutable
     BEFORE UPDATE OF job, ordinal, source, source_event_id,
     sender_id, sender_display_name, sender, text, created_at
     ON draftsman.job_messages FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('a message to a job is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.message_immutable');
 CREATE OR REPLACE TRIGGER job_messages_delivered_once BEFORE UPDATE ON draftsman.job_messages
     FOR EACH ROW
     WHEN (OLD.delivered_at IS NOT NULL)
-    EXECUTE FUNCTION draftsman.refuse_change('a delivered message is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.delivered_immutable');
 CREATE OR REPLACE TRIGGER job_messages_no_delete BEFORE DELETE ON draftsman.job_messages
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('messages to jobs are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.messages_kept');
 CREATE OR REPLACE TRIGGER job_messages_no_truncate BEFORE TRUNCATE ON draftsman.job_messages
-    EXECUTE FUNCTION draftsman.refuse_change('messages to jobs are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.messages_kept');
 
 CREATE OR REPLACE TRIGGER attachments_ended_once BEFORE UPDATE ON draftsman.attachments FOR EACH ROW
     WHEN (OLD.status <> 'pending')
-    EXECUTE FUNCTION draftsman.refuse_change('a stored or refused attachment is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.ended_attachment_immutable');
 CREATE OR REPLACE TRIGGER attachments_no_delete BEFORE DELETE ON draftsman.attachments FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('attachments are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.attachments_kept');
 
 CREATE OR REPLACE TRIGGER attachment_contents_immutable BEFORE UPDATE OR DELETE
     ON draftsman.attachment_contents FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('a stored attachment is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.content_immutable');
 
 CREATE OR REPLACE TRIGGER job_attachments_immutable BEFORE UPDATE OR DELETE
     ON draftsman.job_attachments FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('the attachments of a job are never changed');
+    EXECUTE FUNCTION draftsman.refuse_change('jobs.attachments_of_job_immutable');
 
 -- Privileges --------------------------------------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION draftsman.grant_jobs() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.violated_request_rule(draftsman.job_requests),
+        draftsman.repo_of(draftsman.job_requests),
         draftsman.violates_hold(draftsman.job_hold, text, draftsman.job_status, int, text, text[]),
         draftsman.violated_rule(draftsman.job_states)');
     SELECT draftsman.grant_to('worker bot person', 'EXECUTE ON FUNCTION

@@ -13,9 +13,8 @@ CREATE OR REPLACE FUNCTION draftsman.set_limits(limits jsonb, actor text) RETURN
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 SET lock_timeout = '2s' AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'worker')
-       OR NOT draftsman.may_act_as(actor) THEN
-        PERFORM draftsman.deny_access(format('%s may not change limits', actor));
+    IF NOT draftsman.has_right(actor, NULL, '{worker}') THEN
+        PERFORM draftsman.deny_access('queues.change_limits', jsonb_build_object('actor', actor));
     END IF;
     LOCK TABLE draftsman.limit_changes, draftsman.limit_buckets IN SHARE ROW EXCLUSIVE MODE;
     IF coalesce((SELECT c.limits FROM draftsman.limit_changes c ORDER BY c.id DESC LIMIT 1), '[]')
@@ -45,7 +44,7 @@ BEGIN
            start_counts = CASE WHEN l.rate IS NULL OR l.burst IS NOT NULL THEN '{}'
                           ELSE b.start_counts END
       FROM draftsman.limit_buckets o
-      LEFT JOIN LATERAL draftsman.limit_of(o.name) l ON true
+      LEFT JOIN LATERAL draftsman.limit_of_bucket(o.name) l ON true
      WHERE b.name = o.name AND (l.running, l.rate, l.period, l.burst)
            IS DISTINCT FROM (o.running, o.rate, o.period, o.burst);
 END $$;
@@ -177,15 +176,13 @@ LANGUAGE sql STABLE AS $$
                c.count <= CASE WHEN b.name IS NOT NULL THEN draftsman.free_places(b)
                           ELSE (SELECT least(coalesce(l.running, 2147483647),
                                              coalesce(l.burst, l.rate, 2147483647))
-                                  FROM draftsman.limit_of(c.name) l) END
+                                  FROM draftsman.limit_of_bucket(c.name) l) END
                AND NOT EXISTS (SELECT FROM draftsman.job_states s WHERE s.held_by = c.name)), false)
       FROM unnest(names, counts) AS c (name, count)
       LEFT JOIN draftsman.limit_buckets b ON b.name = c.name
 $$;
 
--- The buckets of a job in sorted order; NULL without any. A limit of a value replaces that of `*`;
--- of a repository, in lower case, `host/owner/name` comes before `owner/name` and `name`, which are
--- of any host.
+-- The buckets of a job in sorted order; NULL without any.
 CREATE OR REPLACE FUNCTION draftsman.limits_of(job bigint) RETURNS text[]
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET jit = off AS $$
@@ -193,17 +190,10 @@ SET enable_seqscan = off SET jit = off AS $$
       FROM draftsman.job_states s
       JOIN draftsman.job_requests r ON r.number = s.number
      CROSS JOIN LATERAL (VALUES
-               ('all', '*', NULL, NULL), ('queue', s.queue, NULL, NULL),
-               ('type', s.type, NULL, NULL),
-               ('agent', r.agent, NULL, NULL), ('person', r.invoker_id, NULL, NULL),
-               ('repo', lower(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name)),
-                lower(concat_ws('/', r.repo_owner, r.repo_name)), lower(r.repo_name)),
-               ('concurrency_key', s.concurrency_key, NULL, NULL)) AS v (scope, value, owned, short)
-     CROSS JOIN LATERAL (
-           SELECT * FROM draftsman.limits l
-            WHERE l.scope = v.scope AND l.value IN (v.value, v.owned, v.short, '*')
-            ORDER BY l.value = '*', l.value <> v.value, l.value <> v.owned
-            LIMIT 1) l
+               ('all', '*'), ('queue', s.queue), ('type', s.type), ('agent', r.agent),
+               ('person', r.invoker_id), ('repo', draftsman.repo_of(r)),
+               ('concurrency_key', s.concurrency_key)) AS v (scope, value)
+     CROSS JOIN LATERAL draftsman.limit_of(v.scope, v.value) l
      WHERE s.number = job AND v.value <> '' AND num_nonnulls(l.running, l.rate) > 0
 $$;
 
@@ -225,14 +215,10 @@ BEGIN
                        min(s.position) OVER (PARTITION BY s.queue, s.priority) AS first,
                        coalesce(CASE l.partition WHEN 'person' THEN r.invoker_id
                                 WHEN 'agent' THEN r.agent WHEN 'type' THEN r.type
-                                ELSE lower(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name))
-                                END, '') AS value
+                                ELSE draftsman.repo_of(r) END, '') AS value
                   FROM draftsman.job_states s
                   JOIN draftsman.job_requests r ON r.number = s.number
-                 CROSS JOIN LATERAL (
-                       SELECT l.partition FROM draftsman.limits l
-                        WHERE l.scope = 'queue' AND l.value IN (s.queue, '*')
-                        ORDER BY l.value = '*' LIMIT 1) l
+                 CROSS JOIN LATERAL draftsman.limit_of('queue', s.queue) l
                  WHERE s.number = ANY (jobs) AND l.partition IS NOT NULL) w
          GROUP BY w.queue, w.priority, w.value
          ORDER BY w.queue, w.priority, w.value
@@ -622,7 +608,7 @@ BEGIN
             INSERT INTO draftsman.limit_buckets (name, running, rate, period, burst)
             SELECT w.name, l.running, l.rate, l.period, l.burst
               FROM unnest(names) AS w (name)
-              LEFT JOIN LATERAL draftsman.limit_of(w.name) l ON true
+              LEFT JOIN LATERAL draftsman.limit_of_bucket(w.name) l ON true
              ORDER BY w.name
                 ON CONFLICT DO NOTHING;
         END IF;
@@ -642,15 +628,32 @@ BEGIN
     END IF;
 END $$;
 
--- The limit of a bucket.
-CREATE OR REPLACE FUNCTION draftsman.limit_of(bucket text) RETURNS SETOF draftsman.limits
+-- The limit of a value.
+CREATE OR REPLACE FUNCTION draftsman.limit_of(scope text, value text) RETURNS SETOF draftsman.limits
 LANGUAGE sql STABLE AS $$
     SELECT l.* FROM draftsman.limits l
-     WHERE l.scope = split_part(bucket, ':', 1)
-       AND l.value IN (substr(bucket, strpos(bucket, ':') + 1), '*')
-     ORDER BY l.value = '*'
+     WHERE l.scope = limit_of.scope
+       AND l.value = ANY (draftsman.configured_names(limit_of.scope, limit_of.value))
+     ORDER BY array_position(draftsman.configured_names(limit_of.scope, limit_of.value), l.value)
      LIMIT 1
 $$;
+
+-- The limit of a bucket, whose name is scope and value.
+CREATE OR REPLACE FUNCTION draftsman.limit_of_bucket(name text) RETURNS SETOF draftsman.limits
+LANGUAGE sql STABLE AS $$
+    SELECT l.* FROM draftsman.limit_of(split_part(name, ':', 1),
+                                       substr(name, strpos(name, ':') + 1)) l
+$$;
+
+-- The names under which the limit or budget of a value may be configured; the first that is
+-- configured counts. A repository, in lower case, is found as `host/owner/name`, then as
+-- `owner/name` and `name` of any host; `*` is every value.
+CREATE OR REPLACE FUNCTION draftsman.configured_names(scope text, value text) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    CASE WHEN scope = 'repo'
+         THEN ARRAY[value, regexp_replace(value, '^[^/]*/', ''),
+                    regexp_replace(value, '^.*/', ''), '*']
+         ELSE ARRAY[value, '*'] END;
 
 -- The places that a bucket has now.
 CREATE OR REPLACE FUNCTION draftsman.free_places(b draftsman.limit_buckets) RETURNS int
@@ -824,6 +827,7 @@ CREATE OR REPLACE FUNCTION draftsman.grant_limits() RETURNS void LANGUAGE sql AS
     SELECT draftsman.grant_to('worker bot person', 'EXECUTE ON FUNCTION
         draftsman.check_limits(int), draftsman.give_places(int)');
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
+        draftsman.configured_names(text, text),
         draftsman.has_place(draftsman.job_states), draftsman.free_places(draftsman.limit_buckets),
         draftsman.next_start(draftsman.limit_buckets)');
 $$;

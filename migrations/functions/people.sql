@@ -84,6 +84,16 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
                     false)
 $$;
 
+-- Whether this is the owner's session, or one of these kinds that may act as the actor, whose
+-- person has the role (NULL: any role, or none).
+CREATE OR REPLACE FUNCTION draftsman.has_right(actor text, role text, kinds text[]) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT draftsman.session_kind() = 'owner' OR (
+               draftsman.session_kind() = ANY (kinds) AND draftsman.may_act_as(actor)
+               AND (role IS NULL OR draftsman.has_role(draftsman.person_of_actor(actor), role)))
+           IS TRUE
+$$;
+
 -- Whether a person has a role, and an account in a chat, for which the bots act.
 CREATE OR REPLACE FUNCTION draftsman.acts_in_chat(person text, role text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -115,8 +125,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND NOT (draftsman.session_kind() = 'bot'
        AND draftsman.may_act_as(channel || ':' || external_id)) THEN
-        PERFORM draftsman.deny_access(
-            format('%s cannot offer a code to %s', session_user, external_id));
+        PERFORM draftsman.deny_access('people.offer_code', jsonb_build_object(
+                    'account', external_id));
     END IF;
     INSERT INTO draftsman.identity_links AS l
            (channel, external_id, display_name, code_hash, code_expires_at)
@@ -135,7 +145,7 @@ BEGIN
     IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
        AND draftsman.person_of('cli', session_user::text) = person
        AND draftsman.may_act_as(actor)) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(format('%s cannot link to %s', session_user, person));
+        PERFORM draftsman.deny_access('people.link', jsonb_build_object('person', person));
     END IF;
     RETURN QUERY
     UPDATE draftsman.identity_links AS l
@@ -158,7 +168,7 @@ DECLARE
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
        AND (me = whose OR draftsman.has_role(me, 'operator'))) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(format('%s cannot unlink %s', session_user, external_id));
+        PERFORM draftsman.deny_access('people.unlink', jsonb_build_object('account', external_id));
     END IF;
     IF channel = 'forge' THEN
         RETURN QUERY DELETE FROM draftsman.forge_accounts a WHERE a.login = external_id
@@ -181,8 +191,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'bot'
        AND draftsman.person_of('forge', bind_account.login) IS NOT NULL) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(format('%s cannot bind %s', session_user,
-                                             bind_account.login));
+        PERFORM draftsman.deny_access('people.bind', jsonb_build_object(
+                    'login', bind_account.login));
     END IF;
     INSERT INTO draftsman.forge_accounts (login, account_id) VALUES (bind_account.login, account_id)
         ON CONFLICT DO NOTHING;
@@ -204,11 +214,11 @@ BEGIN
          WHEN 'person' THEN draftsman.person_of('cli', session_user::text) = person
          WHEN 'bot' THEN EXISTS (SELECT FROM draftsman.people p WHERE p.name = person) END)
        IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(
-            format('%s cannot create a link for %s', session_user, person));
+        PERFORM draftsman.deny_access('people.create_web_link', jsonb_build_object(
+                    'person', person));
     END IF;
     IF (seconds > 0 AND seconds <= 3600) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access('a link is valid for more than 0 s and at most an hour');
+        PERFORM draftsman.deny_access('people.web_link_time');
     END IF;
     DELETE FROM draftsman.web_links l WHERE l.expires_at <= draftsman.now();
     INSERT INTO draftsman.web_links AS l (person, digest, expires_at)
@@ -242,7 +252,7 @@ DECLARE
 BEGIN
     PERFORM draftsman.require_web_server();
     IF (seconds > 0 AND seconds <= 86400 * 90) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access('a session lasts more than 0 s and at most 90 days');
+        PERFORM draftsman.deny_access('people.web_session_time');
     END IF;
     IF link IS NOT NULL THEN
         DELETE FROM draftsman.web_links l WHERE l.digest = link AND l.expires_at > draftsman.now()
@@ -251,10 +261,11 @@ BEGIN
             RETURN NULL;
         END IF;
     ELSIF method = 'link' THEN
-        PERFORM draftsman.deny_access('a session of the method link needs a link');
+        PERFORM draftsman.deny_access('people.web_link_needed');
     ELSIF draftsman.session_kind() <> 'owner'
           AND NOT EXISTS (SELECT FROM draftsman.people p WHERE p.name = person) THEN
-        PERFORM draftsman.deny_access(format('there is no person %s', person));
+        PERFORM draftsman.deny_access('people.unknown_person', jsonb_build_object(
+                    'person', person));
     END IF;
     DELETE FROM draftsman.web_sessions s
      WHERE s.expires_at <= draftsman.now()
@@ -305,7 +316,7 @@ DECLARE
     ended bigint;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'person') THEN
-        PERFORM draftsman.deny_access(format('%s cannot end sessions', session_user));
+        PERFORM draftsman.deny_access('people.end_web_sessions');
     END IF;
     DELETE FROM draftsman.web_sessions s
      WHERE (s.id = session OR s.person = end_web_sessions.person)
@@ -318,7 +329,7 @@ CREATE OR REPLACE FUNCTION draftsman.require_web_server() RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
-        PERFORM draftsman.deny_access(format('%s cannot use sessions of the web', session_user));
+        PERFORM draftsman.deny_access('people.web_server');
     END IF;
 END $$;
 
@@ -350,5 +361,5 @@ CREATE OR REPLACE FUNCTION draftsman.grant_people() RETURNS void LANGUAGE sql AS
     SELECT draftsman.grant_to('bot person', 'EXECUTE ON FUNCTION
         draftsman.create_web_link(text, text, float8)');
     SELECT draftsman.grant_to('worker bot person reader', 'SELECT (channel, external_id,
-        display_name, person, linked_by, linked_at, created_at) ON draftsman.identity_links');
+        display_name, person, linked_by, linked_at) ON draftsman.identity_links');
 $$;

@@ -32,21 +32,21 @@ BEGIN
     END IF;
     IF TG_OP = 'INSERT' THEN
         IF NEW.status <> 'open' THEN
-            PERFORM draftsman.deny_access('a new question must be open');
+            PERFORM draftsman.deny_access('questions.new_is_open');
         END IF;
         RETURN NEW;
     END IF;
     IF kind <> 'worker' AND NOT has_schema_privilege(current_user, 'draftsman', 'CREATE') THEN
-        PERFORM draftsman.deny_access('questions can be changed only through functions');
+        PERFORM draftsman.deny_access('questions.direct_change');
     END IF;
     IF OLD.status = 'open' AND NEW.status <> 'open' THEN
         IF (CASE WHEN NEW.resolution ->> 'via' = 'rule' AND NEW.status = 'answered'
             THEN draftsman.is_allowed_by_rule(OLD.job, OLD.ordinal, NEW.resolution)
             ELSE draftsman.is_resolution_valid(OLD, NEW.status, NEW.resolution)
             END) IS NOT TRUE THEN
-            PERFORM draftsman.deny_access(format(
-                'the answers to D-%s/%s do not support the resolution %s',
-                NEW.job, NEW.ordinal, NEW.resolution));
+            PERFORM draftsman.deny_access('questions.unsupported_resolution', jsonb_build_object(
+                        'job', NEW.job, 'question', NEW.ordinal,
+                        'resolution', NEW.resolution::text));
         END IF;
     ELSIF kind = 'worker' AND OLD.status = 'open' THEN
         SELECT t.escalate_to INTO to_be FROM draftsman.question_times t
@@ -54,13 +54,12 @@ BEGIN
         IF (OLD.on_expire = 'escalate' AND OLD.expires_at <= draftsman.now()
             AND NEW.approvers = array_append(array_remove(OLD.approvers, to_be), to_be)) IS NOT TRUE
            AND NOT draftsman.escalates_by_ladder(OLD, NEW) THEN
-            PERFORM draftsman.deny_access(
-                'an open question can be escalated only after it expired');
+            PERFORM draftsman.deny_access('questions.early_escalation');
         END IF;
     ELSIF OLD.status <> 'open' AND (NEW.approvers, NEW.expires_at, NEW.answered_at, NEW.resolution)
           IS DISTINCT FROM (OLD.approvers, OLD.expires_at, OLD.answered_at,
                             '{"outcome": "superseded", "via": "system"}'::jsonb) THEN
-        PERFORM draftsman.deny_access('a closed question can only be superseded');
+        PERFORM draftsman.deny_access('questions.closed');
     END IF;
     RETURN NEW;
 END $$;
@@ -157,11 +156,10 @@ DECLARE
 BEGIN
     PERFORM draftsman.require_control(job, actor, 'operator');
     IF draftsman.session_kind() = 'worker' THEN
-        PERFORM draftsman.deny_access('workers cannot extend questions');
+        PERFORM draftsman.deny_access('questions.workers_extend');
     END IF;
     IF seconds <= 0 OR seconds > 366 * 86400 THEN
-        PERFORM draftsman.deny_access(
-            'a question can be extended by more than 0 s and at most 366 days');
+        PERFORM draftsman.deny_access('questions.extension_time');
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
     UPDATE draftsman.job_questions q
@@ -193,11 +191,10 @@ DECLARE
     answered draftsman.job_answers;
     changed  jsonb;
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'bot') OR NOT draftsman.may_act_as(actor)
+    IF NOT draftsman.has_right(actor, NULL, '{bot}')
        OR record_answer_change.kind NOT IN ('answer_edited', 'answer_deleted')
-           OR pg_column_size(detail) > 16384 THEN
-        PERFORM draftsman.deny_access(format('%s cannot record a change of an answer',
-                                             session_user));
+       OR pg_column_size(detail) > 16384 THEN
+        PERFORM draftsman.deny_access('questions.record_answer_change');
     END IF;
     SELECT a.* INTO answered FROM draftsman.job_answers a
      WHERE a.job = record_answer_change.job AND a.question = record_answer_change.question
@@ -219,6 +216,26 @@ BEGIN
 END $$;
 
 -- Answers -----------------------------------------------------------------------------------------
+
+-- Whether a person may answer a question: an approval as one of its approvers, and its requester
+-- only if the policy allows it; another question as its requester, as a responder, or as one of the
+-- people that it is addressed to. `identity` is the account of a requester who may be no person.
+CREATE OR REPLACE FUNCTION draftsman.may_answer(
+    job bigint, question int, person text, identity text DEFAULT NULL
+) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((
+        SELECT CASE WHEN q.kind = 'approval' THEN
+                   draftsman.has_role(person, 'approver')
+                   AND draftsman.list_includes(person, q.approvers)
+                   AND (person <> r.invoker_id
+                        OR (SELECT p.self_approval FROM draftsman.approval_policy p)) IS TRUE
+               ELSE r.invoker_id IN (person, identity) OR draftsman.has_role(person, 'responder')
+                    OR draftsman.list_includes(person, q.approvers) END
+          FROM draftsman.job_questions q
+          JOIN draftsman.job_requests r ON r.number = q.job
+         WHERE q.job = may_answer.job AND q.ordinal = question), false)
+$$;
 
 -- An accepted answer comes from a session that may act for its channel, in the name of the person
 -- of its identity, and that person may answer the question. A worker stores the answer that came
@@ -248,33 +265,28 @@ BEGIN
        OR (kind = 'worker' AND held.id IS NULL
            AND (NEW.source = 'internal' AND NEW.kind = 'input' AND NEW.responder_id = asker
                 AND answers ? asked.key) IS NOT TRUE) THEN
-        PERFORM draftsman.deny_access(
-            format('%s cannot answer as %s:%s', session_user, NEW.source, NEW.responder_id));
+        PERFORM draftsman.deny_access('questions.answer_as', jsonb_build_object(
+                    'source', NEW.source, 'account', NEW.responder_id));
     END IF;
     person := CASE WHEN kind = 'worker' AND held.id IS NULL THEN asker
               ELSE draftsman.person_of(NEW.source::text, NEW.responder_id) END;
     NEW.voter := coalesce(person, NEW.source || ':' || NEW.responder_id);
     IF NEW.accepted THEN
-        fits := asked.kind = 'approval' AND NEW.payload ->> 'decision' IN ('approve', 'deny')
-            AND draftsman.has_role(person, 'approver')
-            AND draftsman.list_includes(person, asked.approvers)
-            AND (person <> asker
-                 OR (SELECT p.self_approval FROM draftsman.approval_policy p)) IS TRUE
-             OR asked.kind = 'input'
-            AND (asker IN (NEW.voter, NEW.source || ':' || NEW.responder_id)
-                 OR draftsman.has_role(person, 'responder')
-                 OR draftsman.list_includes(person, asked.approvers))
-            AND CASE WHEN NEW.payload ? 'value'
+        fits := CASE WHEN asked.kind = 'approval'
+                THEN NEW.payload ->> 'decision' IN ('approve', 'deny')
+                WHEN NEW.payload ? 'value'
                 THEN EXISTS (SELECT FROM jsonb_array_elements(asked.choices) c
                               WHERE c -> 'value' = NEW.payload -> 'value')
                 ELSE asked.freeform_allowed AND jsonb_typeof(NEW.payload -> 'text') = 'string' END;
         IF NEW.kind <> asked.kind OR asked.status <> 'open' OR fits IS NOT TRUE
+           OR NOT draftsman.may_answer(NEW.job, NEW.question, person,
+                                       NEW.source || ':' || NEW.responder_id)
            OR (asked.expires_at <= coalesce(held.applies_at, draftsman.now())
                AND (asked.on_expire <> 'escalate' OR EXISTS (
                SELECT FROM draftsman.question_times t WHERE t.job = NEW.job
                   AND t.question = NEW.question AND t.escalated_at IS NOT NULL))) THEN
-            PERFORM draftsman.deny_access(
-                format('%s may not answer D-%s/%s', NEW.voter, NEW.job, NEW.question));
+            PERFORM draftsman.deny_access('questions.answer', jsonb_build_object(
+                        'voter', NEW.voter, 'job', NEW.job, 'question', NEW.question));
         END IF;
     END IF;
     RETURN NEW;
@@ -293,8 +305,8 @@ BEGIN
            AND (q.kind = 'input' OR NEW.payload ->> 'decision' = 'deny' OR q.quorum <= (
                SELECT count(DISTINCT a.voter) FROM draftsman.job_answers a
                 WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted))) THEN
-        RAISE EXCEPTION 'D-%/%: an accepted answer closes its question in the same transaction',
-            NEW.job, NEW.question USING ERRCODE = 'DM003';
+        PERFORM draftsman.refuse('DM003', 'questions.answer_without_effect', jsonb_build_object(
+                    'job', NEW.job, 'question', NEW.question));
     END IF;
     RETURN NULL;
 END $$;
@@ -386,7 +398,7 @@ DECLARE
     waits   draftsman.job_status;
 BEGIN
     IF NOT draftsman.may_act_as(actor) THEN
-        PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
+        PERFORM draftsman.deny_access('database.actor', jsonb_build_object('actor', actor));
     END IF;
     PERFORM set_config('draftsman.actor', actor, true),
             set_config('draftsman.detail', detail, true);
@@ -404,15 +416,15 @@ BEGIN
         SELECT FROM draftsman.job_answers a
          WHERE a.job = resolve_question.job AND a.question = ordinal AND a.accepted
            AND a.source || ':' || a.responder_id = actor) THEN
-        PERFORM draftsman.deny_access(format('%s did not answer D-%s/%s', actor, job, ordinal));
+        PERFORM draftsman.deny_access('questions.not_answered', jsonb_build_object(
+                    'actor', actor, 'job', job, 'question', ordinal));
     END IF;
     IF draftsman.session_kind() <> 'owner'
        AND (kind <> CASE WHEN is_rule THEN 'rule_applied' ELSE 'answer_received' END
        OR status <> 'answered'
        OR job_status <> CASE WHEN resolution ->> 'outcome' = 'denied' AND asked.on_deny = 'fail'
                         THEN 'failed' ELSE 'resumed' END::draftsman.job_status) THEN
-        PERFORM draftsman.deny_access(
-            'an answer can only resolve its question and fail or resume the job');
+        PERFORM draftsman.deny_access('questions.answer_effect');
     END IF;
     IF draftsman.session_kind() <> 'owner' THEN
         error := CASE WHEN job_status = 'failed' THEN error END;
@@ -432,10 +444,12 @@ BEGIN
                       ORDER BY a.id DESC LIMIT 1), '{}'))::text;
     PERFORM set_config('draftsman.detail', detail, true);
     IF job_status = 'failed' AND asked.resolution ->> 'outcome' = 'denied' THEN
-        error := 'denied by '
-            || (SELECT string_agg(name, ', ')
-                  FROM jsonb_array_elements_text(asked.resolution -> 'by') name)
-            || coalesce(': ' || (asked.resolution ->> 'reason'), '');
+        error := draftsman.sentence(
+            CASE WHEN asked.resolution ->> 'reason' IS NULL THEN 'questions.denied'
+            ELSE 'questions.denied_because' END,
+            jsonb_build_object('reason', asked.resolution ->> 'reason', 'by', (
+                SELECT string_agg(name, ', ')
+                  FROM jsonb_array_elements_text(asked.resolution -> 'by') name)))::text;
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     VALUES (job, kind, actor, detail::jsonb);
@@ -475,9 +489,7 @@ CREATE OR REPLACE FUNCTION draftsman.close_others(
 ) RETURNS draftsman.job_status
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UPDATE draftsman.job_questions q
-       SET status = 'canceled', resolution = jsonb_build_object(
-               'outcome', 'canceled', 'via', 'system', 'reason',
-               CASE WHEN ends THEN 'the job has ended' ELSE 'another question was closed first' END)
+       SET status = 'canceled', resolution = draftsman.cancellation(ends)
      WHERE q.job = close_others.job AND q.status = 'open'
        AND (ends OR q.alternative_of = close_others.alternative_of);
     SELECT max(CASE q.kind WHEN 'approval' THEN 'waiting_for_approval'
@@ -485,6 +497,12 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
       FROM draftsman.job_questions q
      WHERE q.job = close_others.job AND q.status = 'open';
 $$;
+
+-- The resolution of a question that closes with its job, or with another question.
+CREATE OR REPLACE FUNCTION draftsman.cancellation(ends boolean) RETURNS jsonb
+LANGUAGE sql STABLE RETURN jsonb_build_object('outcome', 'canceled', 'via', 'system', 'reason',
+    draftsman.sentence(CASE WHEN ends THEN 'questions.job_ended'
+                       ELSE 'questions.other_closed' END)::text);
 
 -- The label of the choice with a value, for events; NULL if the label begins the value.
 CREATE OR REPLACE FUNCTION draftsman.label_of(choices jsonb, value text) RETURNS text
@@ -508,14 +526,9 @@ BEGIN
     IF draftsman.session_kind() <> 'owner' AND NOT (
         draftsman.session_kind() = 'person' AND draftsman.may_act_as(actor)
         AND person = approver AND minted_by = approver
-        AND draftsman.has_role(person, 'approver') AND EXISTS (
-            SELECT FROM draftsman.job_questions q JOIN draftsman.jobs j ON j.number = q.job
-             WHERE q.job = mint_token.job AND q.ordinal = question
-               AND draftsman.list_includes(person, q.approvers)
-               AND (j.invoker_id <> person
-                    OR (SELECT p.self_approval FROM draftsman.approval_policy p)))) IS TRUE THEN
-        PERFORM draftsman.deny_access(
-            format('%s cannot mint a token for %s', session_user, approver));
+        AND draftsman.may_answer(job, question, person)) IS TRUE THEN
+        PERFORM draftsman.deny_access('questions.mint_token', jsonb_build_object(
+                    'approver', approver));
     END IF;
     INSERT INTO draftsman.approval_tokens AS t (token_hash, job, question, approver, minted_by)
     SELECT mint_token.token_hash, q.job, q.ordinal, mint_token.approver, mint_token.minted_by
@@ -523,8 +536,7 @@ BEGIN
      WHERE q.job = mint_token.job AND q.ordinal = mint_token.question AND q.status = 'open'
        AND q.kind = 'approval'
         ON CONFLICT ON CONSTRAINT approval_tokens_job_question_approver_key DO UPDATE
-           SET token_hash = excluded.token_hash, minted_by = excluded.minted_by,
-               created_at = draftsman.now()
+           SET token_hash = excluded.token_hash, minted_by = excluded.minted_by
          WHERE t.used_at IS NULL
     RETURNING t.approver INTO minted;
     IF FOUND THEN
@@ -543,9 +555,8 @@ CREATE OR REPLACE FUNCTION draftsman.refuse_token(
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'person')
-       OR NOT draftsman.may_act_as(actor) THEN
-        PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
+    IF NOT draftsman.has_right(actor, NULL, '{person}') THEN
+        PERFORM draftsman.deny_access('database.actor', jsonb_build_object('actor', actor));
     END IF;
     IF draftsman.count_refused(job, question, voter, reason) <= least(most, 100) THEN
         INSERT INTO draftsman.job_events (job, kind, actor, payload)
@@ -595,7 +606,7 @@ DECLARE
     actor text := source || ':' || actor_id;
 BEGIN
     IF kind = 'worker' OR NOT draftsman.may_act_as(actor) THEN
-        PERFORM draftsman.deny_access(format('%s cannot decide as %s', session_user, actor));
+        PERFORM draftsman.deny_access('questions.decide_as', jsonb_build_object('actor', actor));
     END IF;
     INSERT INTO draftsman.pending_decisions AS p
            (job, question, source, source_event_id, actor_id, actor_display_name, voter, is_owner,
@@ -875,29 +886,29 @@ CREATE OR REPLACE TRIGGER job_questions_immutable BEFORE UPDATE ON draftsman.job
     FOR EACH ROW
     WHEN (OLD.status <> 'open' AND NOT (OLD.status IN ('answered', 'expired')
           AND NEW.status = 'superseded'))
-    EXECUTE FUNCTION draftsman.refuse_change('a closed question is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.closed_immutable');
 CREATE OR REPLACE TRIGGER job_questions_no_delete BEFORE DELETE ON draftsman.job_questions
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.questions_kept');
 CREATE OR REPLACE TRIGGER job_questions_no_truncate BEFORE TRUNCATE ON draftsman.job_questions
-    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.questions_kept');
 
 CREATE OR REPLACE TRIGGER question_times_escalated_once BEFORE UPDATE OF escalated_at
     ON draftsman.question_times FOR EACH ROW
     WHEN (OLD.escalated_at IS NOT NULL
                        AND NEW.escalated_at IS DISTINCT FROM OLD.escalated_at)
-    EXECUTE FUNCTION draftsman.refuse_change('a question is escalated once');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.escalated_once');
 CREATE OR REPLACE TRIGGER question_times_no_delete BEFORE DELETE ON draftsman.question_times
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.questions_kept');
 CREATE OR REPLACE TRIGGER question_times_no_truncate BEFORE TRUNCATE ON draftsman.question_times
-    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.questions_kept');
 
 CREATE OR REPLACE TRIGGER job_answers_immutable BEFORE UPDATE OR DELETE ON draftsman.job_answers
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('answers are immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.answers_immutable');
 CREATE OR REPLACE TRIGGER job_answers_no_truncate BEFORE TRUNCATE ON draftsman.job_answers
-    EXECUTE FUNCTION draftsman.refuse_change('answers are immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.answers_immutable');
 
 -- Privileges --------------------------------------------------------------------------------------
 
@@ -912,6 +923,7 @@ CREATE OR REPLACE FUNCTION draftsman.grant_questions() RETURNS void LANGUAGE sql
         draftsman.take_decision(bigint, boolean), draftsman.finish_decision(bigint)');
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.next_reminder(timestamptz, timestamptz), draftsman.label_of(jsonb, text),
+        draftsman.cancellation(boolean),
         draftsman.identical_to(bigint, int),
         draftsman.shown_instead(bigint, draftsman.delivery_channel, text, text)');
     SELECT draftsman.grant_to('person', 'EXECUTE ON FUNCTION

@@ -41,7 +41,7 @@ LANGUAGE sql VOLATILE ROWS 1 AS $$
      CROSS JOIN LATERAL (
            SELECT q.location
              FROM draftsman.claimable q
-            WHERE q.number = r.job AND q.queue = r.queue AND q.type = ANY (types)
+            WHERE q.number = r.job AND q.type = ANY (types)
             LIMIT 1
               FOR NO KEY UPDATE SKIP LOCKED) c
      WHERE r.queue = ANY (queues)
@@ -372,10 +372,9 @@ END $$;
 CREATE OR REPLACE FUNCTION draftsman.require_queue_control(queue text, actor text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() IN ('person', 'bot')
-       AND draftsman.may_act_as(actor)
-       AND draftsman.has_role(draftsman.person_of_actor(actor), 'operator')) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(format('%s may not control the queue %s', actor, queue));
+    IF NOT draftsman.has_right(actor, 'operator', '{person,bot}') THEN
+        PERFORM draftsman.deny_access('queues.control', jsonb_build_object(
+                    'actor', actor, 'queue', queue));
     END IF;
 END $$;
 
@@ -492,9 +491,8 @@ LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE draftsman.job_states s SET hold = 'key'
      WHERE s.number = ANY (jobs) AND (
-           SELECT l.release_while_waiting FROM draftsman.limits l
-            WHERE l.scope = 'concurrency_key' AND l.value IN (s.concurrency_key, '*')
-            ORDER BY l.value = '*' LIMIT 1);
+           SELECT l.release_while_waiting
+             FROM draftsman.limit_of('concurrency_key', s.concurrency_key) l);
 END $$;
 
 -- Order -------------------------------------------------------------------------------------------
@@ -682,7 +680,8 @@ BEGIN
     VALUES (job, 'queue_reserved', actor,
             jsonb_build_object('queue', state.queue, 'seconds', seconds));
     INSERT INTO draftsman.queue_changes (queue, action, actor, reason)
-    VALUES (state.queue, 'reserve', actor, 'for D-' || job);
+    VALUES (state.queue, 'reserve', actor,
+            draftsman.sentence('queues.reserved_for', jsonb_build_object('job', job))::text);
     RETURN QUERY SELECT 'reserved', state.queue, job, actor, taken.expires_at, NULL::text;
 END $$;
 
@@ -700,7 +699,8 @@ BEGIN
             RETURN NULL;  -- it ended meanwhile
         END IF;
         INSERT INTO draftsman.queue_changes (queue, action, actor, reason)
-        VALUES (queue, 'release', actor, 'of D-' || reserving);
+        VALUES (queue, 'release', actor, draftsman.sentence(
+                    'queues.reserved_by', jsonb_build_object('job', reserving))::text);
     END IF;
     RETURN reserving;
 END $$;
@@ -787,9 +787,9 @@ END $$;
 
 CREATE OR REPLACE TRIGGER queue_changes_append_only BEFORE UPDATE OR DELETE
     ON draftsman.queue_changes FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('changes of queues are append-only');
+    EXECUTE FUNCTION draftsman.refuse_change('queues.changes_append_only');
 CREATE OR REPLACE TRIGGER queue_changes_no_truncate BEFORE TRUNCATE ON draftsman.queue_changes
-    EXECUTE FUNCTION draftsman.refuse_change('changes of queues are append-only');
+    EXECUTE FUNCTION draftsman.refuse_change('queues.changes_append_only');
 
 -- Privileges --------------------------------------------------------------------------------------
 

@@ -21,5 +21,6 @@ CREATE OR REPLACE TRIGGER repo_profiles_operators BEFORE INSERT OR UPDATE OR DEL
 
 CREATE OR REPLACE FUNCTION draftsman.grant_repos() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('person', 'INSERT, UPDATE, DELETE
-        ON draftsman.repos, draftsman.repo_mappings, draftsman.repo_profiles');
+        ON draftsman.repos, draftsman.repo_mappings');
+    SELECT draftsman.grant_to('person', 'INSERT, UPDATE ON draftsman.repo_profiles');
 $$;

@@ -8,7 +8,7 @@ SET LOCAL check_function_bodies = off;
 -- Patterns ----------------------------------------------------------------------------------------
 
 -- Characters without a meaning to a shell; the same as in
--- draftsman.domain.attention.command_pattern.
+-- draftsman.questions.permission_rules.command_pattern.
 CREATE OR REPLACE FUNCTION draftsman.are_plain_words(words text[]) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT cardinality(words) BETWEEN 1 AND 30 AND array_position(words, NULL) IS NULL
@@ -77,9 +77,9 @@ DECLARE
     chosen  draftsman.permission_rules;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
-        PERFORM draftsman.deny_access(format('%s cannot ask for commands', session_user));
+        PERFORM draftsman.deny_access('questions.workers_ask_for_commands');
     END IF;
-    SELECT concat_ws('/', r.repo_host, r.repo_owner, r.repo_name) INTO in_repo
+    SELECT draftsman.repo_of(r) INTO in_repo
       FROM draftsman.job_requests r WHERE r.number = job AND r.repo_name <> '';
     SELECT q.* INTO asked FROM draftsman.job_questions q
      WHERE q.job = decide_by_rule.job AND q.ordinal = question
@@ -144,7 +144,8 @@ BEGIN
         PERFORM draftsman.lock_rules(denied.repo);
         UPDATE draftsman.permission_rules r
            SET status = 'revoked', ended_at = draftsman.now(), ended_by = NEW.voter,
-               end_reason = format('%s denied D-%s/%s', NEW.voter, NEW.job, NEW.question)
+               end_reason = draftsman.sentence('questions.rule_denied', jsonb_build_object(
+                   'voter', NEW.voter, 'job', NEW.job, 'question', NEW.question))::text
          WHERE r.repo = denied.repo AND r.status IN ('proposed', 'active')
            AND draftsman.matches_pattern(r.pattern, denied.words);
     END IF;
@@ -177,9 +178,10 @@ DECLARE
     denials   bigint;
     proposed  bigint;
 BEGIN
+    repo := lower(repo);
     IF actor = 'system' THEN
-        IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
-            PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
+        IF NOT draftsman.has_right(actor, NULL, '{worker}') THEN
+            PERFORM draftsman.deny_access('database.actor', jsonb_build_object('actor', actor));
         END IF;
         minimum := greatest(minimum, 2);
     ELSE
@@ -219,7 +221,7 @@ DECLARE
 BEGIN
     PERFORM draftsman.require_rule_editor(actor);
     IF kind = 'bot' AND seconds IS NOT NULL THEN
-        PERFORM draftsman.deny_access(format('%s may not change the time of a rule', actor));
+        PERFORM draftsman.deny_access('questions.rule_time', jsonb_build_object('actor', actor));
     END IF;
     UPDATE draftsman.permission_rules r
        SET status = 'active', ratified_at = draftsman.now(),
@@ -253,11 +255,9 @@ END $$;
 CREATE OR REPLACE FUNCTION draftsman.require_rule_editor(actor text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND (draftsman.may_act_as(actor)
-       AND (draftsman.session_kind() = 'person'
-            OR draftsman.session_kind() = 'bot' AND actor LIKE 'slack:%')
-       AND draftsman.has_role(draftsman.person_of_actor(actor), 'operator')) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(format('%s may not change rules', actor));
+    IF NOT draftsman.has_right(actor, 'operator', CASE WHEN actor LIKE 'slack:%'
+                               THEN '{person,bot}' ELSE '{person}' END::text[]) THEN
+        PERFORM draftsman.deny_access('questions.change_rules', jsonb_build_object('actor', actor));
     END IF;
 END $$;
 
@@ -265,10 +265,10 @@ END $$;
 
 CREATE OR REPLACE TRIGGER permission_requests_immutable BEFORE UPDATE OR DELETE
     ON draftsman.permission_requests FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('permission requests are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.permission_requests_kept');
 CREATE OR REPLACE TRIGGER permission_requests_no_truncate BEFORE TRUNCATE
     ON draftsman.permission_requests
-    EXECUTE FUNCTION draftsman.refuse_change('permission requests are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.permission_requests_kept');
 
 CREATE OR REPLACE TRIGGER permission_rules_immutable BEFORE UPDATE ON draftsman.permission_rules
     FOR EACH ROW
@@ -280,25 +280,25 @@ CREATE OR REPLACE TRIGGER permission_rules_immutable BEFORE UPDATE ON draftsman.
               (OLD.seconds, OLD.ratified_at, OLD.ratified_by, OLD.expires_at)
                   IS DISTINCT FROM
                   (NEW.seconds, NEW.ratified_at, NEW.ratified_by, NEW.expires_at))))
-    EXECUTE FUNCTION draftsman.refuse_change('a rule that ended and its pattern are kept');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.rule_immutable');
 CREATE OR REPLACE TRIGGER permission_rules_no_delete BEFORE DELETE ON draftsman.permission_rules
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('rules are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.rules_kept');
 CREATE OR REPLACE TRIGGER permission_rules_no_truncate BEFORE TRUNCATE ON draftsman.permission_rules
-    EXECUTE FUNCTION draftsman.refuse_change('rules are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.rules_kept');
 
 CREATE OR REPLACE TRIGGER rule_uses_immutable BEFORE UPDATE OR DELETE ON draftsman.rule_uses
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('uses of rules are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.rule_uses_kept');
 CREATE OR REPLACE TRIGGER rule_uses_no_truncate BEFORE TRUNCATE ON draftsman.rule_uses
-    EXECUTE FUNCTION draftsman.refuse_change('uses of rules are never deleted');
+    EXECUTE FUNCTION draftsman.refuse_change('questions.rule_uses_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION draftsman.grant_rules() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
         draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
-        draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
+        draftsman.is_pattern(text[]),
         draftsman.is_allowed_by_rule(bigint, int, jsonb)');
     SELECT draftsman.grant_to('worker', 'EXECUTE ON FUNCTION
         draftsman.decide_by_rule(bigint, int, text[])');

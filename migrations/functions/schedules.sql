@@ -14,8 +14,8 @@ BEGIN
         SELECT FROM draftsman.job_templates t
          WHERE t.name = NEW.name AND t.version = NEW.version - 1
            AND num_nonnulls(NEW.definition, t.definition) > 0) THEN
-        RAISE EXCEPTION 'template %: version % does not follow a version', NEW.name, NEW.version
-            USING ERRCODE = 'DM003';
+        PERFORM draftsman.refuse('DM003', 'schedules.version_gap', jsonb_build_object(
+                    'template', NEW.name, 'version', NEW.version));
     END IF;
     RETURN NEW;
 END $$;
@@ -45,30 +45,29 @@ BEGIN
         IF NOT draftsman.has_role(person, 'operator') AND NOT (
             draftsman.has_role(person, 'invoker')
             AND (TG_OP = 'INSERT' OR OLD.created_by = person)) IS TRUE THEN
-            PERFORM draftsman.deny_access(
-                format('%s may not change schedule %s', session_user,
-                       CASE WHEN TG_OP = 'INSERT' THEN NEW.name ELSE OLD.name END));
+            PERFORM draftsman.deny_access('schedules.change', jsonb_build_object(
+                        'schedule', CASE WHEN TG_OP = 'INSERT' THEN NEW.name ELSE OLD.name END));
         END IF;
         IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND
             (NEW.template, NEW.params, NEW.request, NEW.created_by)
             IS DISTINCT FROM (OLD.template, OLD.params, OLD.request, OLD.created_by)) THEN
             IF NEW.created_by IS DISTINCT FROM person THEN
-                PERFORM draftsman.deny_access(format('%s cannot schedule jobs of %s',
-                                                     session_user, NEW.created_by));
+                PERFORM draftsman.deny_access('schedules.author', jsonb_build_object(
+                            'author', NEW.created_by));
             END IF;
         END IF;
     ELSIF draftsman.session_kind() = 'bot' THEN
         IF TG_OP = 'INSERT' AND NOT draftsman.acts_in_chat(NEW.created_by, 'invoker') THEN
-            PERFORM draftsman.deny_access(format('%s cannot schedule jobs of %s',
-                                                 session_user, NEW.created_by));
+            PERFORM draftsman.deny_access('schedules.author', jsonb_build_object(
+                        'author', NEW.created_by));
         ELSIF TG_OP <> 'INSERT' AND NOT draftsman.is_controlled_in_chat(OLD.created_by)
            OR TG_OP = 'UPDATE' AND NEW.paused_by IS DISTINCT FROM OLD.paused_by
               AND NEW.paused_by IS NOT NULL
               AND NOT draftsman.acts_in_chat(NEW.paused_by, 'operator')
               AND NOT (NEW.paused_by = OLD.created_by
                        AND draftsman.acts_in_chat(NEW.paused_by, 'invoker')) THEN
-            PERFORM draftsman.deny_access(
-                format('%s may not change schedule %s', session_user, OLD.name));
+            PERFORM draftsman.deny_access('schedules.change', jsonb_build_object(
+                        'schedule', OLD.name));
         END IF;
     END IF;
     RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
@@ -92,7 +91,7 @@ BEGIN
         SELECT FROM draftsman.job_requests r
          WHERE r.number = NEW.job AND NEW.status = 'fired' AND NEW.reason IS NOT NULL
            AND r.invoker_id = draftsman.person_of('cli', session_user::text)) THEN
-        PERFORM draftsman.deny_access(format('%s did not run this schedule', session_user));
+        PERFORM draftsman.deny_access('schedules.fire');
     END IF;
     RETURN NEW;
 END $$;
@@ -114,9 +113,9 @@ $$;
 
 CREATE OR REPLACE TRIGGER job_templates_immutable BEFORE UPDATE OR DELETE ON draftsman.job_templates
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('a version of a template is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('schedules.version_immutable');
 CREATE OR REPLACE TRIGGER job_templates_no_truncate BEFORE TRUNCATE ON draftsman.job_templates
-    EXECUTE FUNCTION draftsman.refuse_change('a version of a template is immutable');
+    EXECUTE FUNCTION draftsman.refuse_change('schedules.version_immutable');
 CREATE OR REPLACE TRIGGER job_templates_operators BEFORE INSERT OR UPDATE OR DELETE
     ON draftsman.job_templates
     EXECUTE FUNCTION draftsman.require_operator();
@@ -124,7 +123,7 @@ CREATE OR REPLACE TRIGGER job_templates_operators BEFORE INSERT OR UPDATE OR DEL
 CREATE OR REPLACE TRIGGER schedule_fires_immutable BEFORE UPDATE ON draftsman.schedule_fires
     FOR EACH ROW
     WHEN (OLD.status <> 'waiting' OR (OLD.schedule, OLD.due_at) <> (NEW.schedule, NEW.due_at))
-    EXECUTE FUNCTION draftsman.refuse_change('an occurrence has a single outcome');
+    EXECUTE FUNCTION draftsman.refuse_change('schedules.single_outcome');
 
 -- Privileges --------------------------------------------------------------------------------------
 

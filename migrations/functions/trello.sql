@@ -23,7 +23,9 @@ CREATE OR REPLACE TRIGGER poll_cursors_operators BEFORE INSERT OR UPDATE OR DELE
 
 CREATE OR REPLACE FUNCTION draftsman.grant_trello() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('bot person', 'INSERT, UPDATE, DELETE
-        ON draftsman.trello_board_configs, draftsman.trello_labels, draftsman.poll_cursors');
-    SELECT draftsman.grant_to('bot', 'INSERT, UPDATE, DELETE
-        ON draftsman.trello_checklists, draftsman.trello_due_dates');
+        ON draftsman.trello_board_configs');
+    SELECT draftsman.grant_to('bot person', 'INSERT, UPDATE
+        ON draftsman.trello_labels, draftsman.poll_cursors');
+    SELECT draftsman.grant_to('bot', 'INSERT, UPDATE ON draftsman.trello_checklists');
+    SELECT draftsman.grant_to('bot', 'INSERT, UPDATE, DELETE ON draftsman.trello_due_dates');
 $$;

@@ -28,7 +28,6 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Whether a session holds the session lock with this number: its process can reach the database.
--- 1146242644 is "DRFT" in ASCII.
 CREATE OR REPLACE FUNCTION draftsman.is_connected(lock_id int) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT EXISTS (
@@ -44,7 +43,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() = 'bot' AND (NEW.name NOT IN ('trello', 'forges')
                                              OR OLD.name NOT IN ('trello', 'forges')) THEN
-        PERFORM draftsman.deny_access(format('a bot cannot hold the lease %s',
+        PERFORM draftsman.deny_access('worker.lease_of_bot', jsonb_build_object('lease',
             CASE WHEN NEW.name NOT IN ('trello', 'forges') THEN NEW.name ELSE OLD.name END));
     END IF;
     RETURN NEW;
@@ -71,7 +70,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM set_config('draftsman.actor', '', true), set_config('draftsman.detail',
-        '{"reason": "its agent waited for this answer"}', true);
+        jsonb_build_object('reason', draftsman.sentence('worker.in_grace')::text)::text, true);
     UPDATE draftsman.job_states s
        SET status = 'claimed', claimed_from = 'resumed', worker_id = period.worker_id,
            lease_token = nextval('draftsman.lease_tokens'), version = s.version + 1,

@@ -37,8 +37,7 @@ BEGIN
         OR (SELECT d.job FROM draftsman.job_dependencies d WHERE d.job = n LIMIT 1) IS NOT NULL
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'D-% is not a new job that waits for parents', wrong
-            USING ERRCODE = 'DM001';
+        PERFORM draftsman.refuse('DM001', 'workflows.not_new', jsonb_build_object('job', wrong));
     END IF;
     SELECT array_agg(DISTINCT l.queue) FILTER (WHERE l.status IN ('queued', 'resumed')
                                                  AND l.hold IS NULL) AS queues,
@@ -54,7 +53,7 @@ BEGIN
      WHERE (SELECT s.number FROM draftsman.job_states s WHERE s.number = n) IS NULL
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'there is no job D-% to wait for', wrong USING ERRCODE = 'DM001';
+        PERFORM draftsman.refuse('DM001', 'workflows.no_parent', jsonb_build_object('job', wrong));
     END IF;
     INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met)
     SELECT w.job, w.parent, row_number() OVER (PARTITION BY w.job ORDER BY w.place), w.condition,
@@ -80,7 +79,8 @@ BEGIN
     IF (SELECT s.hold FROM draftsman.job_states s WHERE s.number = NEW.job) = 'parents'
        AND NOT EXISTS (SELECT FROM draftsman.job_dependencies d
                         WHERE d.job = NEW.job AND d.met IS NULL) THEN
-        PERFORM draftsman.deny_access(format('D-%s waits for no other job', NEW.job));
+        PERFORM draftsman.deny_access('workflows.waits_for_none', jsonb_build_object(
+                    'job', NEW.job));
     END IF;
     DELETE FROM draftsman.unlinked_jobs u WHERE u.job = NEW.job;
     RETURN NULL;
@@ -248,27 +248,16 @@ BEGIN
         UPDATE draftsman.job_dependencies d SET met = false
          WHERE d.parent = ANY (excluded) AND d.met IS NULL AND d.condition = 'success'
            AND d.job = ANY (excluded);
-        WITH canceled AS (
-            UPDATE draftsman.job_states s
-               SET status = 'canceled', hold = NULL, run_count = 1, version = s.version + 1,
-                   finished_at = draftsman.now(), updated_at = draftsman.now(),
-                   cancel_requested_at = draftsman.now(), cancel_requested_by = 'system',
-                   cancel_reason = (
-                       SELECT draftsman.end_text(d.parent, p.status)
-                         FROM draftsman.job_dependencies d
-                        CROSS JOIN LATERAL (
-                              SELECT status FROM draftsman.job_states
-                               WHERE number = d.parent LIMIT 1) p
-                        WHERE d.job = s.number AND d.met IS NOT TRUE AND NOT d.met
-                        ORDER BY d.parent LIMIT 1)
-             WHERE s.number = ANY (excluded) AND s.hold = 'parents'
-            RETURNING s.number
-        )
-        SELECT array_agg(number) INTO excluded FROM canceled;
-        INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)
-        SELECT n, 1, '00000000-0000-0000-0000-000000000000',
-               nextval('draftsman.lease_tokens'), 'skipped', draftsman.now()
-          FROM unnest(excluded) AS c (n);
+        PERFORM draftsman.skip_jobs(array_agg(s.number), array_agg((
+                    SELECT draftsman.end_reason(d.parent, p.status)
+                      FROM draftsman.job_dependencies d
+                     CROSS JOIN LATERAL (
+                           SELECT status FROM draftsman.job_states
+                            WHERE number = d.parent LIMIT 1) p
+                     WHERE d.job = s.number AND d.met IS NOT TRUE AND NOT d.met
+                     ORDER BY d.parent LIMIT 1)))
+           FROM draftsman.job_states s
+          WHERE s.number = ANY (excluded) AND s.hold = 'parents';
     END IF;
     PERFORM set_config('draftsman.detail', detail, true);
     IF keys IS NOT NULL THEN
@@ -284,14 +273,15 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
     CASE condition WHEN 'success' THEN status = 'completed'
                    WHEN 'failure' THEN status <> 'completed' ELSE true END;
 
--- How a job ended, as the reason of jobs that cannot start because of it.
-CREATE OR REPLACE FUNCTION draftsman.end_text(
+-- How a job ended, as the reason of jobs that cannot start because of it. Without an end yet, the
+-- statement that asks cancels it.
+CREATE OR REPLACE FUNCTION draftsman.end_reason(
     job bigint, status draftsman.job_status
 ) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
-    format('D-%s %s', job, CASE status WHEN 'completed' THEN 'completed' WHEN 'failed' THEN 'failed'
-        WHEN 'dead_letter' THEN 'is a dead letter' WHEN 'expired' THEN 'expired'
-        ELSE 'was canceled' END);
+LANGUAGE sql STABLE RETURN draftsman.sentence(CASE status
+    WHEN 'completed' THEN 'workflows.completed' WHEN 'failed' THEN 'workflows.failed'
+    WHEN 'dead_letter' THEN 'workflows.dead_letter' WHEN 'expired' THEN 'workflows.expired'
+    ELSE 'workflows.canceled' END, jsonb_build_object('job', job))::text;
 
 -- Cancels a job and all in its tree; running jobs are requested to stop. Returns each unfinished
 -- job, and whether its worker or the leader ends it later. Jobs that were submitted meanwhile are
@@ -439,8 +429,8 @@ CREATE OR REPLACE FUNCTION draftsman.open_group(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND draftsman.may_act_as(by) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(format('%s may not create a group as %s', session_user, by));
+    IF draftsman.may_act_as(by) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access('workflows.create_group', jsonb_build_object('actor', by));
     END IF;
     IF kind IS NOT NULL THEN
         INSERT INTO draftsman.job_groups (name, kind, on_failure, created_by)
@@ -483,7 +473,7 @@ BEGIN
     IF EXISTS (SELECT FROM unnest(jobs) n
                 WHERE (SELECT s.number FROM draftsman.job_states s
                         WHERE s.number = n AND s.hold = 'parents' AND s.version = 1) IS NULL) THEN
-        RAISE EXCEPTION 'only new jobs that wait for parents can be added' USING ERRCODE = 'DM001';
+        PERFORM draftsman.refuse('DM001', 'workflows.only_new', '{}');
     END IF;
     SELECT * INTO STRICT target FROM draftsman.job_groups g WHERE g.id = group_id FOR NO KEY UPDATE;
     IF is_operator IS NOT TRUE THEN
@@ -492,9 +482,8 @@ BEGIN
            AND NOT draftsman.may_extend(target, r.invoker_id)
          LIMIT 1;
         IF FOUND THEN
-            RAISE EXCEPTION '% may not add jobs to the group %, which has jobs of others;'
-                ' its creator or an operator can, or use another group', invoker, target.name
-                USING ERRCODE = 'DM004';
+            PERFORM draftsman.refuse('DM004', 'workflows.group_of_others', jsonb_build_object(
+                        'person', invoker, 'group', target.name));
         END IF;
     END IF;
     SELECT m.job, m.ordinal INTO last_job, place
@@ -503,9 +492,10 @@ BEGIN
      ORDER BY m.ordinal DESC, m.job DESC
      LIMIT 1;
     IF target.canceled_at IS NOT NULL THEN
-        reason := format('the group %s was canceled', target.name);
+        reason := draftsman.sentence('workflows.group_canceled', jsonb_build_object(
+                      'group', target.name))::text;
     ELSIF target.kind = 'parallel' AND target.on_failure = 'stop' THEN
-        SELECT m.job, draftsman.end_text(m.job, s.status) INTO failed, reason
+        SELECT m.job, draftsman.end_reason(m.job, s.status) INTO failed, reason
           FROM draftsman.current_members(group_id) m
          CROSS JOIN LATERAL (
                SELECT status, finished_at FROM draftsman.job_states
@@ -660,33 +650,48 @@ BEGIN
         END IF;
         IF waiting <> '{}' THEN
             PERFORM draftsman.skip_members(waiting, (
-                SELECT draftsman.end_text(s.number, s.status) FROM draftsman.job_states s
+                SELECT draftsman.end_reason(s.number, s.status) FROM draftsman.job_states s
                  WHERE s.number = stopped.job), stopped.job);
         END IF;
     END LOOP;
 END $$;
 
--- Cancels locked members that have not started, in the name of the system and with a skipped run.
+-- Skips locked members that have not started, because of a job of their group.
 CREATE OR REPLACE FUNCTION draftsman.skip_members(
     jobs bigint[], reason text, because bigint
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    UPDATE draftsman.job_group_members m SET skipped_by = because WHERE m.job = ANY (jobs);
+    PERFORM draftsman.skip_jobs(jobs, array_fill(reason, ARRAY[cardinality(jobs)]));
+END $$;
+
+-- Cancels locked jobs that have not started, each with its reason, in the name of the system and
+-- with a skipped run.
+CREATE OR REPLACE FUNCTION draftsman.skip_jobs(jobs bigint[], reasons text[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    detail text := coalesce(current_setting('draftsman.detail', true), '');
+    detail  text := coalesce(current_setting('draftsman.detail', true), '');
+    skipped bigint[];
 BEGIN
     PERFORM set_config('draftsman.detail', '', true);
-    UPDATE draftsman.job_group_members m SET skipped_by = because WHERE m.job = ANY (jobs);
-    UPDATE draftsman.job_states s
-       SET status = 'canceled', hold = NULL, held_by = NULL, claimed_from = NULL, worker_id = NULL,
-           lease_token = NULL, run_count = 1, version = s.version + 1,
-           finished_at = draftsman.now(), updated_at = draftsman.now(),
-           cancel_requested_at = draftsman.now(), cancel_requested_by = 'system',
-           cancel_reason = reason
-     WHERE s.number = ANY (jobs) AND s.finished_at IS NULL;
+    WITH canceled AS (
+        UPDATE draftsman.job_states s
+           SET status = 'canceled', hold = NULL, held_by = NULL, claimed_from = NULL,
+               worker_id = NULL, lease_token = NULL, run_count = 1, version = s.version + 1,
+               finished_at = draftsman.now(), updated_at = draftsman.now(),
+               cancel_requested_at = draftsman.now(), cancel_requested_by = 'system',
+               cancel_reason = c.reason
+          FROM unnest(jobs, reasons) AS c (number, reason)
+         WHERE s.number = c.number AND s.finished_at IS NULL
+        RETURNING s.number
+    )
+    SELECT array_agg(number) INTO skipped FROM canceled;
     INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)
     SELECT n, 1, '00000000-0000-0000-0000-000000000000',
            nextval('draftsman.lease_tokens'), 'skipped', draftsman.now()
-      FROM unnest(jobs) AS c (n);
+      FROM unnest(skipped) AS c (n);
     PERFORM set_config('draftsman.detail', detail, true);
 END $$;
 
@@ -725,16 +730,16 @@ BEGIN
         WHERE s.number = job AND s.lease_token = token AND s.status = 'running')
        OR (starts_with(request_key, 'spawn:' || job || ':')
            OR spawned = draftsman.completed_spawn(job, given_key)) IS NOT TRUE THEN
-        PERFORM draftsman.deny_access(
-            format('D-%s is not running, or did not spawn D-%s', job, spawned));
+        PERFORM draftsman.deny_access('workflows.not_spawned', jsonb_build_object(
+                    'job', job, 'spawned', spawned));
     END IF;
     IF given_key LIKE 'mcp:%' THEN
         PERFORM FROM draftsman.job_states s WHERE s.number = record_spawn.job FOR NO KEY UPDATE;
         IF (SELECT count(*) FROM draftsman.job_dependencies d
              WHERE d.job = record_spawn.job AND d.spawned AND d.spawn_key LIKE 'mcp:%'
                AND d.parent <> record_spawn.spawned) >= 20 THEN
-            RAISE EXCEPTION 'D-% has submitted 20 jobs, the most that an agent may; finish the work'
-                ' in this job', record_spawn.job USING ERRCODE = 'DM004';
+            PERFORM draftsman.refuse('DM004', 'workflows.most_spawned', jsonb_build_object(
+                        'job', record_spawn.job, 'most', 20));
         END IF;
     END IF;
     INSERT INTO draftsman.job_dependencies
@@ -814,16 +819,16 @@ END $$;
 
 CREATE OR REPLACE TRIGGER job_dependencies_no_delete BEFORE DELETE ON draftsman.job_dependencies
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('jobs keep their parents');
+    EXECUTE FUNCTION draftsman.refuse_change('workflows.parents_kept');
 CREATE OR REPLACE TRIGGER job_dependencies_no_truncate BEFORE TRUNCATE ON draftsman.job_dependencies
-    EXECUTE FUNCTION draftsman.refuse_change('jobs keep their parents');
+    EXECUTE FUNCTION draftsman.refuse_change('workflows.parents_kept');
 
 CREATE OR REPLACE TRIGGER job_group_members_no_delete BEFORE DELETE ON draftsman.job_group_members
     FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('jobs keep their group');
+    EXECUTE FUNCTION draftsman.refuse_change('workflows.group_kept');
 CREATE OR REPLACE TRIGGER job_group_members_no_truncate BEFORE TRUNCATE
     ON draftsman.job_group_members
-    EXECUTE FUNCTION draftsman.refuse_change('jobs keep their group');
+    EXECUTE FUNCTION draftsman.refuse_change('workflows.group_kept');
 
 -- Privileges --------------------------------------------------------------------------------------
 

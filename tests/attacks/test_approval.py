@@ -80,7 +80,7 @@ async def test_the_requester_cannot_use_a_token(as_role: As, make: Factory, rt: 
     erin = await as_role("erin")
     work = await make.running(await make.queued(actor=await erin.actor()))
     item = GATE.model_copy(update={"approvers": ("erin", "carol")})
-    await rt.questions.ask(work.lease, item, invoker="erin")
+    await rt.asking.ask(work.lease, item, invoker="erin")
     with pytest.raises(NotPermitted, match="erin requested this job"):
         await erin.questions.mint_token(work.number, 1, "erin", await erin.actor())
     conn = await erin.db.dedicated_connection()
@@ -191,7 +191,7 @@ async def test_a_quorum_above_the_number_of_approvers_is_refused(
     work = await make.running()
     item = GATE.model_copy(update={"quorum": 3})
     with pytest.raises(UsageError, match="cannot reach its quorum of 3"):
-        await worker.questions.ask(work.lease, item, invoker="anna")
+        await worker.asking.ask(work.lease, item, invoker="anna")
 
 
 @attack(

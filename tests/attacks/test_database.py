@@ -18,7 +18,7 @@ from tests.attacks.catalog import attack
 from tests.core.rights.conftest import As, as_role, known, roles, session
 from tests.factories import GATE, Factory
 from tests.support.roles import Roles
-from tests.support.statements import FORBIDDEN, refused, rows, run
+from tests.support.statements import CONSISTENCY, FORBIDDEN, refused, rows, run
 
 __all__ = ["as_role", "known", "roles", "session"]
 Session = Callable[[str], Awaitable[Connection]]
@@ -115,7 +115,7 @@ async def test_a_worker_cannot_expire_an_approval_early(
     close = "UPDATE draftsman.job_questions SET status = %s, resolution = %s WHERE job = %s"
     async with refused(FORBIDDEN, "do not support"):
         await worker.execute(close, ("expired", expired, work.number))
-    with pytest.raises(Exception, match="leaves an approval only when it was decided"):
+    async with refused(CONSISTENCY, "leaves an approval only when it was decided"):
         await run(
             worker,
             "WITH q AS (UPDATE draftsman.job_questions SET status = 'canceled',"

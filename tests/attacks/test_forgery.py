@@ -20,7 +20,7 @@ from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.raw_jobs import insert_job
 from tests.support.roles import Roles
-from tests.support.statements import FORBIDDEN, refused, rows, run
+from tests.support.statements import CHANGE, FORBIDDEN, refused, rows, run
 from tests.support.waits import until
 
 __all__ = ["as_role", "known", "roles", "session"]
@@ -128,7 +128,7 @@ async def test_an_expiry_cannot_be_shortened(
         invocation(type="noop", queue="q"), await anna.actor()
     )
     work = await make.running(submitted.number)
-    await make.rt.questions.ask(work.lease, GATE, invoker="anna")
+    await make.rt.asking.ask(work.lease, GATE, invoker="anna")
     async with refused(FORBIDDEN, "at most 366 days"):
         await (await session("anna")).execute(
             "SELECT draftsman.extend_question(%s, 1, %s, %s)",
@@ -287,7 +287,7 @@ async def test_refused_answers_cannot_be_forged(
         await anna.execute("SELECT draftsman.count_refused(%s, 1, 'carol', 'no')", (work.number,))
     counted = "SELECT answers, last_voter FROM draftsman.refused_answers"
     assert await rows(conn, counted) == [(2, "anna")]
-    with pytest.raises(Exception, match="the request of a job is immutable"):
+    async with refused(CHANGE, "the request of a job is immutable"):
         await anna.execute("UPDATE draftsman.job_states SET number = number")
 
 

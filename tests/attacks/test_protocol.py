@@ -57,7 +57,7 @@ async def question_of(rt: Runtime, job: int, ordinal: int = 1) -> Question:
 
 async def patch_of(rt: Runtime, job: int, run: int | None = None) -> str | None:
     """Return the patch of a run, or of the job."""
-    artifact = await rt.checkpoints.patch(job, run)
+    artifact = await rt.changes.patch(job, run)
     return None if artifact is None else (await rt.checkpoints.content(artifact)).decode()
 
 
@@ -258,7 +258,7 @@ heard = [{{"type": "refused", "reason": reply["outcome"] + str(os.path.exists("l
     number = await submit_agent_job(make, repo)
     async with agent_worker(rt, repo.parent / "data", PREPARE + code):
         gate = await question_of(rt, number)
-        patch = await rt.checkpoints.patch(number, gate.run)
+        patch = await rt.changes.patch(number, gate.run)
         assert patch is not None
         assert gate.patch_sha256 == patch.sha256
         approved_patch = await patch_of(rt, number, gate.run) or ""

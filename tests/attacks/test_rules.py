@@ -147,7 +147,7 @@ async def test_answers_that_came_with_the_request_teach_nothing(
     for _ in range(6):
         fields: dict[str, Any] = {"overrides": {"answers": {"permission:1": ALLOW}}}
         work = await make.running(repo=SHOP, **fields)
-        await rt.questions.ask(work.lease, question(COMMAND), answer=ALLOW, invoker="root")
+        await rt.asking.ask(work.lease, question(COMMAND), answer=ALLOW, invoker="root")
     assert await rt.rules.sweep(LeaderTerm()) == 0
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import pytest
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import Delivery, DeliveryKind
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
@@ -21,7 +22,6 @@ from draftsman.deliveries.target import parse
 from draftsman.errors import Failure
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done
-from draftsman.ports import Channel
 from draftsman.questions.question import QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
@@ -93,7 +93,7 @@ class BotHarness(Protocol):
 @asynccontextmanager
 async def run_dispatcher(rt: Runtime, *channels: Channel) -> AsyncIterator[DeliveryDispatcher]:
     """Run a dispatcher that retries at once."""
-    deliver = DeliverySender(rt.db, FAST, parse("log"), rt.policy)
+    deliver = DeliverySender(db=rt.db, policy=rt.policy, settings=FAST, fallback=parse("log"))
     async with running(DeliveryDispatcher(deliver, channels, FAST)) as dispatcher:
         yield dispatcher
 
@@ -257,7 +257,7 @@ class BotContract:
     ) -> None:
         side.reject_file()
         work = await make.running(await make.queued(notify=side.notify))
-        await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
+        await rt.changes.store(work.lease, b"--- a\n+++ b\n")
         await rt.settlement.outcome(work, Done({"summary": "all is well"}))
         sent = await wait_until_delivered(rt, work.number, side.channel)
         (file,) = [item for item in sent if item.kind is DeliveryKind.FILE]

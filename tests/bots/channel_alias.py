@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import File, Message, RateLimit, SendResult
 from draftsman.errors import Failure
-from draftsman.ports import Channel
 
 
 class ChannelAlias:

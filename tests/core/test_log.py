@@ -310,7 +310,7 @@ def test_a_file_that_an_unprivileged_user_may_not_write_is_reported_once(tmp_pat
     script = (
         "import logging, os, pathlib, sys\n"
         "from draftsman.log import setup\n"
-        "from draftsman.settings import LogSettings\n"
+        "from draftsman.settings.log import LogSettings\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "folder.chmod(0o500)\n"
         "if os.geteuid() == 0: os.setuid(65534)\n"

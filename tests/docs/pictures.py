@@ -104,10 +104,10 @@ async def _progress(rt: Runtime, lease: Lease, nth: int, line: str) -> None:
         Activity(ActivityKind.PLAN, "", detail={"entries": entries}),
         Activity(ActivityKind.MESSAGE, line),
     ]
-    await rt.checkpoints.activity.append(lease, 1, activity, QuotaLimit(100, 1 << 20))
+    await rt.activity.append(lease, 1, activity, QuotaLimit(100, 1 << 20))
     added = "+a line\n" * (20 * nth)
     patch_text = f"--- a/main.py\n+++ b/main.py\n@@ -1 +1,{20 * nth} @@\n-old\n{added}"
-    await rt.checkpoints.artifact(lease, "changes.patch", "patch", patch_text.encode())
+    await rt.changes.store(lease, patch_text.encode())
     await rt.model_calls.record(lease, {"cost_usd": 0.27 * nth}, "model-1")
 
 

@@ -15,7 +15,7 @@ from psycopg import OperationalError
 from draftsman.database.named_queries import load
 from draftsman.errors import DraftsmanError
 from draftsman.jobs.job import Source
-from draftsman.jobs.read_models import JobSummary
+from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionKind
@@ -246,5 +246,5 @@ async def _answer(rt: Runtime) -> None:
                     )
             async with rt.db.connection() as conn:
                 await conn.execute(HASTEN)
-            await rt.sweeps.promote(LeaderTerm())
+            await rt.promotion.promote(LeaderTerm())
         await asyncio.sleep(LOOK)

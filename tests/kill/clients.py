@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 
 import psycopg
 
-from draftsman.configured import directory
 from draftsman.database import migrate
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.deliveries.target import parse as parse_target
@@ -27,6 +26,7 @@ from draftsman.ids import new_id, parse_job
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
+from draftsman.people.configuration import configured_directory
 from draftsman.questions.response import Response
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
@@ -108,7 +108,7 @@ async def _decide(rt: Runtime, jobs: dict[str, int]) -> None:
 
 async def _reply_in_threads(rt: Runtime, job: int) -> None:
     """Link a chat identity to a person, unlink it, and record changes of their answer."""
-    await rt.people.save(directory(rt.settings))
+    await rt.people.save(configured_directory(rt.settings))
     joined = await rt.people.link(await rt.people.create_link_code(STRANGER), OWNER)
     assert (await rt.people.actor(STRANGER)).person == joined.person
     await rt.people.unlink(STRANGER.channel, STRANGER.id, OWNER)
@@ -323,7 +323,7 @@ async def _look(rt: Runtime, number: int, round_number: int) -> None:
     await rt.questions.open()
     await rt.checkpoints.artifacts(round_number)
     await rt.checkpoints.read_artifact(round_number, "notes.md")
-    await rt.checkpoints.patch(round_number)
+    await rt.changes.patch(round_number)
     await rt.checkpoints.logs(round_number)
     await rt.checkpoints.log_end(round_number)
     await rt.checkpoints.steps(round_number)

@@ -285,7 +285,7 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     rt = campaign.rt
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "notes.md", "report", b"notes")
-    assert await rt.questions.ask(work.lease, QUESTION)
+    assert await rt.asking.ask(work.lease, QUESTION)
     gate = await make.asked(GATE.model_copy(update={"quorum": 2}))
     jobs = {
         "answered": work.number,

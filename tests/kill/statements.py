@@ -13,7 +13,7 @@ from typing import Final
 
 from draftsman.attention.ladder import LadderNotice, NotificationOutcome, StepPlan
 from draftsman.attention.pager_event import PagerEvent
-from draftsman.attention.store import acknowledgments, digests, ladders
+from draftsman.attention.store import acknowledgments, ladders
 from draftsman.costs import store as budgets
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryStatus
@@ -27,7 +27,7 @@ from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
 from draftsman.trello.cards import CardChecklist
 from draftsman.trello.store import cards as trello_cards
-from draftsman.workflows.store import dependencies, groups
+from draftsman.workflows.store import dependencies
 from tests.kill.notifications import OWNER
 from tests.soak.calls import CALLS, query_of
 
@@ -76,7 +76,7 @@ def _calls(job: int) -> list[Callable[[Connection], Awaitable[object]]]:
         lambda conn: acknowledgments.record_page(conn, job, 1, page),
         lambda conn: ladders.delegate(conn, job, 1, OWNER, 60, "ben", None),
         take_step,
-        lambda conn: digests.send(conn, job, parse_target("log"), "digest", "text"),
+        lambda conn: deliveries.post(conn, job, parse_target("log"), "digest", "text"),
         lambda conn: pending_decisions.hold(
             conn, job, None, OWNER, "held", {"force": False, "reason": None}, None, 5.0
         ),
@@ -86,5 +86,5 @@ def _calls(job: int) -> list[Callable[[Connection], Awaitable[object]]]:
         lambda conn: dependencies.completed_spawn(conn, job, "a", "0"),
         dependencies.lock_waits,
         lambda conn: dependencies.waiting_count(conn, job),
-        lambda conn: groups.stop_of(conn, 1),
+        lambda conn: deliveries.group_stop(conn, 1),
     ]

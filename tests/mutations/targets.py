@@ -108,6 +108,7 @@ PYTHON_TESTS: Final = (
     "tests/core/worker/test_grace_waits.py",
     "tests/core/worker/test_execution_rules.py",
     "tests/core/worker/test_claiming.py",
+    "tests/core/worker/test_deadlines.py",
     "tests/core/worker/test_outcomes.py",
     "tests/core/worker/test_cancel.py",
     "tests/core/worker/test_heartbeat.py",

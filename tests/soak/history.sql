@@ -264,10 +264,10 @@ INSERT INTO draftsman.trello_board_configs (board_id, name) VALUES (repeat('b', 
 -- waits.
 -- Pull requests of the first jobs: 50 are open, and each has three events, of which 50 are new.
 INSERT INTO draftsman.pull_requests (root, forge, project, number, url, branch, base, head, state,
-       opened_at, ended_at, branch_deleted_at)
+       ended_at, branch_deleted_at)
 SELECT n, 'github', 'acme/pay', n, 'u', 'draftsman/D-' || n, 'main', md5(n::text),
        CASE WHEN n > 19950 THEN 'open' WHEN n %% 9 = 0 THEN 'closed' ELSE 'merged' END,
-       now() - interval '1 year', CASE WHEN n <= 19950 THEN now() - interval '300 days' END,
+       CASE WHEN n <= 19950 THEN now() - interval '300 days' END,
        CASE WHEN n <= 19950 THEN now() - interval '300 days' END
   FROM generate_series(1, 20000) n;
 INSERT INTO draftsman.forge_events (forge, project, number, key, kind, source, author, author_name,

@@ -8,6 +8,7 @@ import pytest
 
 from draftsman.database.database import Connection, Database
 from draftsman.jobs.details import store as read_model
+from draftsman.runtime import ENUMS
 from draftsman.settings.database import DatabaseSettings
 from tests.soak.calls import CALLS, query_of
 from tests.soak.calls.call import Call
@@ -38,7 +39,7 @@ def past(server: Server) -> Iterator[str]:
 @pytest.fixture
 async def conn(past: str) -> AsyncIterator[Connection]:
     """Provide a session in that database, configured like those of the pool."""
-    db = Database(past, DatabaseSettings())
+    db = Database(past, DatabaseSettings(), enums=ENUMS)
     await db.open()
     conn = await db.dedicated_connection()
     yield conn
@@ -63,7 +64,7 @@ async def test_cost_of_a_query_does_not_depend_on_the_history(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("key", PINNED)
 async def test_a_worker_claims_by_its_index_in_order(past: str, key: str) -> None:
-    db = Database(past, DatabaseSettings())
+    db = Database(past, DatabaseSettings(), enums=ENUMS)
     await db.open()
     try:
         async with db.dedicated_session().connection(60) as conn:

@@ -180,7 +180,7 @@ async def filled(make: Factory, people: People, rt: Runtime) -> dict[str, str]:
     texts = {"title": "Round prices half up", "text": "Prices on invoices are wrong by a cent."}
     choice = await make.asked(CHOICES, actor=people.erin, **texts)
     work = await make.running(actor=people.anna, title="Move the shop to Python 3.14", tags=("t",))
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
+    await rt.changes.store(work.lease, PATCH.encode())
     gate = GATE.model_copy(
         update={
             "approvers": ("erin", "dave"),
@@ -189,7 +189,7 @@ async def filled(make: Factory, people: People, rt: Runtime) -> dict[str, str]:
             "context": "All checks passed: ruff, mypy, 214 tests.",
         }
     )
-    await rt.questions.ask(work.lease, gate)
+    await rt.asking.ask(work.lease, gate)
     await make.asked(actor=people.anna, title="Which color does the button have?")
     await make.failed(title="Delete unused feature flags")
     await make.dead(title="Upload the nightly report")
@@ -198,7 +198,7 @@ async def filled(make: Factory, people: People, rt: Runtime) -> dict[str, str]:
     running = await make.running(title="Update dependencies")
     await rt.checkpoints.log(running.lease, 1, "collecting packages\ncompiling\n")
     items = [Activity(ActivityKind.MESSAGE, "I will update the lock file first.\n")]
-    await rt.checkpoints.activity.append(running.lease, 1, items, QuotaLimit(100, 100_000))
+    await rt.activity.append(running.lease, 1, items, QuotaLimit(100, 100_000))
     return {
         "inbox": "/",
         "question": f"/questions/{choice.name}/1",

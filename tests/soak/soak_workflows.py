@@ -164,7 +164,7 @@ async def test_a_hundred_thousand_jobs_that_are_due_in_the_same_minute_are_queue
     await clock.forward(61)
     began = time.monotonic()
     queued = 0
-    while some := await rt.sweeps.names["promote"](LeaderTerm()):
+    while some := await rt.sweeps.run("promote", LeaderTerm()):
         queued += some
     seconds = time.monotonic() - began
     sys.stdout.write(f"promoted {queued} jobs in {seconds:.1f} s\n")
@@ -174,7 +174,7 @@ async def test_a_hundred_thousand_jobs_that_are_due_in_the_same_minute_are_queue
 
 async def _postponed(rt: Runtime) -> None:
     """Do the postponed work as the leader does."""
-    while await rt.sweeps.names["postponed"](LeaderTerm()):
+    while await rt.sweeps.run("postponed", LeaderTerm()):
         pass
 
 

@@ -16,7 +16,7 @@ async def set_limits(rt: Runtime, conn: Connection, **scopes: Any) -> None:
     """Replace the limits, as the leader does, and apply them to the jobs that exist."""
     rules = json.dumps(UsageSettings.model_validate(scopes).rules())
     await run(conn, "SELECT draftsman.set_limits(%s::jsonb, 'system')", (rules,))
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
 
 
 async def placed(conn: Connection) -> list[int]:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from draftsman.database.database import Connection, Database, DedicatedSession
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import ENUMS, Runtime, wire
 from tests.support.waits import DEADLINE, background, wait_blocked
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ def _ended(task: asyncio.Future[Any]) -> object:
 @asynccontextmanager
 async def hold_commits(rt: Runtime) -> AsyncIterator[FirstSession]:
     """Open a second pool on the database of `rt` and the services over it."""
-    db = HeldDatabase(rt.db.url, rt.settings.database)
+    db = HeldDatabase(rt.db.url, rt.settings.database, enums=ENUMS)
     await db.open()
     try:
         yield FirstSession(wire(rt.settings, db, rt.embedded), db)

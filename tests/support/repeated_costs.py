@@ -9,6 +9,7 @@ import os
 import signal
 import ssl
 import sys
+from collections.abc import Mapping
 from typing import Any, Final
 
 import httpx
@@ -20,6 +21,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg.types.enum import EnumInfo
 
 from draftsman.database import database
+from draftsman.database.database import Enums
 
 TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name other certificates than those of certifi."""
@@ -69,11 +71,11 @@ def _share_adapters() -> None:
     register = database._register_enums
     registered: dict[tuple[object, ...], AdaptersMap] = {}
 
-    def register_enums(infos: dict[str, EnumInfo], adapters: AdaptersMap) -> None:
-        key = tuple((info.name, info.oid, info.array_oid, *info.labels) for info in infos.values())
+    def register_enums(infos: Mapping[str, EnumInfo], enums: Enums, adapters: AdaptersMap) -> None:
+        key = (*enums, *((info.oid, info.array_oid, *info.labels) for info in infos.values()))
         if key not in registered:
             registered[key] = AdaptersMap(psycopg.adapters)
-            register(infos, registered[key])
+            register(infos, enums, registered[key])
         AdaptersMap.__init__(adapters, registered[key])
 
     database._register_enums = register_enums

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from draftsman.database.database import Connection
+from draftsman.database.database import Connection, to_domain_error
 
 TRANSITION = "DM001"
 CHANGE = "DM002"
@@ -22,11 +22,11 @@ FORBIDDEN = "42501"
 
 @asynccontextmanager
 async def refused(sqlstate: str, about: str = "") -> AsyncIterator[None]:
-    """Expect PostgreSQL to reject a statement with this SQLSTATE, and to name `about`."""
+    """Expect PostgreSQL to reject a statement with this SQLSTATE, and to say `about`."""
     with pytest.raises(psycopg.Error) as caught:
         yield
     assert caught.value.sqlstate == sqlstate, caught.value
-    assert about in str(caught.value)
+    assert about in f"{caught.value} {to_domain_error(caught.value)}"
 
 
 async def outcome(conn: Connection, text: str, params: Mapping[str, Any] | None = None) -> str:

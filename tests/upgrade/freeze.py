@@ -25,7 +25,6 @@ from typing import Any, Final
 from draftsman import resources
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.attention.pager_event import PagerEvent
-from draftsman.configured import directory
 from draftsman.costs.budgets import CallEstimate, question_of
 from draftsman.costs.service.budgets import BudgetSweep
 from draftsman.database.database import Connection, Database
@@ -39,13 +38,14 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.quota import Quota, QuotaLimit
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
+from draftsman.people.configuration import configured_directory
 from draftsman.people.service.web_sessions import WebSessions
 from draftsman.people.web_session import SignInMethod
 from draftsman.questions.service.questions import MAX_REFUSALS_PER_VOTER
 from draftsman.queues.service.limit_sweep import LimitSweep
 from draftsman.repos.repo_catalog import Repo, RepoLocation
 from draftsman.repos.repo_profile import RepoProfile
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman.settings import Settings
@@ -129,7 +129,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
     crew = await make.worker_row(queues=["default"], version="the release")
     for _ in range(2):
         await make.running(type="noop", worker=crew, on_lost="resume")
-    await rt.sweeps.rescue(term, [crew])
+    await rt.dead_workers.rescue(term, [crew])
     await make.running(type="noop", worker=dead, notify=("slack:C4",))
     assert await LiveThreads(rt.db, rt.policy).claim(1, 60)
 
@@ -140,8 +140,8 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     await BudgetSweep(rt.db, amounts.rules(), amounts.timezone).sweep(term)
     kept = await make.running(type="asks", worker=await make.worker_row(version="the release"))
     critical = QUESTION.model_copy(update={"critical": True})
-    await rt.questions.ask(kept.lease, critical, grace=3600)
-    await rt.sweeps.names["ladders"](term)
+    await rt.asking.ask(kept.lease, critical, grace=3600)
+    await rt.sweeps.run("ladders", term)
     await rt.figures.record_views(await rt.questions.open_of([kept.number]), make.owner)
     await rt.acknowledgments.delegate(kept.number, 1, make.owner, "ben", 3600)
     await rt.acknowledgments.acknowledge(kept.number, 1, make.owner, 3600)
@@ -158,11 +158,11 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     stored, _ = await rt.attachments.claim(Source.SLACK)
     await rt.attachments.store(stored, b"a file")
     activity = [Activity(ActivityKind.MESSAGE, "I read the code.")]
-    await rt.checkpoints.activity.append(work.lease, 1, activity, UNLIMITED_QUOTA)
+    await rt.activity.append(work.lease, 1, activity, UNLIMITED_QUOTA)
     await rt.model_calls.record(work.lease, {"cost_usd": 1.5}, "model-1")
     state = await rt.model_calls.reserve(work.lease, None, NO_CALL)
     question = question_of(state, work.name, work.run)
-    await rt.questions.ask(work.lease, question)
+    await rt.asking.ask(work.lease, question)
     await make.answer(work.number, "1.0")
     again = await make.running(work.number)
     await rt.model_calls.raise_budget(again.lease, 1, 1.0)
@@ -255,10 +255,10 @@ async def freeze(folder: Path, url: str, *, code: bool) -> None:
             "ladders": LADDERS,
         }
     )
-    db = Database(url, settings.database)
+    db = Database(url, settings.database, enums=ENUMS)
     await db.open()
     rt = wire(settings, db, False)
-    await rt.people.save(directory(settings))
+    await rt.people.save(configured_directory(settings))
     await fill(rt, Factory(rt, Actor(Source.CLI, "root", "Root", person="root", owner=True)))
     async with db.connection() as conn:
         data = await tables(conn)

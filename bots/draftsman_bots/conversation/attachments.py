@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 class WithFiles(NamedTuple):
     """A downloaded thread, and the files of its messages, which are attached to the job too."""
 
-    data: bytes
+    content: bytes
     files: Sequence[FileRef]
 
 
@@ -78,7 +78,7 @@ class AttachmentDownloads:
     async def _store(self, file: PendingFile) -> None:
         try:
             async with asyncio.timeout(TIMEOUT):
-                data = await self._data(file)
+                downloaded = await self._downloaded(file)
         except FileRefused as error:
             _log.warning("attachment %s: %s", file.id, error)
             await self._attachments.refuse(file, str(error))
@@ -90,11 +90,12 @@ class AttachmentDownloads:
             _log.error("attachment %s failed: %s", file.id, type(error).__name__, exc_info=error)
             await self._attachments.refuse(file, "an internal error; see the log of the bots")
         else:
-            more = data.files if isinstance(data, WithFiles) else ()
-            content = data.data if isinstance(data, WithFiles) else data
-            await self._attachments.store(file, content, more)
+            if isinstance(downloaded, WithFiles):
+                await self._attachments.store(file, downloaded.content, downloaded.files)
+            else:
+                await self._attachments.store(file, downloaded, ())
 
-    async def _data(self, file: PendingFile) -> bytes | WithFiles:
+    async def _downloaded(self, file: PendingFile) -> bytes | WithFiles:
         for delay in self._delays:
             try:
                 return await self._download(file)

@@ -81,9 +81,11 @@ def chosen_question(
 ) -> Question | None:
     """Return the only open question that a comment may mean, else None."""
     open_questions = [
-        item
-        for item in questions
-        if item.status == "open" and job in (None, item.job) and ordinal in (None, item.ordinal)
+        question
+        for question in questions
+        if question.status == "open"
+        and job in (None, question.job)
+        and ordinal in (None, question.ordinal)
     ]
     return open_questions[0] if len(open_questions) == 1 else None
 

@@ -78,16 +78,19 @@ def parse(text: str, username: str) -> ParsedComment | None:
         question = int(match[2]) if match[2] else None
         first = first[match.end() :]
     body = _join(first, lines[1:])
+    comment = ParsedComment(first.strip(), body, mentioned=addressed, job=job, question=question)
     if verb == "tell":
-        return ParsedComment(first.strip(), body, True, job, question, tell=True)
+        return replace(comment, tell=True)
     if verb in CONTROLS:
-        return ParsedComment(first.strip(), body, True, job, question, control=verb)
+        return replace(comment, control=verb)
     if verb in ATTENTION:
-        return ParsedComment(first.strip(), first.strip(), True, job, question, attention=verb)
+        return replace(comment, text=comment.line, attention=verb)
     if verb in ("approve", "deny"):
-        return _parse_command(verb, body, job, question)
-    comment = _parse_plain(first, body, addressed, job, question)
-    if comment is not None and not verb and (match := _UNKNOWN_COMMAND.match(body)):
+        return replace(comment, line=body, decision=_decision(verb, body))
+    if not body and not addressed:
+        return None
+    comment = replace(comment, decision=parse_decision(body))
+    if not verb and (match := _UNKNOWN_COMMAND.match(body)):
         return replace(comment, unknown=match[1])
     return comment
 
@@ -97,22 +100,12 @@ def is_attachment_only(text: str) -> bool:
     return bool(text.strip()) and not _PICTURE.sub("", text).strip()
 
 
-def _parse_command(verb: str, body: str, job: int | None, question: int | None) -> ParsedComment:
-    decision = None
+def _decision(verb: str, body: str) -> ApprovalDecision | None:
     if verb == "deny":
-        decision = ApprovalDecision(approved=False, reason=body or None)
-    elif not body:  # only `/approve` without more text approves
-        decision = ApprovalDecision(approved=True)
-    return ParsedComment(body, body, True, job, question, decision)
-
-
-def _parse_plain(
-    first: str, body: str, addressed: bool, job: int | None, question: int | None
-) -> ParsedComment | None:
-    decision = parse_decision(body)
-    if not body and not addressed:
+        return ApprovalDecision(approved=False, reason=body or None)
+    if body:  # only `/approve` without more text approves
         return None
-    return ParsedComment(first.strip(), body, addressed, job, question, decision)
+    return ApprovalDecision(approved=True)
 
 
 def _join(first: str, following: list[str]) -> str:

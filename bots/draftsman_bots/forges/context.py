@@ -13,8 +13,8 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 
 if TYPE_CHECKING:
+    from draftsman.forges.forge import Discussion
     from draftsman.forges.forge_event import ForgeEvent
-    from draftsman.ports import Discussion
     from draftsman.runtime import Runtime
     from draftsman.settings.forges import ForgeSettings
 
@@ -63,11 +63,12 @@ class EventContext:
         login = f"{self.forge}:{self.event.author}".casefold()
         actor = await self.rt.people.actor(Actor(Source.FORGE, login, self.event.author))
         if actor.person is not None and self.event.author_id:
-            bound = await self.rt.people.bind_account(actor, self.event.author_id)
-            if bound != self.event.author_id:
+            bound_id = await self.rt.people.bind_account(actor, self.event.author_id)
+            if bound_id != self.event.author_id:
                 raise OtherAccount(
                     f"this is not the account that is {actor.person}'s: {login} was used by the"
-                    f" account {bound} of the forge, and this is {self.event.author_id}. If it is"
-                    f" the same person, an operator can run `draftsman people unlink forge:{login}`"
+                    f" account {bound_id} of the forge, and this is {self.event.author_id}. If it"
+                    " is the same person, an operator can run"
+                    f" `draftsman people unlink forge:{login}`"
                 )
         return actor

@@ -34,8 +34,8 @@ def as_comment(text: str, mention: str) -> str:
         r"(?=[ \t]+D-[1-9]|[ \t]*(?:\Z|[\r\n]))",
         re.IGNORECASE,
     )
-    told = re.compile(r"\A\s*/draftsman[ \t]+(?P<verb>tell)(?![\w-]):?", re.IGNORECASE)
-    for pattern in (named, told):
+    tell = re.compile(r"\A\s*/draftsman[ \t]+(?P<verb>tell)(?![\w-]):?", re.IGNORECASE)
+    for pattern in (named, tell):
         if match := pattern.match(text):
             return f"@{mention} /{match['verb']}{text[match.end() :]}"
     return re.sub(

@@ -19,7 +19,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass, classify
 
 if TYPE_CHECKING:
-    from draftsman.ports import Forge
+    from draftsman.forges.forge import Forge
     from draftsman.runtime import Runtime
 
 OF_PEOPLE: Final = frozenset({EventKind.COMMENT, EventKind.REVIEW, EventKind.REVIEW_THREAD})
@@ -33,17 +33,17 @@ async def write_answers(
 ) -> None:
     """Write the answers that are due on a forge; raises Failure for a problem of the forge."""
     due = await rt.forge_events.follow_ups.unanswered(name)
-    for (project, number), group in groupby(due, lambda item: (item.project, item.number)):
-        items = list(group)
+    for (project, number), group in groupby(due, lambda answer: (answer.project, answer.number)):
+        answers = list(group)
         try:
-            own = await own_login(name, project)
+            login = await own_login(name, project)
             forge = forge_at(rt.settings, name, project)
-            await _answer_pull(rt, forge, number, own, items)
+            await _answer_pull(rt, forge, number, login, answers)
         except Failure as error:
             if error.http_status not in GONE:
                 raise
             _log.warning("no answers on %s #%s: %s", project, number, error)
-            await rt.forge_events.follow_ups.answered([item.id for item in items])
+            await rt.forge_events.follow_ups.answered([answer.id for answer in answers])
 
 
 async def delete_branches(rt: Runtime, name: str) -> None:
@@ -68,22 +68,22 @@ async def delete_branches(rt: Runtime, name: str) -> None:
 
 
 async def _answer_pull(
-    rt: Runtime, forge: Forge, number: int, own: str, due: Sequence[AnswerDue]
+    rt: Runtime, forge: Forge, number: int, login: str, due: Sequence[AnswerDue]
 ) -> None:
     """Answer each thread, and the other texts of a job with a single comment.
 
-    `own` is the login of draftsman: others can write a comment with the marker of an answer.
+    `login` is that of draftsman: others can write a comment with the marker of an answer.
     """
     events = await forge.events().written(number)
-    written = [event.text for event in events if event.author.casefold() == own]
+    written = [event.text for event in events if event.author.casefold() == login]
     groups: dict[str, list[AnswerDue]] = {}
-    for item in due:
-        if item.source == "forge" and EventKind(item.kind) in OF_PEOPLE:
-            groups.setdefault(_key(item), []).append(item)
+    for answer in due:
+        if answer.source == "forge" and EventKind(answer.kind) in OF_PEOPLE:
+            groups.setdefault(_key(answer), []).append(answer)
         else:
-            await rt.forge_events.follow_ups.answered([item.id])
-    for key, items in groups.items():
-        first = items[0]
+            await rt.forge_events.follow_ups.answered([answer.id])
+    for key, answers in groups.items():
+        first = answers[0]
         marker = answer_marker(key)
         try:
             if not any(marker in text for text in written):
@@ -94,8 +94,8 @@ async def _answer_pull(
             if classify(error) is not ErrorClass.PERMANENT:
                 raise
             _log.warning("no answer on %s #%s: %s", first.project, number, error)
-        await rt.forge_events.follow_ups.answered([item.id for item in items])
+        await rt.forge_events.follow_ups.answered([answer.id for answer in answers])
 
 
-def _key(item: AnswerDue) -> str:
-    return f"{item.job}:{item.thread}" if item.thread else f"{item.job}"
+def _key(answer: AnswerDue) -> str:
+    return f"{answer.job}:{answer.thread}" if answer.thread else f"{answer.job}"

@@ -19,8 +19,8 @@ from draftsman_bots.forges.questions import IGNORED
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from draftsman.forges.forge import EventSource
     from draftsman.forges.forge_event import ForgeEvent, StoredEvent
-    from draftsman.ports import EventSource
     from draftsman.runtime import Runtime
     from draftsman.settings.forges import ForgeSettings
     from draftsman_bots.process.health import WebhookHealth
@@ -74,8 +74,8 @@ class PeopleEventProcessor:
         except Failure as error:
             if error.http_status not in GONE:
                 raise
-            place = f"{stored.forge}/{event.project}#{event.number}"
-            _log.warning("%s of %s is ignored: %s", event.kind, place, error)
+            source = f"{stored.forge}/{event.project}#{event.number}"
+            _log.warning("%s of %s is ignored: %s", event.kind, source, error)
             return IGNORED
 
     def _pause(self, stored: StoredEvent, error: DraftsmanError) -> None:
@@ -100,11 +100,10 @@ class IssueReader:
         self, table: ForgeSettings
     ) -> dict[str, Callable[[], Awaitable[list[ForgeEvent]]]]:
         """Return the read of each repository: of its events since the last; raises Failure."""
-        asked = [IssueTarget.of(target) for target in await self._rt.forge_events.asked_targets()]
         numbers: dict[str, list[int]] = defaultdict(list)
-        for item in asked:
-            if item.forge == self._name and not item.is_pull:
-                numbers[item.path].append(item.number)
+        for target in map(IssueTarget.of, await self._rt.forge_events.asked_targets()):
+            if target.forge == self._name and not target.is_pull:
+                numbers[target.path].append(target.number)
         return {
             project: partial(self._read, table, project, numbers[project])
             for project in await self._projects(table)
@@ -123,8 +122,8 @@ class IssueReader:
         return events
 
     async def _projects(self, table: ForgeSettings) -> list[str]:
-        found = [
+        projects = [
             find_project(table.url, repo.remote_url)
             for repo in (await self._rt.repos.catalog()).repos
         ]
-        return sorted({project.path.casefold() for project in found if project is not None})
+        return sorted({project.path.casefold() for project in projects if project is not None})

@@ -35,11 +35,11 @@ _NUMBER: Final = re.compile(r"[0-9]{1,3}[.)]?")
 async def on_answer(context: EventContext, comment: ParsedComment) -> str:
     """Submit the answer of a comment; return `answered`, `refused`, or `ignored` if it is none."""
     copies = await context.rt.threads.forge(context.issue.target)
-    shown = {(copy.job, copy.question) for copy in copies if copy.question is not None}
-    questions = await _questions(context, shown)
-    chosen = [item for item in questions if comment.job in (None, item.job)]
+    posted = {(copy.job, copy.question) for copy in copies if copy.question is not None}
+    questions = await _questions(context, posted)
+    chosen = [question for question in questions if comment.job in (None, question.job)]
     if comment.question is not None:
-        chosen = [item for item in chosen if item.ordinal == comment.question]
+        chosen = [question for question in chosen if question.ordinal == comment.question]
     if comment.job is not None and not chosen:
         if not copies:
             return IGNORED
@@ -80,7 +80,7 @@ async def _attend(
     if question is None:
         if not questions:
             return IGNORED
-        names = ", ".join(item.name for item in questions)
+        names = ", ".join(other.name for other in questions)
         text = f"name an open question: /{comment.attention} QUESTION; asked here: {names}."
         return await _refuse(context, questions[0].job, text)
     actor = await context.actor()
@@ -95,13 +95,13 @@ async def _attend(
     return "answered"
 
 
-async def _questions(context: EventContext, shown: set[tuple[int, int]]) -> list[Question]:
+async def _questions(context: EventContext, posted: set[tuple[int, int]]) -> list[Question]:
     """Return the questions that were posted here, newest first."""
-    found: list[Question] = []
-    for job in sorted({job for job, _ in shown}, reverse=True):
-        asked, _ = await context.rt.questions.of_job(job)
-        found += [item for item in asked if (job, item.ordinal) in shown]
-    return sorted(found, key=lambda item: (item.job, item.ordinal), reverse=True)
+    questions: list[Question] = []
+    for job in sorted({job for job, _ in posted}, reverse=True):
+        of_job, _ = await context.rt.questions.of_job(job)
+        questions += [question for question in of_job if (job, question.ordinal) in posted]
+    return sorted(questions, key=lambda question: (question.job, question.ordinal), reverse=True)
 
 
 def _is_answer(comment: ParsedComment, questions: Sequence[Question]) -> bool:

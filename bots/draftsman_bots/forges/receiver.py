@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.forges.api.connection import forge_at
 from draftsman.forges.follow_up import TrackedPull, reopened
+from draftsman.forges.forge import EventSource
 from draftsman.forges.forge_event import PEOPLE_KINDS, ForgeEvent
-from draftsman.ports import EventSource
 from draftsman_bots.forges.event_replies import delete_branches, write_answers
 from draftsman_bots.forges.events import classify
 from draftsman_bots.forges.people import IssueReader
@@ -50,7 +50,7 @@ class ForgeReceiver:
         self._forges = rt.settings.read_forges
         self._sources: dict[tuple[str, str], EventSource] = {}
         self._issues = {name: IssueReader(rt, name, self._source) for name in self._forges}
-        self._own: dict[str, str] = {}
+        self._own_logins: dict[str, str] = {}
         self._due: dict[str, float] = dict.fromkeys(self._forges, 0.0)
         self._closed_due: dict[str, float] = dict.fromkeys(self._forges, 0.0)
         self._paused: dict[str, float] = dict.fromkeys(self._forges, 0.0)
@@ -66,11 +66,11 @@ class ForgeReceiver:
 
     async def receive(self, name: str, source: str, events: Sequence[ForgeEvent]) -> int:
         """Store events; return the number of those that are new."""
-        own = self._own.get(name)
+        login = self._own_logins.get(name)
         mention = self._forges[name].mention
         marked = [
             replace(event, is_bot=True)
-            if event.is_own or (own and event.author.casefold() == own)
+            if event.is_own or (login and event.author.casefold() == login)
             else classify(event, mention)
             for event in events
             if not (event.is_own and event.kind in PEOPLE_KINDS)
@@ -143,10 +143,10 @@ class ForgeReceiver:
 
     async def own_login(self, name: str, project: str) -> str:
         """Return the login of draftsman on a forge, in lower case; raises Failure."""
-        if name not in self._own:
+        if name not in self._own_logins:
             account = await forge_at(self._rt.settings, name, project).account()
-            self._own[name] = account.name.casefold()
-        return self._own[name]
+            self._own_logins[name] = account.name.casefold()
+        return self._own_logins[name]
 
     def _source(self, name: str, project: str) -> EventSource:
         key = (name, project)

@@ -35,7 +35,7 @@ async def reply_without_job(context: EventContext, text: str) -> None:
     discussion = context.discussion
     now = await context.rt.checkpoints.now()
     comments = await discussion.since(now - SEARCHED)
-    if any(marker_of(item.body) == marker for item in comments):
+    if any(marker_of(comment.body) == marker for comment in comments):
         return
     body = f"{line(context.event.author, 100)}: {text}"
     await discussion.post(with_marker(body, marker, discussion.limit))

@@ -37,8 +37,8 @@ TITLE: Final = 300
 """Maximum characters of a title that is kept."""
 
 
-async def request_job(context: EventContext, wish: str = "") -> str:
-    """Submit a job for an issue; `wish` is the text of the comment that asks for it.
+async def request_job(context: EventContext, comment_text: str = "") -> str:
+    """Submit a job for an issue; `comment_text` is the text of the comment that asks for it.
 
     Return the outcome. A refusal is a reply; the same event requests a single job.
     """
@@ -46,7 +46,7 @@ async def request_job(context: EventContext, wish: str = "") -> str:
     if actor.person is None:
         await reply_without_job(context, UNMAPPED.format(login=actor.id))
         return "refused"
-    if wish and (sent := await _follow_up(context, actor, wish)) is not None:
+    if comment_text and (sent := await _follow_up(context, actor, comment_text)) is not None:
         return sent
     repo = await _registered(context)
     if repo is None:
@@ -56,7 +56,7 @@ async def request_job(context: EventContext, wish: str = "") -> str:
     try:
         issue = await context.discussion.issue()
         pinned = _as_labeled(context.event, issue)
-        request = await _request(context, repo, pinned, wish)
+        request = await _request(context, repo, pinned, comment_text)
         submitted = await context.rt.submissions.submit(request, actor)
     except (UsageError, NotFound, NotPermitted) as error:
         await reply_without_job(context, str(error))
@@ -81,7 +81,7 @@ def _text(issue: IssueText) -> str:
     return plain(issue.body, MAX_ISSUE)
 
 
-async def _follow_up(context: EventContext, actor: Actor, wish: str) -> str | None:
+async def _follow_up(context: EventContext, actor: Actor, comment_text: str) -> str | None:
     """Follow up on the open pull request of the issue's last job; None without one."""
     jobs = [job for job in await jobs_here(context) if job.type == AGENT_TYPE]
     follow_ups = context.rt.forge_events.follow_ups
@@ -89,7 +89,7 @@ async def _follow_up(context: EventContext, actor: Actor, wish: str) -> str | No
         return None
     number = jobs[0].number
     try:
-        sent = await context.rt.messages.send(number, actor, wish, event=context.key[-500:])
+        sent = await context.rt.messages.send(number, actor, comment_text, event=context.key[-500:])
     except (NotPermitted, Refused, UsageError) as error:
         await reply(context, number, str(error))
         return "refused"
@@ -103,10 +103,16 @@ async def _registered(context: EventContext) -> str | None:
     return source_of(context.settings.url, context.event.project, sources)
 
 
-async def _request(context: EventContext, repo: str, issue: IssueText, wish: str) -> Invocation:
+async def _request(
+    context: EventContext, repo: str, issue: IssueText, comment_text: str
+) -> Invocation:
     """Return the request of an issue."""
     event = context.event
-    text = "\n\n".join(part for part in (issue.body, wish and _said(context, wish)) if part)
+    text = "\n\n".join(
+        paragraph
+        for paragraph in (issue.body, comment_text and _quoted(context, comment_text))
+        if paragraph
+    )
     request = invocation(
         key=context.key,
         subject_key=context.target,
@@ -126,8 +132,8 @@ async def _request(context: EventContext, repo: str, issue: IssueText, wish: str
     return request
 
 
-def _said(context: EventContext, wish: str) -> str:
-    return f"{context.event.author} commented:\n{wish}"
+def _quoted(context: EventContext, comment_text: str) -> str:
+    return f"{context.event.author} commented:\n{comment_text}"
 
 
 async def _notify_edited(context: EventContext, job: SubmittedJob) -> None:

@@ -24,9 +24,9 @@ class BackgroundTasks:
         self._seen_keys: OrderedDict[object, None] = OrderedDict()
         self._drafts: OrderedDict[object, str] = OrderedDict()
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         """Start a task; an exception that it raises is logged."""
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
 
@@ -44,12 +44,12 @@ class BackgroundTasks:
 
     def first(self, key: object) -> bool:
         """Return whether this is the first call with this key in this process."""
-        known = key in self._seen_keys
+        is_seen = key in self._seen_keys
         self._seen_keys[key] = None
         self._seen_keys.move_to_end(key)
         if len(self._seen_keys) > MAX_ENTRIES:
             self._seen_keys.popitem(last=False)
-        return not known
+        return not is_seen
 
     def save_draft(self, key: object, text: str) -> None:
         """Save the text of an answer until its author chooses the question."""

@@ -164,14 +164,14 @@ async def _read_body(request: Request) -> bytes | None:
         and int(content_length[:12]) > MAX_BODY_BYTES
     ):
         return None
-    parts = []
+    chunks = []
     size = 0
-    async for part in request.stream():
-        size += len(part)
+    async for chunk in request.stream():
+        size += len(chunk)
         if size > MAX_BODY_BYTES:
             return None
-        parts.append(part)
-    return b"".join(parts)
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 class HttpServer:

@@ -14,7 +14,7 @@ from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.checks import Check
 from draftsman_bots.slack import credentials, scopes
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.transport import http_app as signature
+from draftsman_bots.slack.transport import http_app
 from draftsman_bots.slack.transport.web_api import client
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def clock(headers: Mapping[str, Any], now: float) -> list[Check]:
     except (ValueError, TypeError):
         return []
     skew = now - server_time
-    if abs(skew) < signature.MAX_AGE / 2:
+    if abs(skew) < http_app.MAX_AGE / 2:
         return []
     direction = "ahead of" if skew > 0 else "behind"
     text = f"clock skew: this machine's clock is {abs(skew):.0f} s {direction} Slack's"
@@ -120,16 +120,16 @@ async def _socket(web: AsyncWebClient, app_token: str) -> Check:
 async def _channel(web: AsyncWebClient, channel: str) -> Check:
     try:
         response: Any = (await web.conversations_info(channel=channel)).data
-        info = response.get("channel") or {}
+        conversation = response.get("channel") or {}
     except SlackApiError as error:
         text = f"channel {channel}: {error_code(error)}"
         return Check("warn", text, "check the ID; if the channel is private, /invite the bot")
     except NETWORK as error:
         return Check("warn", f"channel {channel}: {type(error).__name__}")
-    name = f"#{info.get('name')} ({channel})"
-    if info.get("is_archived"):
+    name = f"#{conversation.get('name')} ({channel})"
+    if conversation.get("is_archived"):
         return Check("warn", f"{name} is archived", "remove it from [slack] channels")
-    if not (info.get("is_member") or info.get("is_im")):
+    if not (conversation.get("is_member") or conversation.get("is_im")):
         return Check(
             "warn", f"the bot is not in {name}", "in that channel, type /invite @draftsman"
         )

@@ -225,8 +225,8 @@ def account_user_id(account: str) -> str:
     return account.partition("@")[0]
 
 
-def _key(kind: str, *parts: str) -> str:
-    text = ":".join(("slack", kind, *parts))
+def _key(kind: str, *ids: str) -> str:
+    text = ":".join(("slack", kind, *ids))
     if len(text) <= LONGEST:
         return text
     return f"slack:{kind}:sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import NotFound
-from draftsman.people.policy import Verb
 from draftsman_bots.json_fields import objects
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import context
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply
-from draftsman_bots.slack.people.access import authorize_person
 
 if TYPE_CHECKING:
+    from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import BlockAction
 
@@ -21,7 +20,7 @@ DECLINED: Final = "declined in Slack"
 CONTROLS: Final = "actions"
 
 
-async def decide(ctx: BotContext, action: BlockAction, kind: str) -> Reply | None:
+async def decide(ctx: BotContext, actor: Actor, action: BlockAction, kind: str) -> Reply | None:
     """Ratify or decline a rule; raises DraftsmanError.
 
     The message then shows the decision instead of its buttons.
@@ -29,8 +28,6 @@ async def decide(ctx: BotContext, action: BlockAction, kind: str) -> Reply | Non
     rule = ids.parse_rule(action.value)
     if rule is None:
         raise NotFound("rule not found")
-    actor = await authorize_person(ctx, action.user)
-    ctx.rt.policy.check(actor, Verb.RULES)
     if kind == ids.RATIFY_RULE:
         changed = await ctx.rt.rules.ratify(rule, actor)
         note = f"Ratified by {changed.ratified_by}"
@@ -40,12 +37,12 @@ async def decide(ctx: BotContext, action: BlockAction, kind: str) -> Reply | Non
     text = f"{note}: rule {rule}, {changed.text}"
     if action.message is None or not action.channel or not action.ts:
         return Reply(f"{escape_truncated(text, 300)}.")
-    shown = [item for item in objects(action.message, "blocks") if item.get("type") != CONTROLS]
+    blocks = [block for block in objects(action.message, "blocks") if block.get("type") != CONTROLS]
     update = ctx.client.chat_update(
         channel=action.channel,
         ts=action.ts,
         text=escape_truncated(text, 300),
-        blocks=[*shown, context(escape_truncated(f"{note}.", 300))],
+        blocks=[*blocks, context(escape_truncated(f"{note}.", 300))],
     )
     ctx.background.spawn(update)
     return None

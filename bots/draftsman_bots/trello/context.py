@@ -15,7 +15,7 @@ from draftsman.jobs.job import Source
 from draftsman_bots.conversation.attachments import AttachmentDownloads
 from draftsman_bots.process.background import BackgroundTasks
 from draftsman_bots.process.health import HealthState
-from draftsman_bots.trello.transport.file_download import download_file
+from draftsman_bots.trello.transport.attachment_download import download_file
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor

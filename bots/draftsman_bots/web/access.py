@@ -210,8 +210,8 @@ class Access:
     async def _of_token(self, token: str) -> Visit | None:
         if len(token) not in _TOKEN_LENGTH:
             return None
-        found = await self._sessions.find(token)
-        return None if found is None else Visit(*found, token)
+        session = await self._sessions.find(token)
+        return None if session is None else Visit(*session, token)
 
     def _proxy_account(self, request: Request) -> str | None:
         """Return the account that a trusted proxy names; the header of any other is ignored."""
@@ -220,17 +220,17 @@ class Access:
             return None
         if not self._has_proxy_secret(request):
             return None
-        values = request.headers.getlist(header)
-        if len(values) > 1:
+        accounts = request.headers.getlist(header)
+        if len(accounts) > 1:
             raise PageProblem(400, f"The proxy sent the header {header} more than once.")
-        return values[0].strip() or None if values else None
+        return accounts[0].strip() or None if accounts else None
 
     def _has_proxy_secret(self, request: Request) -> bool:
         if self._proxy_secret is None:
             return True
-        given = request.headers.getlist(PROXY_SECRET)
-        return len(given) == 1 and hmac.compare_digest(
-            given[0].encode(errors="replace"), self._proxy_secret.encode()
+        secrets = request.headers.getlist(PROXY_SECRET)
+        return len(secrets) == 1 and hmac.compare_digest(
+            secrets[0].encode(errors="replace"), self._proxy_secret.encode()
         )
 
     async def _visit_of_proxy(self, request: Request, account: str) -> Visit:

@@ -38,7 +38,7 @@ def shown_diff(patch: str) -> ShownDiff:
     counts = {path: (added, removed) for path, added, removed in changed_files(patch)}
     files: list[DiffFile] = []
     in_hunk = False
-    shown = 0
+    line_count = 0
     hidden = 0
     for line in patch.removesuffix("\n").split("\n") if patch else ():
         if line.startswith("diff --git ") or (not files and line.startswith("--- ")):
@@ -52,10 +52,10 @@ def shown_diff(patch: str) -> ShownDiff:
         in_hunk = in_hunk or line.startswith("@@ ")
         if not in_hunk and line.startswith(_HEADERS):
             continue
-        if shown >= MAX_LINES:
+        if line_count >= MAX_LINES:
             hidden += 1
             continue
-        shown += 1
+        line_count += 1
         kind = _KINDS.get(line[:1], "same") if in_hunk else "note"
         text = line if len(line) <= MAX_WIDTH else f"{line[:MAX_WIDTH]}…"
         files[-1].lines.append((kind, text))

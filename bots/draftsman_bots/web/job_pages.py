@@ -13,12 +13,12 @@ from urllib.parse import urlencode
 from starlette.responses import StreamingResponse
 
 from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityRow, activity_text
-from draftsman.agent_runs.activity.service.log_feed import LogCursor, log_items, log_tail
 from draftsman.deliveries import result_text
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman.ids import actor_name, job_number
+from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
-from draftsman.jobs.read_models import JobFilters
+from draftsman.jobs.job_summary import JobFilters
 from draftsman.jobs.retries import ErrorClass
 from draftsman.text import humanize
 from draftsman_bots.text import replace_invisible
@@ -45,12 +45,12 @@ _ESCAPE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\
 """Sequences that color or move the text of a terminal."""
 
 
-def log_lines(items: Iterable[Any]) -> list[tuple[str, str]]:
+def log_lines(entries: Iterable[Any]) -> list[tuple[str, str]]:
     """Return (kind, text) of lines: `output`, or the kind of activity."""
     lines: list[tuple[str, str]] = []
     open_kind = ""
-    for item in items:
-        kind, text = item_text(item)
+    for entry in entries:
+        kind, text = entry_text(entry)
         if open_kind == kind and lines:
             lines[-1] = (kind, lines[-1][1] + text)
         else:
@@ -59,14 +59,14 @@ def log_lines(items: Iterable[Any]) -> list[tuple[str, str]]:
     return [(kind, text.removesuffix("\n")) for kind, text in lines if text.strip("\n")]
 
 
-def item_text(item: Any) -> tuple[str, str]:
-    """Return the kind of an item and its text, without control sequences."""
-    if not isinstance(item, ActivityRow):
-        return "output", visible(item.text)
-    text = activity_text(item)
-    if item.kind not in TEXT_KINDS:
+def entry_text(entry: Any) -> tuple[str, str]:
+    """Return the kind of an entry and its text, without control sequences."""
+    if not isinstance(entry, ActivityRow):
+        return "output", visible(entry.text)
+    text = activity_text(entry)
+    if entry.kind not in TEXT_KINDS:
         text = " ".join(text.split())
-    return str(item.kind), visible(text)
+    return str(entry.kind), visible(text)
 
 
 def visible(text: str) -> str:
@@ -110,15 +110,15 @@ async def jobs(context: WebContext, request: Request) -> Response:
     visit = await context.access.required(request)
     query = request.query_params
     filters, entered, problem = _filters(query.get, visit)
-    found = await context.rt.read_model.page(**filters)
-    older = found.scanned_to
-    if older is None and len(found.jobs) == PAGE_SIZE:
-        older = found.jobs[-1].number
+    jobs_page = await context.rt.read_model.page(**filters)
+    older = jobs_page.scanned_to
+    if older is None and len(jobs_page.jobs) == PAGE_SIZE:
+        older = jobs_page.jobs[-1].number
     return page(
         "jobs",
         visit,
         active="jobs",
-        jobs=[(job, _tone(job.status, job.error_class)) for job in found.jobs],
+        jobs=[(job, _tone(job.status, job.error_class)) for job in jobs_page.jobs],
         statuses=[
             *((name, text) for name, (text, _) in _GROUPS.items()),
             *((str(status), humanize(str(status)).capitalize()) for status in Status),
@@ -139,7 +139,7 @@ async def show(context: WebContext, request: Request) -> Response:
     why = await context.rt.read_model.why(number)
     questions, _ = await context.rt.questions.of_job(number)
     events = await context.rt.read_model.latest_job_events(number, limit=EVENTS)
-    items, cursor = await log_tail(context.rt.checkpoints, number, LOG_ITEMS)
+    entries, cursor = await context.rt.log_feed.tail(number, LOG_ITEMS)
     return page(
         "job",
         visit,
@@ -152,9 +152,9 @@ async def show(context: WebContext, request: Request) -> Response:
         tones=TONES,
         results=list(_result(job)),
         events=[_event(event) for event in reversed(events)],
-        lines=log_lines(items),
+        lines=log_lines(entries),
         cursor=encode_cursor(cursor),
-        has_patch=await context.rt.checkpoints.patch(number) is not None,
+        has_patch=await context.rt.changes.patch(number) is not None,
     )
 
 
@@ -163,7 +163,7 @@ async def changes(context: WebContext, request: Request) -> Response:
     visit = await context.access.required(request)
     number = await _number(request)
     job = await context.rt.read_model.job(number)
-    patch = await context.rt.checkpoints.patch(number)
+    patch = await context.rt.changes.patch(number)
     if patch is None:
         raise NotFound(f"D-{number} has no changes")
     is_large = patch.size > PATCH_MEBIBYTES * 1024 * 1024
@@ -238,7 +238,7 @@ def event_text(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, dict):
         return ", ".join(
-            f"{key}: {text}" for key, item in value.items() if (text := event_text(item))
+            f"{key}: {text}" for key, field in value.items() if (text := event_text(field))
         )
     if isinstance(value, list):
         return ", ".join(filter(None, map(event_text, value)))
@@ -276,9 +276,9 @@ async def stream(context: WebContext, request: Request) -> Response:
     if number is None:
         raise NotFound("there is no such job")
     await context.rt.read_model.version(number)
-    own = context.streams[visit.session.id]
+    session_streams = context.streams[visit.session.id]
     total = context.streams.total()
-    if own >= MAX_STREAMS or total >= MAX_ALL_STREAMS:
+    if session_streams >= MAX_STREAMS or total >= MAX_ALL_STREAMS:
         raise PageProblem(429, "Too many live logs are open.", "Close a page.", retry_after=30)
     after = request.headers.get("last-event-id") or request.query_params.get("after", "")
     events = _events(context, visit, number, parse_cursor(after))
@@ -327,14 +327,14 @@ async def _events(
                 yield ": alive\n\n"
             try:
                 async with asyncio.timeout(1):
-                    item = await queue.get()
+                    entry = await queue.get()
             except TimeoutError:
                 continue
-            if item is None:
+            if entry is None:
                 yield "event: end\ndata: {}\n\n"
                 return
-            cursor = cursor.after(item)
-            kind, text = item_text(item)
+            cursor = cursor.after(entry)
+            kind, text = entry_text(entry)
             data = json.dumps({"kind": kind, "text": text})
             yield f"id: {encode_cursor(cursor)}\ndata: {data}\n\n"
     except DraftsmanError:  # of the check of the session: the browser connects again
@@ -346,10 +346,8 @@ async def _events(
 async def _read(
     context: WebContext, number: int, after: LogCursor, queue: asyncio.Queue[Any]
 ) -> None:
-    """Put the items of the log into the queue, then None; ends silently with the database."""
+    """Put the entries of the log into the queue, then None; ends silently with the database."""
     with contextlib.suppress(DraftsmanError):
-        jobs = context.rt.read_model
-        checkpoints = context.rt.checkpoints
-        async for item in log_items(jobs, checkpoints, number, follow=True, after=after):
-            await queue.put(item)
+        async for entry in context.rt.log_feed.items(number, follow=True, after=after):
+            await queue.put(entry)
         await queue.put(None)

@@ -199,8 +199,8 @@ class OidcProvider:
 
 
 def _check_endpoint(name: str, url: Any) -> None:
-    parts = urlsplit(url) if isinstance(url, str) else None
-    if parts is None or (parts.scheme != "https" and parts.hostname not in LOOPBACK):
+    address = urlsplit(url) if isinstance(url, str) else None
+    if address is None or (address.scheme != "https" and address.hostname not in LOOPBACK):
         raise OidcError(f"{name} of the provider is not an https URL")
 
 

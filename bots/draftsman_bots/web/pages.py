@@ -26,17 +26,17 @@ TONES: Final = {"open": "wait", "approved": "good", "denied": "denied", "expired
 
 
 def page(
-    name: str, visit: Visit | None, *, status: int = 200, active: str = "", **values: Any
+    name: str, visit: Visit | None, *, status: int = 200, active: str = "", **context: Any
 ) -> Response:
     """Render a template as a response; `active` is the page of the menu."""
     template = _environment().get_template(f"{name}.html")
-    text = template.render(visit=visit, active=active, **values)
+    text = template.render(visit=visit, active=active, **context)
     return HTMLResponse(text, status)
 
 
-def fragment(name: str, **values: Any) -> str:
+def fragment(name: str, **context: Any) -> str:
     """Render a part of a page."""
-    return _environment().get_template(f"{name}.html").render(**values)
+    return _environment().get_template(f"{name}.html").render(**context)
 
 
 def distance(seconds: float) -> str:

@@ -55,15 +55,14 @@ async def inbox(context: WebContext, request: Request) -> Response:
     """Show the open questions, those for the person first."""
     visit = await context.access.required(request)
     questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
-    mine = [item for item in questions if _waits_for(context, visit, item)]
-    names = {item.name for item in mine}
-    others = [item for item in questions if item.name not in names]
+    mine = [question for question in questions if _waits_for(context, visit, question)]
+    names = {question.name for question in mine}
     return page(
         "inbox",
         visit,
         active="questions",
-        mine=[_row(item) for item in mine],
-        others=[_row(item) for item in others],
+        mine=[_row(question) for question in mine],
+        others=[_row(question) for question in questions if question.name not in names],
         is_capped=len(questions) == MAX_QUESTIONS,
     )
 
@@ -117,7 +116,7 @@ async def diff_file(context: WebContext, request: Request) -> Response:
     """Return the changes of a question as a text file."""
     await context.access.required(request)
     question = await _question(context, request)
-    review = await context.rt.checkpoints.reviews.of_question(question)
+    review = await context.rt.changes.of_question(question)
     if review.patch is None:
         raise NotFound(f"{question.name} has no changes")
     return PlainTextResponse(review.patch.encode("utf-8", "surrogateescape"))
@@ -125,8 +124,17 @@ async def diff_file(context: WebContext, request: Request) -> Response:
 
 def shown_digest(question: Question) -> str:
     """Return the digest of a question and its changes, to which an answer is bound."""
-    shown = [question.text, question.context_snippet, question.choices, question.action]
-    return digest([question.name, question.digest, question.patch_sha256, *shown])
+    return digest(
+        [
+            question.name,
+            question.digest,
+            question.patch_sha256,
+            question.text,
+            question.context_snippet,
+            question.choices,
+            question.action,
+        ]
+    )
 
 
 async def _question_page(
@@ -140,11 +148,11 @@ async def _question_page(
     entered: dict[str, str] | None = None,
 ) -> Response:
     open_questions = await context.rt.questions.open(question.job)
-    live = next((item for item in open_questions if item.ordinal == question.ordinal), None)
+    live = next((other for other in open_questions if other.ordinal == question.ordinal), None)
     may_answer = live is not None and context.rt.figures.may_answer(live, visit.actor)
     if live is not None:
         await context.rt.figures.record_views([live], visit.actor)
-    review = await context.rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
+    review = await context.rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     job = await context.rt.read_model.job(question.job)
     action = question.approved_action
     context_text = question.context_snippet or ""
@@ -204,8 +212,13 @@ async def _votes(context: WebContext, question: Question) -> list[str]:
     if question.kind is not QuestionKind.APPROVAL or question.quorum == 1:
         return []
     _, answers = await context.rt.questions.of_job(question.job)
-    own = (item for item in answers if item.question == question.ordinal and item.accepted)
-    return [item.voter for item in own if item.payload.get("decision") == "approve"]
+    return [
+        answer.voter
+        for answer in answers
+        if answer.question == question.ordinal
+        and answer.accepted
+        and answer.payload.get("decision") == "approve"
+    ]
 
 
 async def _next_question(
@@ -214,12 +227,12 @@ async def _next_question(
     """Return the open question for the person that follows in the inbox, or else the first."""
     questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
     waiting = [
-        item
-        for item in questions
-        if item.name != question.name and _waits_for(context, visit, item)
+        other
+        for other in questions
+        if other.name != question.name and _waits_for(context, visit, other)
     ]
-    later = [item for item in waiting if _place(item) > _place(question)]
-    return next((_row(item) for item in (*later, *waiting)), None)
+    later = [other for other in waiting if _inbox_order(other) > _inbox_order(question)]
+    return next((_row(other) for other in (*later, *waiting)), None)
 
 
 def _waits_for(context: WebContext, visit: Visit, question: OpenQuestion) -> bool:
@@ -232,15 +245,15 @@ def _waits_for(context: WebContext, visit: Visit, question: OpenQuestion) -> boo
     )
 
 
-def _place(question: Question) -> tuple[datetime, int, int]:
-    """Return the place of a question in the inbox."""
+def _inbox_order(question: Question) -> tuple[datetime, int, int]:
+    """Return the key by which the inbox sorts questions."""
     expires_at = question.expires_at or datetime.max.replace(tzinfo=UTC)
     return expires_at, question.job, question.ordinal
 
 
 def _choices(question: Question) -> list[dict[str, str]]:
     names = ("value", "label", "description")
-    return [{name: str(item.get(name) or "") for name in names} for item in question.choices]
+    return [{name: str(choice.get(name) or "") for name in names} for choice in question.choices]
 
 
 def _approvers(context: WebContext, question: Question) -> list[str]:

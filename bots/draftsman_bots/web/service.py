@@ -33,17 +33,7 @@ from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
 from draftsman_bots.process.credentials import read_credential
 from draftsman_bots.process.http import HttpServer, bind
-from draftsman_bots.web import (
-    job_pages,
-    question_pages,
-    sign_in,
-)
-from draftsman_bots.web import (
-    job_pages as log_stream,
-)
-from draftsman_bots.web import (
-    sign_in as oidc_pages,
-)
+from draftsman_bots.web import job_pages, question_pages, sign_in
 from draftsman_bots.web.access import (
     Access,
     SignInRequired,
@@ -54,6 +44,7 @@ from draftsman_bots.web.access import (
     local_path,
 )
 from draftsman_bots.web.context import WebContext
+from draftsman_bots.web.oidc import OidcProvider
 from draftsman_bots.web.pages import page
 from draftsman_bots.web.problems import PageProblem, error_text
 from draftsman_bots.web.sign_in import CALLBACK
@@ -62,7 +53,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
     from draftsman.settings.web import WebSettings
-    from draftsman_bots.web.oidc import OidcProvider
 
 
 # The ASGI application of the web inbox: routes, headers, limits and error pages.
@@ -116,10 +106,10 @@ def application(context: WebContext) -> Starlette:
             route("/jobs", job_pages.jobs),
             route("/jobs/{job}", job_pages.show),
             route("/jobs/{job}/changes", job_pages.changes),
-            route("/jobs/{job}/log", log_stream.stream),
+            route("/jobs/{job}/log", job_pages.stream),
             route("/sign-in", sign_in.ask),
-            route("/oidc/begin", oidc_pages.begin),
-            route(oidc_pages.CALLBACK, oidc_pages.finish),
+            route("/oidc/begin", sign_in.begin),
+            route(sign_in.CALLBACK, sign_in.finish),
             route("/sign-in/{link}", sign_in.confirm),
             route("/sign-in/{link}", sign_in.use_link, "POST"),
             route("/sign-out", sign_in.sign_out, "POST"),
@@ -264,8 +254,6 @@ def _provider(settings: WebSettings) -> OidcProvider | None:
     secret = None
     if oidc.client_secret is not None:
         secret = read_credential("web.oidc", "client_secret", oidc.client_secret, "")
-    from draftsman_bots.web.oidc import OidcProvider
-
     return OidcProvider(oidc, secret, f"{settings.origin}{CALLBACK}")
 
 

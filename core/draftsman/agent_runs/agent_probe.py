@@ -34,8 +34,8 @@ from draftsman.agent_runs.session.agent_gateway import serve_gateway
 from draftsman.costs.budgets import CallEstimate
 from draftsman.errors import Failure
 from draftsman.jobs.retries import BUILT_IN
-from draftsman.sandbox.gateway.access import GatewayAccess
 from draftsman.sandbox.gateway.gateway import Gateway, ModelCall
+from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.mode_detection import probe_folder
 from draftsman.sandbox.network_proxy.access import open_network_proxy
 from draftsman.sandbox.processes.process import AgentProcess, MalformedLine

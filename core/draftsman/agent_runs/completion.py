@@ -10,7 +10,8 @@ from typing import Any, Final
 from draftsman.agent_runs.agent_choice import DEFAULT_AGENT
 from draftsman.agent_runs.clones.open_branches import onto_current_base
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
-from draftsman.agent_runs.iteration import Iteration, iterations_failure
+from draftsman.agent_runs.iteration import iterations_failure
+from draftsman.agent_runs.iteration_plan import IterationPlan
 from draftsman.agent_runs.policy_check import (
     PolicyCheck,
     approvals_of,
@@ -21,24 +22,23 @@ from draftsman.agent_runs.policy_check import (
     unapprovable,
     with_conflicts,
 )
+from draftsman.agent_runs.protocol.agent_messages import ResultMessage
 from draftsman.agent_runs.publication import open_for_job, publish
-from draftsman.agent_runs.repository import JobRepository
 from draftsman.agent_runs.session.agent_session import AgentSession
 from draftsman.agent_runs.signed_statement import sign_statement
 from draftsman.agent_runs.validation import failed_work
+from draftsman.agent_runs.validation.fresh_clone import CommittedWork
 from draftsman.agent_runs.validation.validation import Validation, recorded_validation, validate
 from draftsman.deliveries.result_text import pr_url
 from draftsman.errors import Failure, UsageError
 from draftsman.forges.untrusted_text import inert
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Mode
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import EVIDENCE, Owner
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import is_quota
 from draftsman.questions.question import Answered, NoAnswer, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
-from draftsman.settings.agents import AgentSettings
 
 NOT_FOUND_EXIT = 127
 NOT_EXECUTABLE_EXIT = 126
@@ -50,15 +50,19 @@ MAX_SUMMARY: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class WorkCompletion:
-    """Validation and publication of the work of an iteration, after its agent has ended."""
+    """Validation and publication of the work of an iteration, after its agent has ended.
 
-    run: WorkerRun
+    Its methods are in the order in which `finish` calls them.
+    """
+
+    plan: IterationPlan
     workspace: Workspace
     session: AgentSession
-    saved: SavedProfile | None
-    agent: AgentSettings
-    iteration: Iteration
-    repository: JobRepository
+
+    @property
+    def run(self) -> WorkerRun:
+        """The run of the iteration."""
+        return self.plan.run
 
     async def finish(self) -> Done | None:
         """Store the patch, publish the branch and return the job's result.
@@ -66,66 +70,23 @@ class WorkCompletion:
         None if the agent has to improve the work: required validators failed, or a person has
         sent a message.
         """
-        await self._raise_error()
-        answer = self.session.result
-        if answer is None:
-            raise ValueError("an agent without an error has a result")
+        answer = await self._agent_result()
         if (published := await self._published()) is not None:
             fields, validation = published
             return await self._open(fields | {"data": answer.data}, validation)
-        result: dict[str, Any] = {"summary": answer.summary, "data": answer.data}
         message = self._commit_message(answer.summary)
         snapshot = await self.workspace.snapshot(message)
         if await self._begin_for_messages(snapshot):
             return None
         workspace, snapshot = await self._update_base(snapshot, message)
-        return await replace(self, workspace=workspace)._hand_over(snapshot, result)
+        return await replace(self, workspace=workspace)._hand_over(snapshot, answer)
 
-    async def _hand_over(self, snapshot: Snapshot, result: dict[str, Any]) -> Done | None:
-        """Validate and publish the work, as `finish`."""
-        result["files_changed"] = snapshot.files_changed
-        if snapshot.files_changed == 0:
-            if await self.run.has_patch():  # of an earlier run that asked a question
-                await self.run.patch(b"")
-            await self.iteration.finish(self.run, "unchanged")
-            return await self._to_done(result)
-        result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
-        await self.run.patch(await self.workspace.diff(snapshot))
-        if self.run.job.mode is not Mode.FIX:
-            await self.iteration.finish(self.run, "reported", files_changed=snapshot.files_changed)
-            return await self._to_done(result)
-        check = await self._check_policy(snapshot)
-        validation = Validation()
-        if self.saved is None and self.iteration.result is None:
-            changed = snapshot.files_changed
-            await self.iteration.finish(self.run, "not_validated", files_changed=changed)
-        elif self.saved is not None:
-            validation = await self._validate(snapshot, self.saved)
-            if validation.failed and not await self._is_draft(snapshot, validation, self.saved):
-                return None
-        await self._require_approvals(snapshot, validation, check)
-        if await self._begin_for_messages(snapshot):
-            return None
-        result = validation.add_to(result)
-        if validation.failed:
-            result["draft"] = True
-        if self.saved is not None:
-            await self._sign(snapshot, validation, check)
-            result["evidence"] = EVIDENCE
-        await self._check_again(snapshot, validation, check)
-        return await self._open(await self._publish(snapshot, result, validation), validation)
-
-    async def _open(self, result: dict[str, Any], validation: Validation) -> Done:
-        """Open the pull request of published work, and return the job's result."""
-        ref = self.repository.ref
-        result |= await open_for_job(self.run, self.workspace, result, validation, ref)
-        return await self._to_done(result)
-
-    async def _raise_error(self) -> None:
-        """Raise the Failure of an agent that did not complete its work."""
+    async def _agent_result(self) -> ResultMessage:
+        """Return the result of the agent; raises the Failure of an agent without one."""
         error = self.session.error
+        result = self.session.result
         exit_code = self.session.exit_code
-        if error is None and self.session.result is None:
+        if error is None and result is None:
             text = f"the agent exited with code {exit_code} without a result"
             code = "protocol" if exit_code == 0 else "exit"
             if exit_code in (NOT_FOUND_EXIT, NOT_EXECUTABLE_EXIT):
@@ -135,39 +96,139 @@ class WorkCompletion:
             error = Failure(text, origin="agent", code=code)
         if error is not None:
             error.program_exit = exit_code
-            await self.iteration.finish(self.run, "error", error=str(error)[:500])
+            await self.plan.iteration.finish(self.run, "error", error=str(error)[:500])
             raise error
+        if result is None:
+            raise ValueError("an agent without an error has a result")
+        return result
 
-    async def _validate(self, snapshot: Snapshot, saved: SavedProfile) -> Validation:
+    async def _published(self) -> tuple[dict[str, Any], Validation] | None:
+        """Return the result and the validation of work that an earlier run of the job published.
+
+        Nothing is validated, asked or signed again: only the pull request may be missing.
+        """
+        step = (await self.run.steps(Owner.WORKER)).get(PUBLISH)
+        if step is None or step.status != "done":
+            return None
+        return dict(step.result["result"]), Validation.of(step.result["validation"])
+
+    def _commit_message(self, summary: str) -> str:
+        job = self.run.job
+        name = job.repo_name or ""
+        name = f"{job.repo_owner}/{name}" if job.repo_owner else name
+        title = job.ticket_title or f"{job.agent or DEFAULT_AGENT} on {Path(name)}"
+        # at the merge, forges act on commits as on pull requests
+        summary = inert(summary, MAX_SUMMARY)
+        return f"{title}\n\n{summary}\n\nMade by draftsman, {job.name}."
+
+    async def _begin_for_messages(self, snapshot: Snapshot) -> bool:
+        """Begin another iteration if a person has sent a message that the work does not have."""
+        if not await self.session.misses_messages():
+            return False
+        await self.session.save_result(snapshot)
+        await self._finish_iteration("message", snapshot)
+        await self.plan.iteration.begin_next(self.run)
+        return True
+
+    async def _update_base(self, snapshot: Snapshot, message: str) -> tuple[Workspace, Snapshot]:
+        """Merge the moved base branch into the work if the policy says so."""
+        if self.run.job.mode is not Mode.FIX or snapshot.files_changed == 0:
+            return self.workspace, snapshot
+        policy = await current_policy(self.run, self.plan.repository.location)
+        if policy.settings.update_base != "merge":
+            return self.workspace, snapshot
+        ref = self.plan.repository.ref
+        workspace, updated = await onto_current_base(self.workspace, snapshot, ref, message)
+        if updated.base_sha != snapshot.base_sha:
+            moved = {"from": snapshot.base_sha, "to": updated.base_sha}
+            await self.run.event("base_updated", moved, Owner.WORKER)
+        return workspace, updated
+
+    async def _hand_over(self, snapshot: Snapshot, answer: ResultMessage) -> Done | None:
+        """Validate and publish the work, as `finish`."""
+        result: dict[str, Any] = {
+            "summary": answer.summary,
+            "data": answer.data,
+            "files_changed": snapshot.files_changed,
+        }
+        if snapshot.files_changed == 0:
+            return await self._report_unchanged(result)
+        result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
+        await self.run.patch(await self.workspace.diff(snapshot))
+        if self.run.job.mode is not Mode.FIX:
+            await self._finish_iteration("reported", snapshot)
+            return await self._to_done(result)
+        check = await self._check_policy(snapshot)
+        validation = await self._validate(snapshot)
+        if validation.failed and not await self._is_draft(snapshot, validation):
+            return None
+        await self._require_approvals(snapshot, validation, check)
+        if await self._begin_for_messages(snapshot):
+            return None
+        result = validation.add_to(result)
+        if validation.failed:
+            result["draft"] = True
+        if self.plan.saved is not None:
+            await self._sign(snapshot, validation, check)
+            result["evidence"] = EVIDENCE
+        await self._check_again(snapshot, validation, check)
+        result = await self._publish(snapshot, result, validation)
+        return await self._open(result, validation)
+
+    async def _report_unchanged(self, result: dict[str, Any]) -> Done:
+        """Return the outcome of an iteration that changed no file."""
+        if await self.run.has_patch():  # of an earlier run that asked a question
+            await self.run.patch(b"")
+        await self.plan.iteration.finish(self.run, "unchanged")
+        return await self._to_done(result)
+
+    async def _check_policy(self, snapshot: Snapshot) -> PolicyCheck:
+        """Return the decision of the policy; raises Failure for denied work."""
+        location = self.plan.repository.location
+        try:
+            return await check_policy(self.run, self.workspace, snapshot, location)
+        except Failure as error:
+            if is_quota(error) and self.plan.iteration.result is None:
+                await self.plan.iteration.finish(self.run, "denied", error=str(error)[:500])
+            raise
+
+    async def _validate(self, snapshot: Snapshot) -> Validation:
         """Return the validation of the work, of an earlier run if it validated this tree."""
-        validation = await recorded_validation(self.run, snapshot, saved)
+        saved = self.plan.saved
+        if saved is None:
+            if self.plan.iteration.result is None:
+                await self._finish_iteration("not_validated", snapshot)
+            return Validation()
+        work = CommittedWork(
+            run=self.run,
+            workspace=self.workspace,
+            snapshot=snapshot,
+            saved=saved,
+            network=self.plan.agent.network,
+        )
+        validation = await recorded_validation(work)
         if validation is not None:
             return validation
         if saved.profile.validation_commands or saved.profile.evidence is not None:
             await self._save_result(snapshot)
-        validation = await validate(
-            self.run, self.workspace, snapshot, saved, network=self.agent.network
-        )
-        await self.iteration.finish(
-            self.run,
+        validation = await validate(work)
+        await self._finish_iteration(
             validation.outcome,
-            files_changed=snapshot.files_changed,
-            failed=[item.name for item in validation.failed],
+            snapshot,
+            failed=[command.name for command in validation.failed],
             check_files=list(validation.check_files[:100]),
             weakened=validation.weakened,
         )
         return validation
 
-    async def _is_draft(
-        self, snapshot: Snapshot, validation: Validation, saved: SavedProfile
-    ) -> bool:
+    async def _is_draft(self, snapshot: Snapshot, validation: Validation) -> bool:
         """Return whether failed work is handed over as a draft; else another iteration begins.
 
         After the last iteration people decide. Raises Failure if the job stops.
         """
-        failed = validation.failed
-        limit = saved.profile.max_iterations
-        reason = self.iteration.end_reason(snapshot.tree, failed, limit)
+        iteration = self.plan.iteration
+        limit = self.plan.max_iterations
+        reason = iteration.end_reason(snapshot.tree, validation.failed, limit)
         last = 0
         if reason is not None:
             question = failed_work.question_about(
@@ -180,20 +241,10 @@ class WorkCompletion:
             answer = await self._ask(question, snapshot)
             if failed_work.choice_of(answer, reason) == failed_work.DRAFT:
                 return True
-            last = self.iteration.number + limit
+            last = iteration.number + limit
         await self.session.save_result(snapshot)
-        await self.iteration.begin_next(self.run, snapshot.tree, failed, last)
+        await iteration.begin_next(self.run, snapshot.tree, failed=validation.failed, last=last)
         return False
-
-    async def _check_policy(self, snapshot: Snapshot) -> PolicyCheck:
-        """Return the decision of the policy; raises Failure for denied work."""
-        location = self.repository.location
-        try:
-            return await check_policy(self.run, self.workspace, snapshot, location)
-        except Failure as error:
-            if is_quota(error) and self.iteration.result is None:
-                await self.iteration.finish(self.run, "denied", error=str(error)[:500])
-            raise
 
     async def _require_approvals(
         self, snapshot: Snapshot, validation: Validation, check: PolicyCheck
@@ -206,24 +257,6 @@ class WorkCompletion:
                 raise unapprovable(approval, error) from None
             await self._ask(approval, snapshot)  # a denial ends the job
 
-    async def _sign(self, snapshot: Snapshot, validation: Validation, check: PolicyCheck) -> None:
-        """Store the evidence about the work, which names the approvals."""
-        if self.saved is not None:
-            await sign_statement(
-                *(self.run, self.workspace, snapshot, self.saved, validation, check),
-                iterations=self.iteration.number,
-            )
-
-    async def _check_again(
-        self, snapshot: Snapshot, validation: Validation, check: PolicyCheck
-    ) -> None:
-        """Ask again right before the push if the policy has changed since the approvals."""
-        location = self.repository.location
-        while (await current_policy(self.run, location)).digest != check.policy.digest:
-            check = await self._check_policy(snapshot)
-            await self._require_approvals(snapshot, validation, check)
-            await self._sign(snapshot, validation, check)
-
     async def _ask(self, question: QuestionSpec, snapshot: Snapshot) -> Answered | NoAnswer:
         """Return the answer about this patch, or park; the next run continues without the agent."""
         patch = hashlib.sha256(await self.workspace.diff(snapshot)).hexdigest()
@@ -235,25 +268,40 @@ class WorkCompletion:
             return answer
         await self._save_result(snapshot)
         if question.kind is QuestionKind.APPROVAL:
-            ref = self.repository.ref
+            ref = self.plan.repository.ref
             question = await with_conflicts(self.run, self.workspace, snapshot, ref, question)
         return await self.run.ask_or_park(question, shown)
 
     async def _save_result(self, snapshot: Snapshot) -> None:
         """Record the work and the result, so that a later run continues without the agent."""
-        if self.iteration.result is None and self.session.result is not None:
+        if self.plan.iteration.result is None and self.session.result is not None:
             await self.session.save_result(snapshot)
             fields = {"summary": self.session.result.summary, "data": self.session.result.data}
-            await self.iteration.save_result(self.run, fields)
+            await self.plan.iteration.save_result(self.run, fields)
 
-    async def _begin_for_messages(self, snapshot: Snapshot) -> bool:
-        """Begin another iteration if a person has sent a message that the work does not have."""
-        if not await self.session.misses_messages():
-            return False
-        await self.session.save_result(snapshot)
-        await self.iteration.finish(self.run, "message", files_changed=snapshot.files_changed)
-        await self.iteration.begin_next(self.run)
-        return True
+    async def _sign(self, snapshot: Snapshot, validation: Validation, check: PolicyCheck) -> None:
+        """Store the evidence about the work, which names the approvals."""
+        if self.plan.saved is None:
+            return
+        await sign_statement(
+            run=self.run,
+            workspace=self.workspace,
+            snapshot=snapshot,
+            saved=self.plan.saved,
+            validation=validation,
+            check=check,
+            iterations=self.plan.iteration.number,
+        )
+
+    async def _check_again(
+        self, snapshot: Snapshot, validation: Validation, check: PolicyCheck
+    ) -> None:
+        """Ask again right before the push if the policy has changed since the approvals."""
+        location = self.plan.repository.location
+        while (await current_policy(self.run, location)).digest != check.policy.digest:
+            check = await self._check_policy(snapshot)
+            await self._require_approvals(snapshot, validation, check)
+            await self._sign(snapshot, validation, check)
 
     async def _publish(
         self, snapshot: Snapshot, result: dict[str, Any], validation: Validation
@@ -266,7 +314,7 @@ class WorkCompletion:
 
         async def effect(_: str) -> dict[str, Any]:
             commit = await publish(self.run, self.workspace, snapshot)
-            ref = self.repository.ref
+            ref = self.plan.repository.ref
             conflicts = conflict_fields(await conflicts_of(self.run, self.workspace, snapshot, ref))
             published: dict[str, Any] = {"branch": self.workspace.branch, "commit": commit}
             published |= conflicts
@@ -278,29 +326,11 @@ class WorkCompletion:
         record = await self.run.step(PUBLISH, effect, owner=Owner.WORKER)
         return {**record["result"], "data": result["data"]}
 
-    async def _published(self) -> tuple[dict[str, Any], Validation] | None:
-        """Return the result and the validation of work that an earlier run of the job published.
-
-        Nothing is validated, asked or signed again: only the pull request may be missing.
-        """
-        step = (await self.run.steps(Owner.WORKER)).get(PUBLISH)
-        if step is None or step.status != "done":
-            return None
-        return dict(step.result["result"]), Validation.of(step.result["validation"])
-
-    async def _update_base(self, snapshot: Snapshot, message: str) -> tuple[Workspace, Snapshot]:
-        """Merge the moved base branch into the work if the policy says so."""
-        if self.run.job.mode is not Mode.FIX or snapshot.files_changed == 0:
-            return self.workspace, snapshot
-        policy = await current_policy(self.run, self.repository.location)
-        if policy.settings.update_base != "merge":
-            return self.workspace, snapshot
-        ref = self.repository.ref
-        workspace, updated = await onto_current_base(self.workspace, snapshot, ref, message)
-        if updated.base_sha != snapshot.base_sha:
-            moved = {"from": snapshot.base_sha, "to": updated.base_sha}
-            await self.run.event("base_updated", moved, Owner.WORKER)
-        return workspace, updated
+    async def _open(self, result: dict[str, Any], validation: Validation) -> Done:
+        """Open the pull request of published work, and return the job's result."""
+        ref = self.plan.repository.ref
+        result |= await open_for_job(self.run, self.workspace, result, validation, ref)
+        return await self._to_done(result)
 
     async def _to_done(self, result: dict[str, Any]) -> Done:
         """Return the outcome with the agent's pull request and without paths of the worker."""
@@ -314,11 +344,8 @@ class WorkCompletion:
         await self.session.deliver_messages()
         return Done(self.workspace.relative(result))
 
-    def _commit_message(self, summary: str) -> str:
-        job = self.run.job
-        name = job.repo_name or ""
-        name = f"{job.repo_owner}/{name}" if job.repo_owner else name
-        title = job.ticket_title or f"{job.agent or DEFAULT_AGENT} on {Path(name)}"
-        # at the merge, forges act on commits as on pull requests
-        summary = inert(summary, MAX_SUMMARY)
-        return f"{title}\n\n{summary}\n\nMade by draftsman, {job.name}."
+    async def _finish_iteration(self, outcome: str, snapshot: Snapshot, **fields: Any) -> None:
+        """Write the event of the end of the iteration, with the size of its work."""
+        await self.plan.iteration.finish(
+            self.run, outcome, files_changed=snapshot.files_changed, **fields
+        )

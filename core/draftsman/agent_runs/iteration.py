@@ -9,9 +9,9 @@ from typing import Any, Final
 from draftsman.agent_runs.validation.commands import CommandResult
 from draftsman.errors import Failure
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.read_models import Step
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.quota import limit_failure
+from draftsman.jobs.runs.saved_data import Step
 
 STEP: Final = "agent:iteration:"
 """Prefix of the steps that record the iterations after the first."""

@@ -72,7 +72,7 @@ async def check_policy(
             declared="PERMANENT",
         )
     rules = await _owner_rules(run, workspace, policy, findings)
-    eligible = partial(run.services.questions.eligible_approvers, invoker=run.job.invoker_id)
+    eligible = partial(run.services.asking.eligible_approvers, invoker=run.job.invoker_id)
     return PolicyCheck(policy, snapshot.base_sha, tuple(approval_groups(findings, rules, eligible)))
 
 
@@ -172,8 +172,8 @@ async def owners_of_changes(
 
     CODEOWNERS are those of the base commit, which the agent cannot change.
     """
-    ladders = run.services.questions.ladders
-    if ladders is None or not ladders.uses_owners:
+    ladders = run.services.asking.ladders
+    if not ladders.uses_owners:
         return []
     text = await first_file(workspace.mirror, workspace.base_sha, FILES, MAX_SIZE)
     rules = OwnerRules(text.decode("utf-8", "replace"), run.settings.codeowners)

@@ -25,6 +25,7 @@ from draftsman.forges.body import (
     status_of,
     title_of,
 )
+from draftsman.forges.forge import Forge
 from draftsman.forges.project import compare_url
 from draftsman.forges.pull_request import PullRequestText, PullState
 from draftsman.handlers.worker_run import WorkerRun
@@ -32,7 +33,6 @@ from draftsman.jobs.job import Source, Status
 from draftsman.jobs.reserved_names import EVIDENCE, PULL_REQUEST, Owner
 from draftsman.jobs.retries import after_failure, classify
 from draftsman.jobs.runs.run import Run
-from draftsman.ports import Forge
 from draftsman.settings.forges import ForgeSettings
 
 PROBLEM: Final = "pull_request_problem"
@@ -220,7 +220,7 @@ async def _ask_there(
     number = int(opened["number"])
     target = IssueTarget(forge.name, path, number, is_pull).target
     kinds = (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
-    add = run.services.checkpoints.add_target
+    add = run.services.outbox.add_target
     await run.wait(add, run.job.lease, Target(ChannelName.FORGE, target, kinds=kinds))
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar
 
 from draftsman.errors import CommandHint, Failure, NotFound, OptionHint, UsageError
 from draftsman.handlers.worker_run import WorkerRun, build_ask
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.requests.invocation import RepoResolution
 from draftsman.jobs.reserved_names import Owner
 from draftsman.questions.choice_matching import matching_key
@@ -27,6 +26,7 @@ from draftsman.repos.repo_catalog import (
     ResolvedRepo,
     repo_names_by_source,
 )
+from draftsman.repos.repo_profile import SavedProfile
 from draftsman.repos.service import Repos
 
 T = TypeVar("T")

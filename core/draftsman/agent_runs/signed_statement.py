@@ -15,10 +15,10 @@ from draftsman.agent_runs.validation.validation import Validation
 from draftsman.costs.budgets import usage_of
 from draftsman.errors import ConfigError, Failure
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.runs.run import Run
 from draftsman.log import redact
 from draftsman.questions.question import Question
+from draftsman.repos.repo_profile import SavedProfile
 from draftsman.text import canonical, clean, digest
 from draftsman.version import installed
 

@@ -48,11 +48,11 @@ class AcpAdapter(Adapter):
         keep_sessions(Path.home())
         self.agent = RpcConnection(
             client,
-            self.command,
-            start_folder(self.command[0], self.workspace),
-            self.notice,
-            self.request,
-            {"jsonrpc": "2.0"},
+            command=self.command,
+            cwd=start_folder(self.command[0], self.workspace),
+            on_notice=self.notice,
+            on_request=self.request,
+            header={"jsonrpc": "2.0"},
         )
 
     def close(self) -> None:

@@ -188,7 +188,14 @@ class CodexAdapter(Adapter):
         self.trust = TRUSTED if self.repo_config else UNTRUSTED
         settings = configuration(self.workspace, os.environ, self.trust)
         command = [*self.command, *(part for item in settings for part in ("-c", item))]
-        self.agent = RpcConnection(client, command, self.workspace, self.notice, self.request, {})
+        self.agent = RpcConnection(
+            client,
+            command=command,
+            cwd=self.workspace,
+            on_notice=self.notice,
+            on_request=self.request,
+            header={},
+        )
 
     def close(self) -> None:
         """End Codex."""

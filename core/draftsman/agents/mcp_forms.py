@@ -81,12 +81,12 @@ class Inputs:
         self._client = client
         self._name = name
         self._answers: dict[str, Mapping[str, Any]] = dict(client.start["answers"])
-        self._used: set[str] = set()
+        self._slots: set[str] = set()
         self._open: dict[str, str] = {}
-        self._given: set[str] = set()
+        self._answered: set[str] = set()
         for key, step in client.start["steps"].items():
             if key.startswith(PREFIX):
-                self._used.add(key)
+                self._slots.add(key)
                 if step["state"] == "pending":
                     self._open[step["invocation_id"] or ""] = key
 
@@ -96,20 +96,20 @@ class Inputs:
 
     def give(self, questions: Sequence[InputQuestion]) -> None:
         """Remember that the agent gets the answers now."""
-        self._given |= {question.digest for question in questions}
+        self._answered |= {question.digest for question in questions}
 
     def finish(self) -> None:
         """Record that the agent has the answers that it was given."""
-        for bound in self._given:
+        for bound in self._answered:
             if (key := self._open.pop(bound, None)) is not None:
                 self._client.call("step", key=key, state="done")
-        self._given = set()
+        self._answered = set()
 
     def _answer(self, question: InputQuestion) -> Mapping[str, Any]:
         bound = question.digest
         if (key := self._open.get(bound)) is not None and key in self._answers:
             return self._answers[key]
-        key = f"{PREFIX}{len(self._used) + 1}"
+        key = f"{PREFIX}{len(self._slots) + 1}"
         answer = self._client.call(
             "ask",
             key=key,
@@ -119,7 +119,7 @@ class Inputs:
             grace=GRACE,
         )
         self._client.call("step", key=key, state="pending", invocation_id=bound)
-        self._used.add(key)
+        self._slots.add(key)
         self._open[bound] = key
         self._answers[key] = answer
         return answer

@@ -103,19 +103,19 @@ class Permissions:
         self._client = client
         self._name = name
         self._answers: dict[str, dict[str, Any]] = dict(client.start["answers"])
-        self._used: dict[str, str] = {}
+        self._slots: dict[str, str] = {}
         self._interrupted: set[str] = set()
         for key, step in client.start["steps"].items():
             if key.startswith(PREFIX):
-                self._used[key] = step["invocation_id"] or ""
+                self._slots[key] = step["invocation_id"] or ""
                 if step["state"] == "pending":
-                    self._interrupted.add(self._used[key])
+                    self._interrupted.add(self._slots[key])
         self._running: dict[str, str] = {}
 
     @property
     def slot(self) -> str:
         """The key of the next decision."""
-        return f"{PREFIX}{len(self._used) + 1}"
+        return f"{PREFIX}{len(self._slots) + 1}"
 
     def answered(self) -> Decision | None:
         """Return the decision of the next slot, which no run has used yet."""
@@ -130,7 +130,7 @@ class Permissions:
         """
         self._interrupted |= {
             bound
-            for key, bound in self._used.items()
+            for key, bound in self._slots.items()
             if bound.startswith(f"{call_digest}:")
             and (key not in self._answers or _decision(self._answers[key]).allowed)
         }
@@ -138,7 +138,7 @@ class Permissions:
 
     def for_job(self, call: Call) -> Decision | None:
         """Return the decision that allows this call for the whole job, whatever the tree is."""
-        for key, bound in self._used.items():
+        for key, bound in self._slots.items():
             answer = self._answers.get(key, {})
             if answer.get("value") == JOB and bound.startswith(f"{call.digest}:"):
                 return _decision(answer)
@@ -146,7 +146,7 @@ class Permissions:
 
     def denied(self, call: Call, tree: str) -> Decision | None:
         """Return the decision that denied this call on the same tree."""
-        for key, bound in self._used.items():
+        for key, bound in self._slots.items():
             answer = self._answers.get(key)
             if answer is not None and bound == f"{call.digest}:{tree}":
                 decision = _decision(answer)
@@ -183,7 +183,7 @@ class Permissions:
         bound = f"{call_digest}:{tree}"
         state = "pending" if decision.allowed else "done"
         self._client.call("step", key=key, state=state, invocation_id=bound)
-        self._used[key] = bound
+        self._slots[key] = bound
         if decision.allowed:
             self._running[tool_id] = key
 

@@ -78,14 +78,6 @@ class LadderStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
-    """A named ladder."""
-
-    name: str
-    steps: tuple[LadderStep, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class DueStep:
     """A step that is due, and its question; `now` is the database's time."""
 

@@ -17,9 +17,10 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.deliveries.channels.pager_alert import question_of
+
 MAX_ID: Final = 300
 """Maximum characters of an id; those of both services are far shorter."""
-_KEY: Final = "draftsman:"
 _PAGERDUTY: Final = {
     "incident.acknowledged": "acknowledged",
     "incident.resolved": "resolved",
@@ -51,11 +52,6 @@ class PagerEvent:
     """Ids and addresses of the person in lower case; none: no person, but an integration."""
     name: str = ""
     """Name of the person there."""
-
-
-def dedup_key(job: UUID, question: int) -> str:
-    """Return the key of the alert of a question, unique over all databases."""
-    return f"{_KEY}{job}/{question}"
 
 
 def is_genuine(kind: str, secret: str, headers: Mapping[str, str], body: bytes) -> bool:
@@ -92,13 +88,13 @@ def _pagerduty(pager: str, event: dict[str, Any]) -> PagerEvent | None:
     agent = _fields(event.get("agent"))
     is_person = agent.get("type") == "user_reference"
     return _event(
-        pager,
-        event.get("id"),
-        _fields(event.get("data")).get("incident_key"),
-        _PAGERDUTY.get(_text(event.get("event_type"))),
-        event.get("occurred_at"),
-        [agent.get("id")] if is_person else [],
-        agent.get("summary"),
+        pager=pager,
+        id=event.get("id"),
+        key=_fields(event.get("data")).get("incident_key"),
+        kind=_PAGERDUTY.get(_text(event.get("event_type"))),
+        at=event.get("occurred_at"),
+        users=[agent.get("id")] if is_person else [],
+        name=agent.get("summary"),
     )
 
 
@@ -107,37 +103,26 @@ def _grafana(pager: str, event: dict[str, Any], document: dict[str, Any]) -> Pag
     at = event.get("time")
     type = _text(event.get("type"))
     return _event(
-        pager,
-        f"{document.get('alert_group_id')}:{type}:{at}",
-        _fields(document.get("alert_payload")).get("alert_uid"),
-        _GRAFANA.get(type),
-        at,
-        [user.get("id"), user.get("email")],
-        user.get("username"),
+        pager=pager,
+        id=f"{document.get('alert_group_id')}:{type}:{at}",
+        key=_fields(document.get("alert_payload")).get("alert_uid"),
+        kind=_GRAFANA.get(type),
+        at=at,
+        users=[user.get("id"), user.get("email")],
+        name=user.get("username"),
     )
 
 
 def _event(
     pager: str, id: Any, key: Any, kind: str | None, at: Any, users: list[Any], name: Any
 ) -> PagerEvent | None:
-    alert = _alert(_text(key))
+    alert = question_of(_text(key))
     moment = _moment(_text(at))
     id = _text(id)
     if kind is None or alert is None or moment is None or not 0 < len(id) <= MAX_ID:
         return None
     user_names = tuple(text.casefold() for user in users if (text := _text(user)))
     return PagerEvent(pager, id, *alert, kind, moment, user_names, _text(name))
-
-
-def _alert(key: str) -> tuple[UUID, int] | None:
-    """Return the job and the question of a key; None if it is another's."""
-    job, _, question = key.removeprefix(_KEY).partition("/")
-    if not (question.isascii() and question.isdigit() and len(question) < 9):
-        return None
-    try:
-        return (UUID(job), int(question)) if key.startswith(_KEY) else None
-    except ValueError:
-        return None
 
 
 def _moment(text: str) -> datetime | None:

@@ -559,7 +559,7 @@ class Client(QuestionClient):
         after = (0, 0)
         while True:
             ended = (await self._rt.read_model.job(number)).status in TERMINAL
-            rows = await self._rt.checkpoints.activity.page(number, after)
+            rows = await self._rt.activity.page(number, after)
             for row in rows:
                 after = row.run, row.seq
                 yield row

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from draftsman.errors import Failure, UsageError
+from draftsman.errors import Failure
 from draftsman.jobs.runs.quota import LIMIT_PREFIX
 
 if TYPE_CHECKING:
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
 
 STOP: Final = "stop"
 MEASURES: Final = ("cost_usd", "input_tokens", "output_tokens")
-MAX_ADDED: Final = 1e12
 _UNITS: Final = {"input_tokens": "input tokens", "output_tokens": "output tokens"}
-_AMOUNT: Final = re.compile(r"(?:add\s+)?\$?\s*(\d[\d,]*(?:\.\d+)?)\s*(?:\$|usd|tokens)?", re.I)
 _MULTIPLES: Final = (1, 4)
 """Amounts that the question offers, as multiples of the budget."""
 
@@ -171,15 +168,6 @@ def state_of(action: Mapping[str, Any]) -> BudgetState:
         used=action["used"],
         budget=action["of"],
     )
-
-
-def parse_added(text: str) -> float:
-    """Return the amount of an answer such as `12.50` or `$5`; raises UsageError."""
-    match = _AMOUNT.fullmatch(text.strip())
-    amount = float(match[1].replace(",", "")) if match else 0.0
-    if not 0 < amount <= MAX_ADDED:
-        raise UsageError(f"{text[:60]!r} is not an amount; answer an amount such as 12.50, or stop")
-    return amount
 
 
 def refusal_of(state: BudgetState, estimate: CallEstimate, job: str) -> str:

@@ -55,7 +55,7 @@ class ConnectionPool:
             open=False,
         )
         self._is_left_over = is_left_over
-        self._kept: DatabaseConnection | None = None
+        self._spare: DatabaseConnection | None = None
         self._waiting = 0
 
     async def open(self, timeout: float) -> None:
@@ -69,16 +69,16 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close all connections; safe to call twice."""
         await self._pool.close()
-        connection = self._kept
-        self._kept = None
+        connection = self._spare
+        self._spare = None
         if connection is not None:
             await self._pool.putconn(connection)
 
     @asynccontextmanager
     async def connection(self, wait: float | None) -> AsyncIterator[DatabaseConnection]:
         """Lend a connection; raises PoolTimeout when none is free within `wait` seconds."""
-        conn = self._kept
-        self._kept = None
+        conn = self._spare
+        self._spare = None
         if conn is None or is_disconnected(conn) or self._is_left_over(conn):
             conn = await self._replace(conn, wait)
         try:
@@ -89,8 +89,8 @@ class ConnectionPool:
     async def _put_back(self, conn: DatabaseConnection) -> None:
         """Keep the connection, or return it; the pool ends a transaction that was left open."""
         idle = conn.pgconn.transaction_status == TransactionStatus.IDLE
-        if idle and self._kept is None and not self._waiting and not self._pool.closed:
-            self._kept = conn
+        if idle and self._spare is None and not self._waiting and not self._pool.closed:
+            self._spare = conn
         else:
             await self._pool.putconn(conn)
 

@@ -35,6 +35,7 @@ from draftsman.database.direct_connection import (
 )
 from draftsman.database.named_queries import load
 from draftsman.database.pooler_connection import PoolerConnection
+from draftsman.database.sentences import refusal, with_sentences
 from draftsman.database.session_settings import (
     INDEX_SCANS,
     OF_SESSIONS,
@@ -43,7 +44,6 @@ from draftsman.database.session_settings import (
     milliseconds,
     reply_margin,
 )
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind, DeliveryStatus
 from draftsman.errors import (
     CommandHint,
     DatabaseUnreachable,
@@ -51,13 +51,8 @@ from draftsman.errors import (
     LostRace,
     Refused,
     SchemaOutdated,
-    SchemaUnsupported,
     UsageError,
 )
-from draftsman.jobs.job import Mode, OnLost, Source, Status
-from draftsman.jobs.retries import ErrorClass
-from draftsman.jobs.runs.run import RunStatus
-from draftsman.questions.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
 from draftsman.text import humanize
 
 if TYPE_CHECKING:
@@ -70,23 +65,10 @@ SHORTEST_TIMEOUT: Final = 1.0
 """Seconds that any statement may take, however short a lease is."""
 Connection = AsyncConnection[Any]
 Params = Mapping[str, Any]
+Enums = Mapping[str, type[StrEnum]]
+"""Enums by the name of their type in the database."""
 
 DATA_EXCEPTION: Final = errors.DataException.sqlstate
-_ENUMS: Final[dict[str, type[StrEnum]]] = {
-    "job_status": Status,
-    "job_mode": Mode,
-    "channel": Source,
-    "run_status": RunStatus,
-    "on_lost": OnLost,
-    "error_class": ErrorClass,
-    "question_kind": QuestionKind,
-    "question_status": QuestionStatus,
-    "on_expire": OnExpire,
-    "on_deny": OnDeny,
-    "delivery_channel": ChannelName,
-    "delivery_kind": DeliveryKind,
-    "delivery_status": DeliveryStatus,
-}
 _SCHEMA_ERRORS = (
     errors.UndefinedTable,
     errors.UndefinedColumn,
@@ -102,7 +84,8 @@ class Database:
     """Autocommit connections to a database.
 
     Without `pooled`, for commands that run a few queries one after the other, the first connection
-    serves all of them; a pool is opened only if they overlap, or after a lost connection.
+    serves all of them; a pool is opened only if they overlap, or after a lost connection. Values of
+    `enums` are read as their members, and those of other enums as texts.
     `session_url` leads to the server itself if `url` is that of a transaction pooler: sessions that
     listen, hold a lock or prepare their statements use it.
     """
@@ -112,6 +95,7 @@ class Database:
         url: str,
         settings: DatabaseSettings,
         *,
+        enums: Enums,
         session_url: str | None = None,
         read_only: bool = False,
         pooled: bool = True,
@@ -121,6 +105,7 @@ class Database:
         self.behind_pooler = False
         """Whether `url` leads to a transaction pooler; known after `open`."""
         self._settings = settings
+        self._enums = enums
         self._read_only = read_only
         self._pooled = pooled
         self._adapters = AdaptersMap(psycopg.adapters)
@@ -140,10 +125,10 @@ class Database:
             try:
                 if prepare is not None:
                     await prepare(conn)
-                enums = await _load_enums(conn)
-                _register_enums(enums, self._adapters)
+                infos = await _load_enums(conn)
+                _register_enums(infos, self._enums, self._adapters)
                 if not self._pooled:
-                    _register_enums(enums, conn.adapters)
+                    _register_enums(infos, self._enums, conn.adapters)
                     self._first = conn
             finally:
                 if self._first is not conn:
@@ -406,7 +391,7 @@ def _sqlstate(error: Exception) -> str | None:
 
 
 def _translate(error: Exception) -> DraftsmanError:
-    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    text = _text(error)
     if isinstance(error, psycopg.Error) and (translated := _own_error(error, text)) is not None:
         return translated
     if isinstance(error, CONFLICTS):
@@ -437,6 +422,12 @@ def _translate(error: Exception) -> DraftsmanError:
     return DraftsmanError(f"database error: {text}")
 
 
+def _text(error: Exception) -> str:
+    sentence = refusal(error) if isinstance(error, psycopg.Error) else None
+    lines = (sentence or str(error)).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def _own_error(error: psycopg.Error, text: str) -> DraftsmanError | None:
     """Return draftsman's error for an error that its schema raises; None for another."""
     if error.sqlstate in ("DM001", "DM002", "DM003"):
@@ -450,26 +441,22 @@ def _own_error(error: psycopg.Error, text: str) -> DraftsmanError | None:
 
 
 async def _load_enums(conn: Connection) -> dict[str, EnumInfo]:
-    """Return the enums of the schema; raises SchemaOutdated or SchemaUnsupported."""
+    """Return the enums of the schema; raises SchemaOutdated."""
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_Q["enums"])
         enums = await cursor.fetchall()
-    if True in {enum.pop("unsupported") for enum in enums}:
-        raise SchemaUnsupported
-    infos = {enum["name"]: EnumInfo(**enum) for enum in enums if enum["name"] in _ENUMS}
-    if not infos:
+    if not enums:
         raise SchemaOutdated(
             "the database has no draftsman schema, or an outdated schema",
             hint=CommandHint("migrate", lead="run"),
         )
-    return infos
+    return {enum["name"]: EnumInfo(**enum) for enum in enums}
 
 
-def _register_enums(infos: dict[str, EnumInfo], adapters: AdaptersMap) -> None:
-    for name, info in infos.items():
-        enum = _ENUMS[name]
-        texts = {member: member.value for member in enum if member != "VALID"}
-        register_enum(info, adapters, enum, mapping=texts)
+def _register_enums(infos: Mapping[str, EnumInfo], enums: Enums, adapters: AdaptersMap) -> None:
+    for name in infos.keys() & enums.keys():
+        texts = {member: member.value for member in enums[name] if member != "VALID"}
+        register_enum(infos[name], adapters, enums[name], mapping=texts)
 
 
 async def fetch_all(
@@ -478,7 +465,7 @@ async def fetch_all(
     """Return all rows as `row`, built by column names."""
     async with conn.cursor(row_factory=class_row(row)) as cursor:
         await cursor.execute(query, params)
-        return await cursor.fetchall()
+        return [with_sentences(record) for record in await cursor.fetchall()]
 
 
 async def fetch_one(
@@ -487,7 +474,8 @@ async def fetch_one(
     """Return the first row as `row`, or None."""
     async with conn.cursor(row_factory=class_row(row)) as cursor:
         await cursor.execute(query, params)
-        return await cursor.fetchone()
+        record = await cursor.fetchone()
+        return None if record is None else with_sentences(record)
 
 
 async def scalar(conn: Connection, query: LiteralString, params: Params | None = None) -> Any:

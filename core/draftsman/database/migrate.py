@@ -39,7 +39,7 @@ from draftsman.database import schema
 from draftsman.database.database import Connection, translate_errors
 from draftsman.database.direct_connection import connect_direct
 from draftsman.database.session_settings import OF_SESSIONS, PINNED
-from draftsman.errors import CommandHint, LostRace, SchemaOutdated, SchemaUnsupported
+from draftsman.errors import CommandHint, LostRace, SchemaOutdated
 
 _log = logging.getLogger(__name__)
 CONNECT_TIMEOUT: Final = 10.0
@@ -50,8 +50,6 @@ RETRY_DELAY: Final = 1.0
 """Seconds between two attempts, in which other sessions can continue."""
 MAX_ATTEMPTS: Final = 100
 """Attempts per file, five minutes in all."""
-UNRELEASED: Final = ("0001_core", "0001_schema")
-"""First migrations of the versions before the first release, which numbered them otherwise."""
 FUNCTIONS: Final = "functions/"
 """How the names of files of functions begin."""
 
@@ -313,12 +311,9 @@ async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
 
     A file of functions is pending if its text has changed. Without a checksum, psql applied it: it
     is pending unless that was after the newest number. A newer database has the functions of its
-    version, and none is pending. Raises SchemaUnsupported on a database from before the first
-    release.
+    version, and none is pending.
     """
     applied = await schema.applied(conn)
-    if applied.keys() & set(UNRELEASED):
-        raise SchemaUnsupported
     functions = await schema.applied_functions(conn)
     files = available()
     newer = max(applied.keys() - {item.name for item in files}, default=None)

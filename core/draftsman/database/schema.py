@@ -92,10 +92,10 @@ def finishing_script(files: list[tuple[str, str, list[str]]], defined: list[str]
     return "\n".join([*statements, f"{_Q['grant_roles']};"])
 
 
-def _filled(query: LiteralString, **values: object) -> str:
+def _filled(query: LiteralString, **params: object) -> str:
     """Return a statement with its values as literals."""
     text: str = query
-    for name, value in values.items():
+    for name, value in params.items():
         text = text.replace(f"%({name})s", sql.Literal(value).as_string(None))
     return text.replace("%%", "%").rstrip()
 

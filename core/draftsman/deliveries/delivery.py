@@ -60,6 +60,12 @@ class DeliveryStatus(StrEnum):
     DEAD_LETTER = "dead_letter"
 
 
+ENUMS: Final = {
+    "delivery_channel": ChannelName,
+    "delivery_kind": DeliveryKind,
+    "delivery_status": DeliveryStatus,
+}
+"""Enums that are types of the database."""
 QUESTION_KINDS: Final = frozenset({DeliveryKind.QUESTION, DeliveryKind.REMINDER})
 """Kinds that are dropped or updated when their question is closed."""
 

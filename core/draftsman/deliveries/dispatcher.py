@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     ClaimedDelivery,
     Deferred,
@@ -24,7 +25,6 @@ from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.store.delivery_claims import HEAD_START
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.ids import job_name
-from draftsman.ports import Channel
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman.settings.notifications import NotificationSettings
 
@@ -54,6 +54,7 @@ class DeliveryDispatcher:
         delivery_sender: DeliverySender,
         channels: Sequence[Channel],
         settings: NotificationSettings,
+        *,
         sender: Callable[[], int | None] | None = None,
     ) -> None:
         self.stop = StopSignal(self.wake)
@@ -63,7 +64,11 @@ class DeliveryDispatcher:
         self._sender = sender
         self._channel_senders = {
             str(channel.name): ChannelSender(
-                delivery_sender, channel, settings, self.stop, sender or (lambda: None)
+                delivery_sender,
+                channel,
+                settings,
+                stop=self.stop,
+                sender=sender or (lambda: None),
             )
             for channel in channels
         }
@@ -117,6 +122,7 @@ class ChannelSender:
         delivery_sender: DeliverySender,
         channel: Channel,
         settings: NotificationSettings,
+        *,
         stop: StopSignal,
         sender: Callable[[], int | None],
     ) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from draftsman.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.ids import job_name
+from draftsman.text import STORED_SENTENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,10 @@ class MessageFacts:
     invoker_id: str
     invoker_display_name: str | None
     next_retry_at: datetime | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     cancel_requested_by: str | None
-    cancel_reason: str | None
+    cancel_reason: str | None = field(metadata=STORED_SENTENCE)
     denial: dict[str, Any] | None
     """The resolution of the question whose denial failed the job."""
     result: dict[str, Any] | None

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from draftsman.database.database import Database
 from draftsman.database.notification_listener import NotificationListener
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
-from draftsman.ports import Channel
 from draftsman.processes.components import ComponentGroup
 from draftsman.settings.notifications import NotificationSettings
 from draftsman.worker.registry.service import SessionLock
@@ -19,14 +19,17 @@ class DeliveryProcess:
 
     def __init__(
         self,
+        *,
+        db: Database,
         delivery_sender: DeliverySender,
         channels: Sequence[Channel],
         settings: NotificationSettings,
-        db: Database,
     ) -> None:
         self._lock = SessionLock()
         self._listener = NotificationListener(db, self._on_notification, self._lock.hold)
-        self._dispatcher = DeliveryDispatcher(delivery_sender, channels, settings, self.sender)
+        self._dispatcher = DeliveryDispatcher(
+            delivery_sender, channels, settings, sender=self.sender
+        )
         self._components = ComponentGroup([self._dispatcher], [self._listener])
         self.stop = self._components.stop
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.delivery import ChannelName, DeliveryKind
-from draftsman.errors import UsageError
+from draftsman.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.settings import Settings
 
 FORMS: Final = "log, webhook:NAME, slack:CHANNEL, trello:CARD or forge:NAME/OWNER/REPO#NUMBER"
 """The notations of a target, for error messages."""
@@ -146,13 +147,18 @@ class Targets:
     default: tuple[Target, ...] = ()
     hooks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Outcomes that each configured webhook is notified of."""
+    fallback: Target | None = None
+    """Receives dead letters that no other target receives."""
 
-    def of(self, invocation: Invocation) -> list[Target]:
-        """Return the targets of a request; raises UsageError for an invalid target."""
-        if not (invocation.notify or self.default or self.hooks):
+    def of(self, notify: Sequence[str]) -> list[Target]:
+        """Return the targets of a request with these texts; raises UsageError for an invalid one.
+
+        Without a text, they are the default targets.
+        """
+        if not (notify or self.default or self.hooks):
             return []
-        named = [parse(text) for text in invocation.notify if text != NONE]
-        targets = named if invocation.notify else list(self.default)
+        named = [parse(text) for text in notify if text != NONE]
+        targets = named if notify else list(self.default)
         for target in targets:
             self.check(target)
         names = {target.name for target in targets}
@@ -167,3 +173,47 @@ class Targets:
         if target.channel is ChannelName.WEBHOOK and target.target not in self.hooks:
             names = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
             raise UsageError(f"unknown webhook {target.target!r}; configured: {names}")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRow:
+    """A row of `job_targets`."""
+
+    job: int
+    ordinal: int
+    channel: ChannelName
+    target: str
+    thread: str | None
+    kinds: list[str]
+    outcomes: list[str] | None
+    created_at: datetime
+
+
+def configured_targets(settings: Settings) -> Targets:
+    """Return the configured targets; raises ConfigError."""
+    notifications = settings.notifications
+    try:
+        default = tuple(parse(text) for text in notifications.targets)
+        fallback = None if notifications.fallback == NONE else parse(notifications.fallback)
+        targets = Targets(
+            default=default,
+            hooks={name: hook.on for name, hook in settings.webhooks.items()},
+            fallback=fallback,
+        )
+        for target in (*default, *([fallback] if fallback else ())):
+            targets.check(target)
+    except UsageError as error:
+        raise ConfigError(f"notifications: {error}") from None
+    return targets
+
+
+def rules_target(settings: Settings) -> Target | None:
+    """Return the target of messages about proposed rules; raises ConfigError."""
+    if settings.rules.notify is None:
+        return None
+    try:
+        target = parse(settings.rules.notify)
+        configured_targets(settings).check(target)
+    except UsageError as error:
+        raise ConfigError(f"rules: notify: {error}") from None
+    return target

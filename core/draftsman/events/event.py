@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from draftsman.text import STORED_SENTENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Event:
     from_status: str | None
     to_status: str | None
     actor: str
-    payload: dict[str, Any]
+    payload: dict[str, Any] = field(metadata=STORED_SENTENCE)
     created_at: datetime
     epoch: int
     txid: int

@@ -9,7 +9,7 @@ from typing import Any
 
 from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
-from draftsman.jobs.read_models import Archive, JobArchive
+from draftsman.events.archive import Archive, JobArchive
 from draftsman.jobs.runs.run import LeaderTerm
 
 _Q = load("archives")
@@ -118,3 +118,8 @@ def _range(month: date) -> dict[str, Any]:
     first = datetime(month.year, month.month, 1, tzinfo=UTC)
     after = datetime(month.year + month.month // 12, month.month % 12 + 1, 1, tzinfo=UTC)
     return {"first": first, "after": after}
+
+
+async def partitions(conn: Connection, term: LeaderTerm, ahead: int) -> int:
+    """Create the event partitions of the coming months; return their number."""
+    return await scalar(conn, _Q["partitions"], {**term.params(0), "ahead": ahead}) or 0

@@ -13,6 +13,7 @@ from draftsman.forges.forge_event import EventKind, ForgeEvent
 from draftsman.forges.untrusted_text import ZERO_WIDTH, truncate
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, Status
+from draftsman.text import STORED_SENTENCE
 
 MENTION: Final = "draftsman"
 """Login that comments mention, if the forge has no other."""
@@ -130,7 +131,7 @@ class AnswerDue:
     status: Status
     commit: str | None
     summary: str | None
-    error: str | None
+    error: str | None = field(metadata=STORED_SENTENCE)
     follows: bool
 
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.forges.checks import CheckState
-from draftsman.jobs.read_models import Step as RecordedStep
 from draftsman.jobs.reserved_names import PULL_REQUEST, Owner
+from draftsman.jobs.runs.saved_data import Step as RecordedStep
 
 MARKER: Final = re.compile(
     r"<!-- draftsman job=(?P<job>D-\d+) id=(?P<id>[0-9a-f-]{36}) head=(?P<head>[0-9a-f]{40,64}) -->"

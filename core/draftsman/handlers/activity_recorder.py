@@ -125,14 +125,14 @@ class _ChatProgress:
         self._stream = stream
         self._lease = lease
         self._progress = AgentProgress()
-        self._shown = ""
+        self._shown_text = ""
         self._started_at = time.monotonic()
         self._due_at = self._started_at + CHAT_INTERVAL
 
     @property
     def changed(self) -> bool:
         """Whether the messages do not show the newest progress yet."""
-        return self._progress.text != self._shown
+        return self._progress.text != self._shown_text
 
     def add(self, rows: Sequence[Activity]) -> None:
         """Follow a batch."""
@@ -147,7 +147,7 @@ class _ChatProgress:
             return
         chats = await self._stream.show(self._lease, self._progress.plan, self._progress.line)
         interval = max(CHAT_INTERVAL, CHAT_SHARE * (now - self._started_at))
-        self._shown = text
+        self._shown_text = text
         self._due_at = now + (interval if chats else NO_CHAT_INTERVAL)
 
 
@@ -157,7 +157,7 @@ class _Transcript:
     def __init__(self, stream: ActivityStream, lease: Lease, quotas: QuotaSettings) -> None:
         self._stream = stream
         self._lease = lease
-        self._left = quotas.transcript_bytes
+        self._remaining = quotas.transcript_bytes
         self._most = quotas.job_transcript_bytes + len(TRUNCATED)
         self._unstored = b""
         self._part: bytes | None = None  # being stored, unchanged until it is confirmed
@@ -169,11 +169,11 @@ class _Transcript:
     def add(self, first: int, rows: Sequence[Activity], at: datetime) -> None:
         """Append a line for each item."""
         for seq, row in enumerate(rows, first):
-            if self._left <= 0:
+            if self._remaining <= 0:
                 return
             line = _line(self._lease.run, seq, row, at)
-            self._left -= len(line)
-            self._unstored += line if self._left > 0 else TRUNCATED.encode()
+            self._remaining -= len(line)
+            self._unstored += line if self._remaining > 0 else TRUNCATED.encode()
 
     async def store(self, *, final: bool = False) -> None:
         """Store the part that is complete, or that waited long enough."""
@@ -199,7 +199,7 @@ class _Transcript:
         self._part = None
         self._stored_at = time.monotonic()
         if not stored:
-            self._left = 0
+            self._remaining = 0
             self._unstored = b""
             return
         self._digest = digest

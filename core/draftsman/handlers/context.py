@@ -25,7 +25,7 @@ from draftsman.jobs.runs.outcome import Snooze
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.questions.question import Answered, NoAnswer, OnDeny, OnExpire, QuestionKind
 from draftsman.questions.question_spec import Choice
-from draftsman.questions.service.questions import MAX_TIMEOUT
+from draftsman.questions.service.asking import MAX_TIMEOUT
 from draftsman.text import first_line
 from draftsman.workflows.dependencies import Parent
 

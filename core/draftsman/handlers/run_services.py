@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.changes.service import Changes
 from draftsman.costs.service.budgets import ModelCalls
+from draftsman.deliveries.service.outbox import Outbox
+from draftsman.jobs.control.service.messages import RunMessages
+from draftsman.jobs.requests.service.attachments import Attachments
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.json_schemas.checker import SchemaChecker
-from draftsman.ports import Notifier
+from draftsman.questions.service.asking import Asking
 from draftsman.questions.service.questions import Questions
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
@@ -27,8 +32,28 @@ class RunServices(Protocol):
         """Saved progress of runs."""
 
     @property
+    def changes(self) -> Changes:
+        """Patches of runs."""
+
+    @property
+    def activity(self) -> ActivityStream:
+        """Activity of agents."""
+
+    @property
+    def run_messages(self) -> RunMessages:
+        """Messages of people to the job of a run."""
+
+    @property
+    def attachments(self) -> Attachments:
+        """Files of people."""
+
+    @property
     def model_calls(self) -> ModelCalls:
         """Money and tokens of model calls."""
+
+    @property
+    def asking(self) -> Asking:
+        """Asking of questions."""
 
     @property
     def questions(self) -> Questions:
@@ -39,7 +64,7 @@ class RunServices(Protocol):
         """Settlement of runs."""
 
     @property
-    def outbox(self) -> Notifier:
+    def outbox(self) -> Outbox:
         """Notifications."""
 
     @property

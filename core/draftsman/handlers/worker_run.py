@@ -23,12 +23,12 @@ from draftsman.handlers.run_pause import QuestionWait, RunPause
 from draftsman.handlers.run_services import RunServices
 from draftsman.ids import new_id
 from draftsman.jobs import reserved_names
-from draftsman.jobs.read_models import Step
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.outcome import Parked
 from draftsman.jobs.runs.quota import Quota, QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob, Run
+from draftsman.jobs.runs.saved_data import Step
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.outbound.timeouts import time_limit
 from draftsman.questions.asked_question import AskedQuestion
@@ -199,7 +199,12 @@ class WorkerRun:
         self, data: dict[str, Any], bundle: bytes | None = None, messages: Sequence[int] = ()
     ) -> None:
         """Save state for a later run, with the messages that it has; UsageError over 1 MiB."""
-        await self.wait(self.services.checkpoints.save, self.job.lease, data, bundle, messages)
+        lease = self.job.lease
+        if messages:
+            save = self.services.run_messages.deliver_with_checkpoint
+            await self.wait(save, lease, messages, data, bundle)
+        else:
+            await self.wait(self.services.checkpoints.save, lease, data, bundle)
 
     async def saved_work(self) -> tuple[dict[str, Any] | None, bytes | None]:
         """Return the newest checkpoint's data and its work bundle."""
@@ -285,8 +290,7 @@ class WorkerRun:
 
     async def patch(self, data: bytes) -> None:
         """Store the changes of the run so far; shown with a question or the result."""
-        store = self.services.checkpoints.artifact
-        await self.wait(store, self.job.lease, reserved_names.PATCH, "patch", data)
+        await self.wait(self.services.changes.store, self.job.lease, data)
 
     async def evidence(self, data: bytes) -> None:
         """Store the signed statement about the work."""
@@ -295,7 +299,7 @@ class WorkerRun:
 
     async def has_patch(self) -> bool:
         """Return whether a run of the job stored a patch."""
-        return await self.wait(self.services.checkpoints.patch, self.job.number) is not None
+        return await self.wait(self.services.changes.patch, self.job.number) is not None
 
     async def usage(
         self,
@@ -359,7 +363,7 @@ class WorkerRun:
 
     def check_question(self, item: QuestionSpec) -> None:
         """Raise UsageError for a question that would be rejected."""
-        self.services.questions.check(item, self.job.invoker_id)
+        self.services.asking.check(item, self.job.invoker_id)
 
     async def find_answer(
         self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
@@ -394,7 +398,7 @@ class WorkerRun:
     async def ask_all(self, questions: Sequence[AskedQuestion], grace: float = 0) -> None:
         """Ask the questions, and park the run."""
         await self.park(
-            self.services.questions.ask_all,
+            self.services.asking.ask_all,
             self.job.lease,
             [
                 replace(question, answer=self._submitted_answer(question.item))
@@ -475,7 +479,7 @@ class WorkerRun:
         """The run's activity, opened when it is first used."""
         if self._activity is None:
             self._activity = ActivityRecorder(
-                self.services.checkpoints.activity, self.job.lease, self.settings.quotas
+                self.services.activity, self.job.lease, self.settings.quotas
             )
         return self._activity
 

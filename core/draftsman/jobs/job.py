@@ -7,13 +7,14 @@ other and tries every pair of statuses against PostgreSQL.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
 from draftsman.ids import job_name
+from draftsman.text import STORED_SENTENCE
 
 
 class Status(StrEnum):
@@ -73,6 +74,9 @@ class Condition(StrEnum):
     FAILURE = "failure"
     ANY = "any"
 
+
+ENUMS: Final = {"job_status": Status, "job_mode": Mode, "channel": Source, "on_lost": OnLost}
+"""Enums that are types of the database."""
 
 S = Status
 TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.DEAD_LETTER, S.CANCELED, S.EXPIRED})
@@ -175,14 +179,14 @@ class Job:
     retry_count: int
     max_retries: int
     next_retry_at: datetime | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     on_lost: OnLost
     worker_id: UUID | None
     lease_token: int | None
     cancel_requested_at: datetime | None
     cancel_requested_by: str | None
-    cancel_reason: str | None
+    cancel_reason: str | None = field(metadata=STORED_SENTENCE)
     pr_url: str | None
     result: dict[str, Any] | None
     version: int

@@ -27,6 +27,9 @@ class ErrorClass(StrEnum):
     """A person denied an approval: the class of a job, never of an error."""
 
 
+ENUMS: Final = {"error_class": ErrorClass}
+"""Enums that are types of the database."""
+
 E = ErrorClass
 _DECLARED: Final = frozenset(E) - {E.VALID, E.DENIED}
 """Classes that an origin may declare."""

@@ -302,14 +302,14 @@ class HttpClient:
         self._policy = EgressPolicy(settings.allow, trusted)
         self._resolve = resolve
         self._keep = keep
-        self._kept: httpx.AsyncHTTPTransport | None = None
+        self._open_transport: httpx.AsyncHTTPTransport | None = None
 
     async def close(self) -> None:
         """Close the connections that are kept."""
-        if self._kept is not None:
-            client = self._kept
-            self._kept = None
-            await client.aclose()
+        if self._open_transport is not None:
+            transport = self._open_transport
+            self._open_transport = None
+            await transport.aclose()
 
     @asynccontextmanager
     async def stream(
@@ -326,9 +326,9 @@ class HttpClient:
         it fails before. Raises Failure of origin `http`.
         """
         async with time_limit("call", timeouts.call, f"{_where(call)}: no complete response"):
-            transport = self._kept or self._transport()
+            transport = self._open_transport or self._transport()
             if self._keep:
-                self._kept = transport
+                self._open_transport = transport
             try:
                 response, url = await self._follow(transport, call, timeouts, redirects, leaves)
                 try:
@@ -336,7 +336,7 @@ class HttpClient:
                 finally:
                     await response.aclose()
             finally:
-                if transport is not self._kept:
+                if transport is not self._open_transport:
                     await transport.aclose()
 
     async def _follow(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal
+
+from draftsman.jobs.job import Source
 
 Channel = Literal["cli", "slack", "trello", "forge"]
 
@@ -137,3 +140,15 @@ def _differences(
             yield DirectoryChange("remove", kind, name, old[name])
         elif old[name] != new[name]:
             yield DirectoryChange("change", kind, name, f"{old[name]} -> {new[name]}")
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityLink:
+    """An identity of a channel, and the person it is linked to."""
+
+    channel: Source
+    external_id: str
+    display_name: str
+    person: str
+    linked_by: str
+    linked_at: datetime

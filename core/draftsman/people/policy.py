@@ -11,7 +11,6 @@ from draftsman.errors import CommandHint, NotPermitted
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.people.hours import InterruptibleHours
-from draftsman.questions.question import BUDGET_KEY
 from draftsman.sizes import DISPLAY_NAME
 from draftsman.text import clean
 
@@ -218,16 +217,9 @@ class Policy:
             and (self.self_approval or name != self.requester(invoker))
         )
 
-    def check_answer(
-        self, actor: Actor, names: Sequence[str], *, invoker: str, key: str = ""
-    ) -> None:
-        """Raise NotPermitted unless the actor may answer a question or is among `names`.
-
-        Only an operator answers the question about a budget, whose `key` it has.
-        """
-        if key == BUDGET_KEY:
-            self.check(actor, Verb.BUDGET)
-        elif actor.person is None or actor.person not in self.approvers(names):
+    def check_answer(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
+        """Raise NotPermitted unless the actor may answer a question or is among `names`."""
+        if actor.person is None or actor.person not in self.approvers(names):
             self.check(actor, Verb.ANSWER, invoker=invoker)
 
     def answers_only_own(self, actor: Actor) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from draftsman.questions.response import Response
 
 
+MAX_AMOUNT: Final = 1e12
+_AMOUNT: Final = re.compile(r"(?:add\s+)?\$?\s*(\d[\d,]*(?:\.\d+)?)\s*(?:\$|usd|tokens)?", re.I)
 _ENDINGS: Final = ".)! "
 """Characters at the end of an answer that people add to the name or number of a choice."""
 
@@ -137,11 +140,18 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
         return ParsedAnswer(value, None)
     if question.freeform_allowed:
         if question.key == BUDGET_KEY:
-            from draftsman.costs.budgets import parse_added
-
-            parse_added(text)
+            parse_amount(text)
         return ParsedAnswer(None, text)
     raise UsageError(f"{question.name}: {text[:60]!r} is not a choice; {_allowed(question)}")
+
+
+def parse_amount(text: str) -> float:
+    """Return the amount of an answer such as `12.50` or `$5`; raises UsageError."""
+    match = _AMOUNT.fullmatch(text.strip())
+    amount = float(match[1].replace(",", "")) if match else 0.0
+    if not 0 < amount <= MAX_AMOUNT:
+        raise UsageError(f"{text[:60]!r} is not an amount; answer an amount such as 12.50, or stop")
+    return amount
 
 
 def _chosen(question: Question, text: str) -> str | None:

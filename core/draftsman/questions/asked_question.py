@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from draftsman.questions.question_spec import QuestionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionLadder:
+    """The ladder of a question, as it is stored: its name and the fields of its steps."""
+
+    name: str
+    steps: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

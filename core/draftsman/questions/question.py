@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from draftsman.ids import job_name, question_name
+from draftsman.text import STORED_SENTENCE
 
 BUDGET_KEY: Final = "agent:budget"
 """Key of the question about a budget; the functions of the database have the same."""
@@ -60,6 +61,15 @@ class OnDeny(StrEnum):
 
     FAIL = "fail"
     CONTINUE = "continue"
+
+
+ENUMS: Final = {
+    "question_kind": QuestionKind,
+    "question_status": QuestionStatus,
+    "on_expire": OnExpire,
+    "on_deny": OnDeny,
+}
+"""Enums that are types of the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +124,7 @@ class Question:
     on_deny: OnDeny
     digest: str
     action: dict[str, Any] | None
-    resolution: dict[str, Any] | None
+    resolution: dict[str, Any] | None = field(metadata=STORED_SENTENCE)
     asked_at: datetime
     expires_at: datetime | None
     answered_at: datetime | None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from draftsman.ids import pause_name
+from draftsman.ids import actor_name, job_name, pause_name
 from draftsman.jobs.job import Status
 from draftsman.metrics import Gauge
+from draftsman.text import STORED_SENTENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +37,8 @@ class QueueChange:
     type: str | None
     action: str
     actor: str
-    reason: str | None
+    reason: str | None = field(metadata=STORED_SENTENCE)
     created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ServingWorker:
-    """A worker that claims jobs now."""
-
-    queues: list[str]
-    types: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +71,6 @@ def metrics_text(unhandled: Sequence[UnhandledType]) -> str:
     """Return the jobs of types without a worker in the text format of Prometheus."""
     samples = [({"queue": item.queue, "type": item.type}, item.jobs) for item in unhandled]
     return UNHANDLED_JOBS.render(samples)
-
-
-def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
-    """Return `no_worker` or `unknown_type` as `why` does; None if a worker may run the job."""
-    types = [worker.types for worker in serving if queue in worker.queues]
-    if not types:
-        return "no_worker"
-    return None if any(type in served for served in types) else "unknown_type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +142,9 @@ class QueueReservation:
     seconds: float
     reserved_at: datetime
     expires_at: datetime
+
+
+def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
+    """Return who reserved a queue, for which job, until when."""
+    until = f" until {expires_at:%Y-%m-%d %H:%M %Z}" if expires_at else ""
+    return f"the queue {queue!r} is reserved by {actor_name(actor)} for {job_name(job)}{until}"

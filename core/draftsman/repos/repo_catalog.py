@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from draftsman.errors import CommandHint, UnknownRepo, UsageError
-from draftsman.jobs.requests.invocation import repo_name
-from draftsman.repos.repo_url import RepoUrl, find_repo_urls, is_repo_url, parse
+from draftsman.repos.repo_url import RepoUrl, find_repo_urls, is_repo_url, parse, repo_name
 
 Label = tuple[str, str]
 """Id and name of a label on a card."""

@@ -6,6 +6,8 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Final
@@ -583,3 +585,15 @@ def _script(command: Sequence[str]) -> str | None:
     if not any(fnmatchcase(program, pattern) for pattern in INTERPRETERS):
         return command[0] if "/" in command[0] else None
     return next((word for word in command[1:] if not word.startswith("-")), None)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedProfile:
+    """A stored profile with the results of its last check."""
+
+    profile: RepoProfile
+    checked_at: datetime | None
+    checked_commit: str | None
+    checks: list[dict[str, Any]]
+    updated_by: str
+    updated_at: datetime

@@ -244,3 +244,18 @@ def repository_top(folder: Path) -> Path | None:
 
 def _is_top(folder: Path) -> bool:
     return (folder / ".git").exists() or all((folder / name).exists() for name in BARE_ENTRIES)
+
+
+def repo_name(source: str) -> tuple[str | None, str]:
+    """Return (owner, name) of a URL; the owner of a local path is None."""
+    path = source
+    if "://" in source:
+        path = source.split("://", 1)[1].partition("/")[2].partition("?")[0]
+    elif ":" in source and not source.startswith(("/", ".")):
+        path = source.split(":", 1)[1]
+    else:
+        return None, source.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git") or "repo"
+    parts = [part for part in path.removesuffix(".git").split("/") if part]
+    if not parts:
+        return None, "repo"
+    return (parts[-2] if len(parts) > 1 else None), parts[-1]

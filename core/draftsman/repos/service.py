@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from draftsman.database.database import Connection, Database
 from draftsman.errors import CommandHint, Conflict, NotFound, OptionHint, UsageError
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
@@ -21,7 +20,7 @@ from draftsman.repos.repo_catalog import (
     RepoLocation,
     ResolvedRepo,
 )
-from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_profile import RepoProfile, SavedProfile
 from draftsman.repos.repo_url import parse
 from draftsman.sizes import REPO_NAME, check_length
 from draftsman.text import clean
@@ -112,7 +111,14 @@ class Repos:
                 raise Conflict(f"{repo.full_name} was removed at the same time; try again")
             if id is None:
                 await _check_free(conn, existing, repo, profile)
-            await store.save_profile(conn, existing.id, profile, commit, list(checks), actor.name)
+            await store.save_profile(
+                conn,
+                repo=existing.id,
+                profile=profile,
+                commit=commit,
+                checks=list(checks),
+                actor=actor.name,
+            )
             return existing
 
         return await self._db.run_transaction(work)
@@ -131,7 +137,9 @@ class Repos:
         id = _id(repo)
 
         async def work(conn: Connection) -> None:
-            await store.save_profile(conn, id, profile, commit, list(checks), actor.name)
+            await store.save_profile(
+                conn, repo=id, profile=profile, commit=commit, checks=list(checks), actor=actor.name
+            )
 
         await self._db.run_transaction(work)
 
@@ -182,7 +190,9 @@ class Repos:
 
         async def work(conn: Connection) -> None:
             if label_id is not None:
-                await store.map_id(conn, label_id, label, id, location.path, actor.name)
+                await store.map_id(
+                    conn, id=label_id, name=label, repo=id, path=location.path, actor=actor.name
+                )
             elif label is not None:
                 await store.map_name(conn, label, id, location.path, actor.name)
 

@@ -16,10 +16,9 @@ from draftsman.database.database import (
     scalar,
 )
 from draftsman.database.named_queries import load
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.runs.run import Lease
 from draftsman.repos.repo_catalog import LabelMapping, Repo
-from draftsman.repos.repo_profile import RepoProfile
+from draftsman.repos.repo_profile import RepoProfile, SavedProfile
 
 _Q = load("repos")
 

@@ -237,13 +237,13 @@ class _Words:
     def __init__(self, text: str) -> None:
         self._text = text
         self._words = [(match[0], match.end()) for match in re.finditer(r"\S+", text)]
-        self._place = 0
+        self._position = 0
         self._closed = False
 
     @property
     def taken(self) -> str:
         """The words that were taken."""
-        words = [word for word, _ in self._words[: self._place]]
+        words = [word for word, _ in self._words[: self._position]]
         return " ".join(words).removesuffix(":" if self._closed else "")
 
     def peek(self) -> str:
@@ -252,17 +252,19 @@ class _Words:
 
     def peek_exactly(self) -> str:
         """Return the next word without the colon that ends the phrase."""
-        if self._closed or self._place == len(self._words):
+        if self._closed or self._position == len(self._words):
             return ""
-        word = self._words[self._place][0]
+        word = self._words[self._position][0]
         return word[:-1] if word.endswith(":") else word
 
     def take(self) -> str:
         """Return the next word in lower case, and go on."""
         word = self.peek()
         if word or not self._closed:
-            self._closed = self._place < len(self._words) and self._words[self._place][0][-1] == ":"
-            self._place = min(self._place + 1, len(self._words))
+            self._closed = (
+                self._position < len(self._words) and self._words[self._position][0][-1] == ":"
+            )
+            self._position = min(self._position + 1, len(self._words))
         return word
 
     def skip(self, word: str) -> bool:
@@ -288,7 +290,7 @@ class _Words:
 
     def rest(self) -> str:
         """Return the text after the phrase; raises UsageError if it may continue the phrase."""
-        start = self._words[self._place - 1][1] if self._place else 0
+        start = self._words[self._position - 1][1] if self._position else 0
         following = self._text[start:].strip()
         if self._closed or not following:
             return following

@@ -43,6 +43,7 @@ class ClaimLoop:
 
     def __init__(
         self,
+        *,
         services: WorkerServices,
         handlers: Mapping[str, Handler],
         slots: int,
@@ -298,11 +299,11 @@ class ClaimLoop:
 
     def _start(self, job: ClaimedJob) -> None:
         execution = Execution(
-            self._services,
-            job,
-            self._handlers[job.type],
-            self._deadlines,
-            self._continue_in_grace,
+            services=self._services,
+            job=job,
+            handler=self._handlers[job.type],
+            deadlines=self._deadlines,
+            continue_in_grace=self._continue_in_grace,
         )
         execution.lease_end = self._asked_at + self._settings.lease
         self.running[job.token] = execution

@@ -12,7 +12,10 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.changes.service import Changes
 from draftsman.costs.service.budgets import ModelCalls
+from draftsman.deliveries.service.outbox import Outbox
 from draftsman.errors import DraftsmanError, Failure, LeaseLost, UsageError
 from draftsman.handlers import programming_errors
 from draftsman.handlers.context import (
@@ -26,6 +29,8 @@ from draftsman.handlers.context import (
 )
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.worker_run import WorkerRun, wait_for_database
+from draftsman.jobs.control.service.messages import RunMessages
+from draftsman.jobs.requests.service.attachments import Attachments
 from draftsman.jobs.retries import as_failure
 from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.outcome import (
@@ -40,7 +45,7 @@ from draftsman.jobs.runs.service.claim import Claim
 from draftsman.jobs.runs.service.settlement import ERROR_LIMIT, Settlement, stored_error
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.log import redact
-from draftsman.ports import Notifier
+from draftsman.questions.service.asking import Asking
 from draftsman.questions.service.questions import Questions
 from draftsman.repos.service import Repos
 from draftsman.settings import Settings
@@ -110,7 +115,7 @@ UNREQUESTED_CANCELLATION: Final = (
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerServices:
     """Services that all runs of a worker share."""
 
@@ -118,10 +123,15 @@ class WorkerServices:
     limits: JobLimits
     claim: Claim
     checkpoints: Checkpoints
+    changes: Changes
+    activity: ActivityStream
+    run_messages: RunMessages
+    attachments: Attachments
     model_calls: ModelCalls
+    asking: Asking
     questions: Questions
     settlement: Settlement
-    outbox: Notifier
+    outbox: Outbox
     repos: Repos
     workflows: Workflows
     revive: Callable[[], Awaitable[None]] | None = None
@@ -142,6 +152,7 @@ class Execution:
 
     def __init__(
         self,
+        *,
         services: WorkerServices,
         job: ClaimedJob,
         handler: Handler,

@@ -27,6 +27,7 @@ class Heartbeat:
         self,
         worker: Worker,
         settings: WorkerSettings,
+        *,
         register: Callable[[], Awaitable[None]],
         lock_held: Callable[[], bool],
     ) -> None:

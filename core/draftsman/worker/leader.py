@@ -18,11 +18,12 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from draftsman.errors import DraftsmanError
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.sweep import Sweep, in_due_order
 from draftsman.log import LogEvent, keys
 from draftsman.processes import clock
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman.settings.workers import SweepSettings
-from draftsman.worker.service import INTERVALS, Sweeps, seconds_between
+from draftsman.worker.service.sweeps import Sweeps
 
 # A scheduler whose intervals do not depend on the wall clock.
 
@@ -120,10 +121,10 @@ class Leader:
     async def _lead(self, term: LeaderTerm) -> None:
         _log.info("became leader, term %s", term.term, extra=keys(event=LogEvent.LEADER_STARTED))
         scheduler = SteadyScheduler()
-        for name in self._sweeps.names:
-            seconds = seconds_between(name, self._settings.interval)
+        for sweep in self._sweeps.all:
+            seconds = sweep.interval(self._settings.interval)
             scheduler.repeat(
-                self._run_scheduled, name, seconds, name, term, at_once=name in INTERVALS
+                self._run_scheduled, sweep.name, seconds, sweep, term, at_once=sweep.runs_apart
             )
         scheduler.start()
         works = (self._keep_lease(term), self._sweep_when_due(term), self._sweep_once(term))
@@ -159,45 +160,40 @@ class Leader:
 
     async def _sweep_once(self, term: LeaderTerm) -> None:
         """Run each sweep once, in order; the scheduler continues until cancellation."""
-        for name in (name for name in self._sweeps.names if name not in INTERVALS):
-            await self._sweep(name, term)
+        for sweep in self._sweeps.all:
+            if not sweep.runs_apart:
+                await self._sweep(sweep, term)
         await self.stop.wait(math.inf)
 
     async def _sweep_when_due(self, term: LeaderTerm) -> None:
         """Run sweeps as soon as something is due, or a local worker died."""
+        after_deaths = [sweep for sweep in self._sweeps.all if sweep.follows_deaths]
+        when_due = in_due_order(self._sweeps.all)
         while True:
             due = None
             try:
                 if await self._sweeps.has_dead_local_workers():
-                    await self._sweep("rescue", term)
-                    await self._sweep("deregister", term)
+                    for sweep in after_deaths:
+                        await self._sweep(sweep, term)
                 due = await self._sweeps.next_due()
                 if due is not None and due <= 0:
-                    await self._sweep("promote", term)
-                    await self._sweep("postponed", term)
-                    await self._sweep("limits", term)
-                    await self._sweep("schedules", term)
-                    await self._sweep("decisions", term)
-                    await self._sweep("expire", term)
-                    await self._sweep("remind", term)
-                    await self._sweep("ladders", term)
-                    await self._sweep("notify", term)
-                    await self._sweep("holds", term)
+                    for sweep in when_due:
+                        await self._sweep(sweep, term)
             except DraftsmanError as error:
                 _log.debug("the sweep timer is waiting for the database: %s", error)
             least = TICK if self._sweeps.refused else 0.1  # what is refused stays due
             await asyncio.sleep(TICK if due is None else min(TICK, max(least, due)))
 
-    async def _run_scheduled(self, name: str, term: LeaderTerm) -> None:
+    async def _run_scheduled(self, sweep: Sweep, term: LeaderTerm) -> None:
         """Run a sweep for the scheduler, which would log a cancellation as an error."""
         with contextlib.suppress(asyncio.CancelledError):
-            await self._sweep(name, term)
+            await self._sweep(sweep, term)
 
-    async def _sweep(self, name: str, term: LeaderTerm) -> None:
+    async def _sweep(self, sweep: Sweep, term: LeaderTerm) -> None:
         try:
-            changed = await self._sweeps.names[name](term)
+            changed = await sweep.run(term)
         except DraftsmanError as error:
-            _log.warning("sweep %s failed: %s", name, error)
+            _log.warning("sweep %s failed: %s", sweep.name, error)
             return
         if changed:
-            _log.info("sweep %s: %s rows", name, changed)
+            _log.info("sweep %s: %s rows", sweep.name, changed)

@@ -44,12 +44,12 @@ class Worker:
         half = slots // 2 if slots >= TWO_LOOPS_MIN_SLOTS else 0
         self._claim_loops = [
             ClaimLoop(
-                replace(services, claim=claim),
-                handlers,
-                share,
-                self.stop,
-                self._release_lost_claims,
-                self.wake,
+                services=replace(services, claim=claim),
+                handlers=handlers,
+                slots=share,
+                stop=self.stop,
+                release_lost_claims=self._release_lost_claims,
+                more_jobs=self.wake,
             )
             for claim, share in (
                 (services.claim, slots - half),

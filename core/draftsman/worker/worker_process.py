@@ -23,7 +23,7 @@ from draftsman.worker.heartbeat import Heartbeat
 from draftsman.worker.leader import Leader
 from draftsman.worker.lease_timer import LeaseTimer
 from draftsman.worker.registry.service import WorkerRegistration
-from draftsman.worker.service import Sweeps
+from draftsman.worker.service.sweeps import Sweeps
 from draftsman.worker.worker import Worker
 
 _log = logging.getLogger(__name__)
@@ -41,10 +41,10 @@ class WorkerProcess:
     def __init__(
         self,
         id: UUID,
+        *,
         services: WorkerServices,
         db: Database,
         handlers: Mapping[str, Handler],
-        *,
         version: str,
         queues: Sequence[str],
         slots: int,
@@ -72,8 +72,8 @@ class WorkerProcess:
         self.heartbeat = Heartbeat(
             self.worker,
             settings.worker,
-            self._registration.register,
-            lambda: self.listener.lock_held,
+            register=self._registration.register,
+            lock_held=lambda: self.listener.lock_held,
         )
         self.lease_timer = LeaseTimer(self.worker, settings.worker.lease)
         self.leader = None if sweeps is None else Leader(sweeps, settings.sweeps, id)

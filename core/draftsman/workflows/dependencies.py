@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from draftsman.ids import job_name
 from draftsman.jobs.job import Condition, Status
+from draftsman.text import STORED_SENTENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Parent:
     type: str
     title: str | None
     result: dict[str, Any] | None
-    error: str | None
+    error: str | None = field(metadata=STORED_SENTENCE)
 
     @property
     def name(self) -> str:
@@ -39,7 +40,7 @@ class TreeJob:
     type: str
     title: str | None
     invoker_id: str
-    reason: str | None
+    reason: str | None = field(metadata=STORED_SENTENCE)
     """Why it was canceled."""
     parents: list[int]
 

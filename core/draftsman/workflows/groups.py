@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.invocation import GroupKind, OnFailure
+from draftsman.text import STORED_SENTENCE
 
 
 class GroupState(StrEnum):
@@ -78,9 +79,9 @@ class GroupMember:
     status: Status
     type: str
     title: str | None
-    reason: str | None
+    reason: str | None = field(metadata=STORED_SENTENCE)
     """Why it was canceled."""
-    error: str | None
+    error: str | None = field(metadata=STORED_SENTENCE)
     skipped_by: int | None
     """The job whose end canceled it before its start, in a parallel group."""
     finished_at: datetime | None

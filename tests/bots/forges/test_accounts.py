@@ -22,7 +22,7 @@ async def test_a_login_that_another_account_took_is_refused_until_an_operator_un
     (listed,) = await rt.read_model.jobs()
     job = await rt.read_model.job(listed.number)
     work = await make.running(job.number)
-    assert await rt.questions.ask(work.lease, QUESTION)
+    assert await rt.asking.ask(work.lease, QUESTION)
     await issue.delivered(job.number)
     stolen = comment(f"/answer {job.name} red", "Anna", 2, author_id="66")
     assert await issue.on(stolen) == "refused"

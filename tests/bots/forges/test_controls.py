@@ -6,8 +6,8 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 from draftsman.database.database import Connection
+from draftsman.forges.follow_up_jobs.service import FollowUpSweep
 from draftsman.forges.forge_event import EventKind
-from draftsman.forges.service.follow_up_sweep import FollowUpSweep
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime

@@ -117,7 +117,7 @@ async def paged(
         }
         rt = await team(**LADDER, pagers=pagers)
         work = await Factory(rt, make.owner).asked(CRITICAL, actor=person(rt, "anna"))
-        await rt.sweeps.names["ladders"](LeaderTerm())
+        await rt.sweeps.run("ladders", LeaderTerm())
         service = PagerService(rt)
         running = asyncio.create_task(service.run())
         dispatcher = rt.dispatcher([PagerChannel(rt.settings.pagers, rt.settings.http, 5)])

@@ -66,7 +66,9 @@ class Flow:
         return (f"slack:{self.room}",)
 
     def dispatcher(self, fallback: Target | None = None) -> DeliveryDispatcher:
-        deliver = DeliverySender(self.rt.db, FAST, fallback, self.rt.policy)
+        deliver = DeliverySender(
+            db=self.rt.db, policy=self.rt.policy, settings=FAST, fallback=fallback
+        )
         return DeliveryDispatcher(deliver, [self.channel], FAST)
 
     async def quiet(self, job: int) -> list[Delivery]:
@@ -120,7 +122,7 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
     assert ids.answer_action(1) in actionable(asked)
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
-    await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
+    await rt.changes.store(again.lease, PATCH)
     await rt.checkpoints.artifact(again.lease, "evidence.json", "evidence", b"{}")
     await rt.checkpoints.artifact(again.lease, "report.md", "report", b"# All is well\n")
     await rt.settlement.outcome(again, Done({"summary": "done <well>"}))
@@ -197,7 +199,7 @@ async def test_direct_question_is_reminded_directly_and_every_copy_is_closed(
     direct = flow.slack.direct(flow.dave)
     for hours, times in ((51, 1), (40, 2)):
         await clock.forward(hours * 3600)
-        assert await flow.rt.sweeps.names["remind"](LeaderTerm()) == 1
+        assert await flow.rt.sweeps.run("remind", LeaderTerm()) == 1
         sent = await flow.quiet(work.number)
         reminded = [item.target for item in sent if item.kind is DeliveryKind.REMINDER]
         assert sorted(reminded) == sorted([flow.room, flow.dave] * times)
@@ -230,7 +232,7 @@ async def test_person_linked_by_a_code_receives_reminders(
         await store.create_link_code(conn, Source.SLACK, erin, "Erin", "hash", 60)
         assert await store.link(conn, "hash", "erin", "cli:erin")
     await clock.forward(51 * 3600)
-    await flow.rt.sweeps.names["remind"](LeaderTerm())
+    await flow.rt.sweeps.run("remind", LeaderTerm())
     await flow.quiet(work.number)
     assert f"For <@{erin}>" in shown(flow.thread(flow.card())[-1])
     (copy,) = flow.slack.messages(flow.slack.direct(erin))
@@ -388,7 +390,7 @@ async def test_rejected_question_is_asked_in_plain_text(flow: Flow, make: Factor
     await flow.quiet(job)
     flow.slack.faults.next("chat.postMessage", error("invalid_blocks"))
     work = await make.running(job)
-    await flow.rt.questions.ask(work.lease, QUESTION)
+    await flow.rt.asking.ask(work.lease, QUESTION)
     await flow.quiet(job)
     (asked,) = flow.thread(flow.card())
     assert "blocks" not in asked

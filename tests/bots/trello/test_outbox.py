@@ -52,7 +52,9 @@ class Flow(CardHarness):
         return (f"trello:{self.card}",)
 
     def dispatcher(self, fallback: Target | None = None) -> DeliveryDispatcher:
-        deliver = DeliverySender(self.rt.db, FAST, fallback, self.rt.policy)
+        deliver = DeliverySender(
+            db=self.rt.db, policy=self.rt.policy, settings=FAST, fallback=fallback
+        )
         return DeliveryDispatcher(deliver, [self.channel], FAST)
 
     async def quiet(self, job: int) -> list[Delivery]:
@@ -96,7 +98,7 @@ async def test_status_comment_is_edited_and_other_messages_follow(
     assert "To answer, comment the number" in asked
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
-    await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
+    await rt.changes.store(again.lease, PATCH)
     await rt.checkpoints.artifact(again.lease, "evidence.json", "evidence", b"{}")
     await rt.settlement.outcome(again, Done({"summary": "done *well*"}))
     await flow.quiet(work.number)

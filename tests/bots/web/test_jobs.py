@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
-from draftsman.agent_runs.activity.service.log_feed import LogCursor
+from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob
@@ -90,7 +90,7 @@ def test_values_of_events_are_written_as_text() -> None:
 
 async def _say(rt: Runtime, work: ClaimedJob, seq: int, text: str) -> None:
     items = [Activity(ActivityKind.MESSAGE, text)]
-    await rt.checkpoints.activity.append(work.lease, seq, items, LIMIT)
+    await rt.activity.append(work.lease, seq, items, LIMIT)
 
 
 def _events(lines: list[str]) -> list[Any]:

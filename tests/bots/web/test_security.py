@@ -82,8 +82,8 @@ async def test_hostile_changes_are_escaped(
     inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode() + b"\xff")
-    await rt.questions.ask(work.lease, GATE.model_copy(update={"context": PATCH}))
+    await rt.changes.store(work.lease, PATCH.encode() + b"\xff")
+    await rt.asking.ask(work.lease, GATE.model_copy(update={"context": PATCH}))
     carol = await inbox.visit(people.carol)
     path = f"/questions/{work.name}/1"
     for page in (path, f"/jobs/{work.name}/changes"):

@@ -197,7 +197,7 @@ async def test_an_edit_is_shown_as_a_diff_and_a_long_call_is_an_artifact_too(
         await make.answer(number, "allow once", n=2)
         await ended(rt, number)
     assert lines_of(repo, number, "a.txt") == ["one", "two\u202e"]
-    rows = await rt.checkpoints.activity.page(number)
+    rows = await rt.activity.page(number)
     states: dict[Any, tuple[int, str]] = {}
     for row in rows:
         key = row.run, row.kind, row.key  # a message may have several pieces

@@ -104,7 +104,7 @@ async def test_a_moved_base_is_merged_and_supersedes_the_approval(
         assert (await rt.questions.get(number, 1)).status == "superseded"
         assert (again.text, again.patch_sha256) == (asked.text, asked.patch_sha256)
         assert (again.action or {})["on"] == base[:12]
-        summary = (await rt.checkpoints.reviews.of_question(again)).summary
+        summary = (await rt.changes.of_question(again)).summary
         assert summary == f"1 file changed, +1 -0; since D-{number}/1: no changes, new base commit"
         assert git("branch", "--list", "draftsman/*", cwd=repo) == ""
         assert (await event_kinds(rt, number)).count("validation_ran") == 2

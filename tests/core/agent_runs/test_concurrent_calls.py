@@ -19,9 +19,9 @@ from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.retries import RetryPolicy
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.runtime import Runtime
-from draftsman.sandbox.gateway.access import GatewayAccess
 from draftsman.sandbox.gateway.gateway import Gateway, ModelCall
 from draftsman.sandbox.gateway.http_server import serve
+from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.llm import GatewaySettings, PriceSettings
 from tests.factories import Factory

@@ -110,7 +110,7 @@ async def test_each_lie_about_tests_and_checks_is_caught(
     )
     assert result["check_files"] == checks.split(", ")
     made = statement((await rt.checkpoints.read_artifact(number, "evidence.json"))[1])
-    patch = (await rt.checkpoints.patch(number)).sha256  # type: ignore[union-attr]
+    patch = (await rt.changes.patch(number)).sha256  # type: ignore[union-attr]
     assert (made["job"], made["patch_sha256"]) == (job.name, patch)
     assert made["head"] == git("rev-parse", f"draftsman/D-{number}", cwd=repo)
     assert made["base"] == git("rev-parse", "main", cwd=repo)

@@ -73,7 +73,7 @@ async def test_a_changed_byte_after_the_approval_is_approved_anew(
             before, again = [await rt.questions.get(number, ordinal) for ordinal in (1, 2)]
             assert before.status == "superseded"
             assert before.patch_sha256 != again.patch_sha256
-            summary = (await rt.checkpoints.reviews.of_question(again)).summary
+            summary = (await rt.changes.of_question(again)).summary
             assert f"since D-{number}/1: 1 file" in summary, summary
         assert git("branch", "--list", "draftsman/*", cwd=repo) == "", "nothing was published"
         for number in jobs.values():

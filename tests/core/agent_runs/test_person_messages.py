@@ -111,7 +111,7 @@ say("result", summary="", data={"got": [start["iteration"], *texts]})
         job = await wait_for_end(rt, number)
     assert got(job) == [2, "use the v2 API"]
     assert job.run_count == 1
-    patch = await rt.checkpoints.patch(number)
+    patch = await rt.changes.patch(number)
     assert patch is not None
     assert b"+nothinguse the v2 API" in await rt.checkpoints.content(patch)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from draftsman.runtime import Runtime
-from draftsman.sandbox.gateway.access import GatewayAccess
+from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.processes.environment import agent_environment
 from draftsman.settings.agents import KNOWN_AGENTS, AgentSettings
 from tests.core.agent_runs.adapted_agents import adapted_worker, asked, ended, lines_of

@@ -105,7 +105,7 @@ async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(
     assert (pull.title, pull.draft, pull.labels) == ("Do it", False, ["draftsman"])
     assert result["pull_request_problem"].startswith("incomplete: acme: POST /api/v3/")
     assert [(item.kind, item.target) for item in asked] == [("question", "acme/acme/pay#1")]
-    patch = await rt.checkpoints.patch(number)
+    patch = await rt.changes.patch(number)
     assert patch is not None
     shown = hashlib.sha256(await rt.checkpoints.content(patch)).hexdigest()
     assert approval.patch_sha256 == shown, "the approval shows the diff"

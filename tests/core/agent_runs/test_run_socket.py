@@ -136,14 +136,19 @@ async def test_questions_of_two_programs_are_open_together(
     assert job.run_count == 2
 
 
+BUSY = 3.0
+"""Seconds within which two programs that start together ask, on a busy machine."""
+
+
 async def _both_open(rt: Runtime, number: int) -> bool:
     return sorted(item.key for item in await rt.questions.open(number)) == ["one", "two"]
 
 
 @pytest.mark.parametrize("grace", [60, 0.05])
 async def test_two_programs_that_wait_get_both_answers(
-    rt: Runtime, make: Factory, repo: Path, grace: float
+    rt: Runtime, make: Factory, repo: Path, monkeypatch: pytest.MonkeyPatch, grace: float
 ) -> None:
+    monkeypatch.setattr(agent_session, "PROGRAMS_WINDOW", BUSY)
     number = await submit_agent_job(make, repo)
     code = f"{PROGRAM}{BOTH}heard = both('--wait', '5m') + [os.getpid()]\n"
     code += f"if heard[0][0] == 5:\n    hear() and sys.exit(0)\n{END}"
@@ -158,8 +163,9 @@ async def test_two_programs_that_wait_get_both_answers(
 
 
 async def test_of_two_programs_with_a_key_for_two_questions_the_second_is_refused(
-    rt: Runtime, make: Factory, repo: Path
+    rt: Runtime, make: Factory, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(agent_session, "PROGRAMS_WINDOW", BUSY)
     number = await submit_agent_job(make, repo)
     code = f"{PROGRAM}{BOTH}heard = sorted(both('--wait', '5m', '--key', 'same'))\n{END}"
     async with agent_worker(rt, repo.parent / "data", code, ask_grace=60):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from draftsman.configured import directory
 from draftsman.database.database import Database
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
+from draftsman.people.configuration import configured_directory
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from tests.factories import Factory
@@ -44,7 +44,7 @@ def team(settings: Settings, db: Database) -> TeamRuntime:
         values = common | {"people": people, "groups": {"leads": ["carol", "dave"]}} | changes
         changed = Settings.model_validate(values)
         rt = wire(changed, db, False)
-        await rt.people.save(directory(changed))
+        await rt.people.save(configured_directory(changed))
         return rt
 
     return build

@@ -98,7 +98,7 @@ async def test_questions_wait_for_the_digest_and_are_in_it_once(
     assert [line.split(":")[0] for line in lines] == [f"• {jobs[0].name}/1", f"• {jobs[2].name}/1"]
     await clock.forward(2 * DAY)
     assert await known.digests.sweep(LeaderTerm()) == 0, "a question is in one digest"
-    await known.sweeps.names["remind"](LeaderTerm())
+    await known.sweeps.run("remind", LeaderTerm())
     reminded = [d for d in await _sent(known, jobs[0].number) if d[0] == "reminder"]
     assert [target for _, target, _ in reminded] == ["C1"], "never pinged and digested"
 
@@ -216,7 +216,7 @@ async def test_identical_questions_of_a_digest_in_parts_are_in_it_once(
     await _chosen(known, people)
     jobs = [await make.asked(LONG, repo=SHOP, notify=["slack:C1"]) for _ in range(3)]
     await clock.forward(DAY)
-    digests = Digests(known.db, known.policy, "UTC", limit)
+    digests = Digests(db=known.db, policy=known.policy, timezone="UTC", limit=limit)
     assert [await digests.sweep(LeaderTerm()) for _ in jobs].count(1) == 1
     ((_, text),) = await _digests(conn)
     assert f"• {jobs[0].name}/1 (3 jobs): " in text

@@ -185,7 +185,7 @@ async def test_an_answer_that_came_with_a_request_is_for_its_job_alone(
 ) -> None:
     waiting = await _asked(make)
     work = await make.running(repo=SHOP)
-    await rt.questions.ask(work.lease, QUESTION, answer="red", invoker="root")
+    await rt.asking.ask(work.lease, QUESTION, answer="red", invoker="root")
     assert await _status(rt, work) is Status.RESUMED
     assert await _status(rt, waiting) is Status.WAITING_FOR_INPUT
 

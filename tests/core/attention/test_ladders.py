@@ -43,7 +43,7 @@ LADDER: dict[str, Any] = {
 
 
 async def sweep(rt: Runtime, times: int = 1) -> int:
-    return sum([await rt.sweeps.names["ladders"](LeaderTerm()) for _ in range(times)])
+    return sum([await rt.sweeps.run("ladders", LeaderTerm()) for _ in range(times)])
 
 
 async def sent(rt: Runtime, job: int) -> list[str]:
@@ -90,7 +90,7 @@ async def test_each_step_is_taken_once_at_its_time(
         (3, "slack:C0TEAM", "sent"),
     ]
     assert (await rt.questions.get(number, 1)).reminders == 0
-    assert await rt.sweeps.names["remind"](LeaderTerm()) == 0, "steps replace reminders"
+    assert await rt.sweeps.run("remind", LeaderTerm()) == 0, "steps replace reminders"
 
 
 async def test_the_message_in_the_thread_notifies_the_asker(
@@ -228,7 +228,7 @@ async def test_the_profile_of_a_repository_chooses_the_ladder(
     work = await make_with(rt).running(
         actor=person(rt, "anna"), repo="https://example.org/acme/pay.git"
     )
-    await rt.questions.ask(work.lease, ASK, owners=["ben"])
+    await rt.asking.ask(work.lease, ASK, owners=["ben"])
     await sweep(rt)
     assert await sent(rt, work.number) == ["U0BEN", "U0CAROL"]
 

@@ -129,11 +129,11 @@ class Month:
 
     async def sweep(self) -> None:
         """Run the sweeps of the leader, and send all messages."""
-        sweeps = self.rt.sweeps.names
+        sweeps = self.rt.sweeps
         for _ in range(4):  # a step without a recipient is followed at once by the next
-            await sweeps["ladders"](LeaderTerm())
+            await sweeps.run("ladders", LeaderTerm())
         for name in ("expire", "remind", "digests"):
-            await sweeps[name](LeaderTerm())
+            await sweeps.run(name, LeaderTerm())
         for channel in (self.slack, self.pager):
             channel.now = await self.rt.checkpoints.now()
             while items := await self.rt.delivery_sender.claim(channel.name, free=500, share=500):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.attention.service import oncall as service
-from draftsman.configured import oncall
+from draftsman.attention.service.oncall import OnCall
 from draftsman.errors import DraftsmanError
 from draftsman.jobs.runs.run import LeaderTerm
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
@@ -29,7 +29,7 @@ async def test_a_file_has_the_duties_in_local_time(team: TeamRuntime, tmp_path: 
     path = tmp_path / "oncall.ics"
     path.write_bytes(calendar(*WEEKS))
     rt = await team(oncall={"default": {"file": str(path), "timezone": "Europe/Berlin"}})
-    schedules = oncall(rt.settings, rt.policy)
+    schedules = rt.oncall
     duties, later = await schedules.duties("default", NOW)
     assert [(duty.person, duty.end.hour) for duty in duties] == [("ben", 7)]
     assert later is not None
@@ -50,14 +50,14 @@ async def test_an_outage_of_a_calendar_keeps_the_events_of_the_last_time(
     async with serving(answer) as url:
         monkeypatch.setenv("ONCALL_URL", f"{url}/calendar.ics?key=secret")
         rt = await team(oncall={"default": {"url": {"env": "ONCALL_URL"}}})
-        schedules = oncall(rt.settings, rt.policy)
+        schedules = rt.oncall
         for _ in range(3):
             assert await schedules.on_duty(NOW) == {"default": ("ben",)}
         assert [request.path for request in requests] == ["/calendar.ics?key=secret"], "kept"
         monkeypatch.setattr(service, "CALENDAR_AGE", 0.0)
         status = 503
         assert await schedules.on_duty(NOW) == {"default": ("ben",)}
-        fresh = oncall(rt.settings, rt.policy)
+        fresh = OnCall(rt.settings, rt.policy)
         assert await fresh.on_duty(NOW) == {"default": ()}
         with pytest.raises(DraftsmanError, match="HTTP 503"):
             await fresh.duties("default", NOW)
@@ -74,5 +74,5 @@ async def test_the_person_on_duty_is_notified(team: TeamRuntime, make_with: Make
         },
     )
     work = await make_with(rt).asked(QUESTION, actor=person(rt, "anna"))
-    await rt.sweeps.names["ladders"](LeaderTerm())
+    await rt.sweeps.run("ladders", LeaderTerm())
     assert await sent(rt, work.number) == ["U0CAROL", "U0BEN"]

@@ -73,7 +73,7 @@ async def test_an_alert_is_triggered_acknowledged_and_resolved_with_one_key(
     make = make_with(paged)
     work = await make.asked(CRITICAL, actor=person(paged, "anna"))
     for _ in range(3):
-        await paged.sweeps.names["ladders"](LeaderTerm())
+        await paged.sweeps.run("ladders", LeaderTerm())
     await _sent(paged, work.number, 2)
     for _ in range(2):
         await paged.acknowledgments.acknowledge(work.number, 1, person(paged, "ben"), 60)
@@ -94,7 +94,7 @@ async def test_a_refused_and_a_lost_reply_are_retried_without_another_alert(
 ) -> None:
     fake.failures = [500, None, 0]
     work = await make_with(paged).asked(CRITICAL, actor=person(paged, "anna"))
-    await paged.sweeps.names["ladders"](LeaderTerm())
+    await paged.sweeps.run("ladders", LeaderTerm())
     await _sent(paged, work.number, 2)
     assert len(fake.incidents) == 1, "a repetition has the same key"
 
@@ -104,7 +104,7 @@ async def test_the_error_of_a_refused_page_has_no_secret(
 ) -> None:
     fake.failures = [400, 400]
     work = await make_with(paged).asked(CRITICAL, actor=person(paged, "anna"))
-    await paged.sweeps.names["ladders"](LeaderTerm())
+    await paged.sweeps.run("ladders", LeaderTerm())
 
     async def errors() -> list[str]:
         pages = [d for d in await deliveries_of(paged, work.number) if d.last_error]
@@ -124,7 +124,7 @@ async def test_a_question_that_is_not_critical_is_not_paged(
     paged: Runtime, fake: FakePagers, make_with: MakeWith
 ) -> None:
     work = await make_with(paged).asked(QUESTION, actor=person(paged, "anna"))
-    await paged.sweeps.names["ladders"](LeaderTerm())
+    await paged.sweeps.run("ladders", LeaderTerm())
     attention = (await paged.acknowledgments.attention([work.number]))[work.number, 1]
     assert {str(n.outcome) for n in attention.notifications} == {"not_allowed"}
     assert fake.incidents == {}

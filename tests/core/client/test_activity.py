@@ -16,7 +16,7 @@ async def test_activity_of_an_agent_is_followed_until_the_job_has_ended(
     client = Client(rt)
     work = await make.running()
     rows = client.activity(work.number)
-    stream = make.rt.checkpoints.activity
+    stream = make.rt.activity
     said = [Activity(ActivityKind.MESSAGE, text) for text in ("one", "two", "three")]
     await stream.append(work.lease, 1, said[:2], QuotaLimit(9))
     assert [(await anext(rows)).text for _ in range(2)] == ["one", "two"]

@@ -12,7 +12,6 @@ from draftsman.costs.budgets import (
     CallEstimate,
     amount_text,
     failure_of,
-    parse_added,
     question_of,
     refusal_of,
     state_of,
@@ -20,6 +19,7 @@ from draftsman.costs.budgets import (
 )
 from draftsman.deliveries.plain_text import question_lines
 from draftsman.errors import UsageError
+from draftsman.questions.answer import parse_amount
 from draftsman.questions.question import BUDGET_KEY, Question, QuestionKind, QuestionStatus
 from tests.support.cases import cases
 
@@ -49,13 +49,13 @@ def test_another_run_asks_another_question() -> None:
 
 @cases("text", ["5", " $5 ", "add 5", "5 USD", "5.00$", "Add $5.0"])
 def test_an_amount_is_accepted_with_its_unit(text: str) -> None:
-    assert parse_added(text) == 5
+    assert parse_amount(text) == 5
 
 
 @cases("text", ["", "0", "-5", "five", "1e9", "5;6", "NaN", "9" * 30, "$"])
 def test_anything_else_is_no_amount(text: str) -> None:
     with pytest.raises(UsageError, match="is not an amount; answer an amount such as"):
-        parse_added(text)
+        parse_amount(text)
 
 
 def test_small_amounts_have_four_digits() -> None:

@@ -153,7 +153,7 @@ async def test_an_answer_raises_the_budget_once(
     [state] = await use(rt, work, 1.25, profile_budget=own)
     question = budgets.question_of(state, work.name, work.run)
     assert question.text == f"{work.name} has used $1.25 of $1.00. Add $1, add $4, or stop?"
-    await rt.questions.ask(work.lease, question)
+    await rt.asking.ask(work.lease, question)
     response = Response(source_event_id="1", text="$0.50")
     assert (await rt.questions.answer(work.number, 1, response, make.owner)).accepted
     again = await make.running(work.number)
@@ -285,7 +285,7 @@ async def test_only_an_operator_decides_on_a_budget(
 ) -> None:
     work = await make.running(actor=people.anna)
     [state] = await use(rt, work, 2, profile_budget={"cost_usd": 1})
-    await rt.questions.ask(work.lease, budgets.question_of(state, work.name, work.run))
+    await rt.asking.ask(work.lease, budgets.question_of(state, work.name, work.run))
     for person in (people.anna, people.ben):
         response = Response(source_event_id=person.id, text="1")
         verdict = await rt.questions.answer(work.number, 1, response, person)
@@ -356,7 +356,7 @@ async def test_a_worker_that_dies_in_a_call_releases_it_and_a_budget_is_passed_b
     await use(rt, other, 9)
     assert (await rt.model_calls.reserve(dead.lease, id, call(6))).outcome == "reserved"
     assert await outcome(rt, other, call(1)) == "wait"
-    assert await rt.sweeps.rescue(LeaderTerm(), [worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [worker]) == 1
     with pytest.raises(LeaseLost):
         await rt.model_calls.record(dead.lease, {"cost_usd": 6}, "m", id)
     heir = await make.running()

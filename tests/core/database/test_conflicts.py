@@ -12,6 +12,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.database_connection import CONFLICT_RETRIES, TransactionConflict
 from draftsman.database.pinned_connection import Statement, fetch
 from draftsman.errors import LostRace, Refused
+from draftsman.runtime import ENUMS
 from draftsman.settings.database import DatabaseSettings
 from tests.support.server import Server
 from tests.support.statements import run, value
@@ -46,7 +47,7 @@ async def lenders(server: Server, own_database: str) -> AsyncIterator[list[Lend]
 @asynccontextmanager
 async def _lenders(url: str) -> AsyncIterator[list[Lend]]:
     pooled, unpooled = (
-        Database(url, DatabaseSettings(), pooled=pooled) for pooled in (True, False)
+        Database(url, DatabaseSettings(), pooled=pooled, enums=ENUMS) for pooled in (True, False)
     )
     await pooled.open()
     await unpooled.open()
@@ -127,7 +128,7 @@ async def test_idle_sessions_of_a_pool_are_not_left_over_from_a_read_only_server
     server: Server, own_database: str
 ) -> None:
     server.set(own_database, "default_transaction_read_only", "on")
-    db = Database(server.url(own_database), DatabaseSettings(pool_size=3))
+    db = Database(server.url(own_database), DatabaseSettings(pool_size=3), enums=ENUMS)
     await db.open()
     async with db.connection(), db.connection(), db.connection():
         pass
@@ -139,7 +140,7 @@ async def test_idle_sessions_of_a_pool_are_not_left_over_from_a_read_only_server
 
 
 async def test_a_read_only_database_keeps_its_sessions(database_url: str) -> None:
-    db = Database(database_url, DatabaseSettings(), read_only=True)
+    db = Database(database_url, DatabaseSettings(), read_only=True, enums=ENUMS)
     await db.open()
     pids = set()
     for _ in range(3):

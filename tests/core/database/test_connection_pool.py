@@ -10,6 +10,7 @@ import pytest
 from draftsman.database.database import Connection, Database
 from draftsman.database.pinned_connection import Statement, fetch
 from draftsman.errors import DatabaseUnreachable
+from draftsman.runtime import ENUMS
 from draftsman.settings.database import DatabaseSettings
 from tests.support.statements import value
 
@@ -21,7 +22,7 @@ PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELEC
 @pytest.fixture
 async def small(database_url: str) -> AsyncIterator[Database]:
     """Provide a database with a pool of one connection."""
-    db = Database(database_url, DatabaseSettings(pool_size=1))
+    db = Database(database_url, DatabaseSettings(pool_size=1), enums=ENUMS)
     await db.open()
     yield db
     await db.close()
@@ -72,7 +73,7 @@ async def test_a_kept_connection_that_is_lost_is_replaced(
 
 
 async def test_a_kept_or_lent_connection_is_closed_with_the_pool(database_url: str) -> None:
-    db = Database(database_url, DatabaseSettings(pool_size=2))
+    db = Database(database_url, DatabaseSettings(pool_size=2), enums=ENUMS)
     await db.open()
     async with db.connection() as lent:
         async with db.connection() as kept:

@@ -29,6 +29,7 @@ from draftsman.errors import (
     Refused,
     SchemaOutdated,
 )
+from draftsman.runtime import ENUMS
 from draftsman.settings.database import DatabaseSettings
 from tests.factories import Factory
 from tests.support.cases import cases
@@ -40,7 +41,7 @@ FAST = DatabaseSettings(connect_timeout=2)
 
 async def test_a_missing_server_is_reported_in_one_line() -> None:
     with pytest.raises(DatabaseUnreachable) as caught:
-        await Database("postgresql://nobody@127.0.0.1:1/none", FAST).open()
+        await Database("postgresql://nobody@127.0.0.1:1/none", FAST, enums=ENUMS).open()
     assert "\n" not in str(caught.value)
 
 
@@ -48,7 +49,7 @@ async def test_a_database_without_the_schema_is_reported_with_the_migrate_comman
     empty_url: str,
 ) -> None:
     with pytest.raises(SchemaOutdated, match="draftsman migrate"):
-        await Database(empty_url, FAST).open()
+        await Database(empty_url, FAST, enums=ENUMS).open()
 
 
 async def test_a_closed_database_is_unreachable_and_closing_twice_is_safe(db: Database) -> None:
@@ -58,12 +59,12 @@ async def test_a_closed_database_is_unreachable_and_closing_twice_is_safe(db: Da
         async with db.connection():
             raise AssertionError
     with pytest.raises(DatabaseUnreachable, match="not open"):
-        async with Database(db.url, FAST).connection():
+        async with Database(db.url, FAST, enums=ENUMS).connection():
             raise AssertionError
 
 
 async def test_consecutive_queries_use_one_session(database_url: str, conn: Connection) -> None:
-    db = Database(database_url, FAST)
+    db = Database(database_url, FAST, enums=ENUMS)
     await db.open()
     for _ in range(3):
         async with db.connection() as session_conn:
@@ -92,7 +93,7 @@ async def test_a_dropped_connection_is_replaced(db: Database, conn: Connection) 
 async def test_a_cancellation_at_the_moment_of_a_connection_is_not_lost(
     database_url: str, turns: int
 ) -> None:
-    db = Database(database_url, DatabaseSettings(pool_size=1))
+    db = Database(database_url, DatabaseSettings(pool_size=1), enums=ENUMS)
     await db.open()
 
     async def ask() -> None:
@@ -206,7 +207,7 @@ async def test_a_dedicated_session_has_generic_plans_without_sequential_scans(db
 async def test_a_dedicated_session_that_times_out_is_unreachable(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    db = Database(database_url, DatabaseSettings())
+    db = Database(database_url, DatabaseSettings(), enums=ENUMS)
     await db.open()
     never = asyncio.Event()
     monkeypatch.setattr(db, "dedicated_connection", lambda **_: never.wait())
@@ -228,7 +229,7 @@ async def test_a_connection_dropped_during_a_query_is_unreachable(
 
 
 async def test_a_slow_statement_times_out(database_url: str) -> None:
-    db = Database(database_url, DatabaseSettings(statement_timeout=0.05))
+    db = Database(database_url, DatabaseSettings(statement_timeout=0.05), enums=ENUMS)
     await db.open()
     try:
         with pytest.raises(DatabaseUnreachable, match="timed out"):
@@ -240,7 +241,7 @@ async def test_a_slow_statement_times_out(database_url: str) -> None:
 
 async def test_a_read_only_session_cannot_write(database_url: str, make: Factory) -> None:
     await make.queued()
-    db = Database(database_url, FAST, read_only=True)
+    db = Database(database_url, FAST, read_only=True, enums=ENUMS)
     await db.open()
     try:
         async with db.connection() as conn:

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -15,15 +15,12 @@ import pytest
 
 from draftsman import resources
 from draftsman.database import migrate
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection
 from draftsman.errors import (
     DatabaseUnreachable,
     DraftsmanError,
     SchemaOutdated,
-    SchemaUnsupported,
 )
-from draftsman.settings.database import DatabaseSettings
-from tests.support import unreleased
 from tests.support.cases import cases
 from tests.support.server import Server
 from tests.support.statements import rows, value
@@ -120,28 +117,6 @@ async def test_a_database_that_is_newer_is_refused(database_url: str, conn: Conn
     for action in (migrate.applied_migrations, migrate.migrate, migrate.check):
         with pytest.raises(SchemaOutdated, match=r"newer than this version \(it has 9999_later\)"):
             await action(database_url)
-
-
-async def test_a_database_from_before_the_first_release_is_refused(empty_url: str) -> None:
-    unreleased.load(empty_url)
-    refusing: tuple[Callable[[str], Awaitable[object]], ...] = (
-        *(
-            migrate.applied_migrations,
-            migrate.migrate,
-            migrate.check,
-            migrate.check_compatible,
-            migrate.grant,
-        ),
-        *(migrate.start_epoch, lambda url: Database(url, DatabaseSettings()).open()),
-    )
-    for action in refusing:
-        with pytest.raises(
-            SchemaUnsupported, match=r"before the first release.*run: draftsman mig"
-        ):
-            await action(empty_url)
-    with psycopg.connect(empty_url) as conn:
-        row = conn.execute("SELECT count(*) FROM draftsman.schema_migrations").fetchone()
-    assert row == (20,), "nothing was applied to it"
 
 
 async def test_a_failed_file_is_rolled_back(empty_url: str, server: Server, files: Files) -> None:

@@ -38,7 +38,7 @@ async def test_a_new_database_has_this_month_and_three_ahead(conn: Connection) -
 
 
 async def test_partitions_are_created_once(rt: Runtime, conn: Connection) -> None:
-    assert await rt.sweeps.partitions(LeaderTerm()) == 0
+    assert await rt.archives.make_partitions(LeaderTerm()) == 0
     assert await value(conn, "SELECT draftsman.make_event_partitions(5)") == 2
     assert await value(conn, "SELECT draftsman.make_event_partitions(5)") == 0
 
@@ -47,8 +47,8 @@ async def test_the_sweep_stays_three_months_ahead(
     rt: Runtime, clock: Clock, conn: Connection
 ) -> None:
     await clock.forward(62 * 86_400)
-    assert await rt.sweeps.partitions(LeaderTerm()) in (2, 3)
-    assert await rt.sweeps.partitions(LeaderTerm()) == 0
+    assert await rt.archives.make_partitions(LeaderTerm()) in (2, 3)
+    assert await rt.archives.make_partitions(LeaderTerm()) == 0
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"])
@@ -115,7 +115,7 @@ async def test_a_leader_without_the_lease_creates_no_partition(
     rt: Runtime, clock: Clock, conn: Connection
 ) -> None:
     await clock.forward(100 * 86_400)
-    assert await rt.sweeps.partitions(LeaderTerm(uuid4(), 1)) == 0
+    assert await rt.archives.make_partitions(LeaderTerm(uuid4(), 1)) == 0
 
 
 async def test_events_of_a_job_span_partitions(

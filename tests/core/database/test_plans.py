@@ -16,6 +16,7 @@ from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.jobs.runs.store import claim
 from draftsman.people.actor import Actor
+from draftsman.runtime import ENUMS
 from draftsman.settings.database import DatabaseSettings
 from tests.factories import Factory
 from tests.support.planner import planned
@@ -97,7 +98,7 @@ async def test_submission_needs_no_disabled_node_and_no_compilation(
 
 async def test_a_session_of_draftsman_compiles_nothing(server: Server, own_database: str) -> None:
     server.set(own_database, "jit", "on")
-    db = Database(server.url(own_database), DatabaseSettings())
+    db = Database(server.url(own_database), DatabaseSettings(), enums=ENUMS)
     await db.open()
     try:
         async with db.connection() as pooled, db.dedicated_session().connection(5) as pinned:

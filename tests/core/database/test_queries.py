@@ -115,11 +115,7 @@ def _users(family: str) -> list[ModuleType]:
 
 @cases(
     ("family", "name"),
-    [
-        (family, name)
-        for family, name in QUERIES
-        if family != "invariants" and not name.endswith("_candidates")
-    ],
+    [(family, name) for family, name in QUERIES if family != "invariants"],
 )
 def test_a_query_is_run_by_the_function_of_its_name(family: str, name: str) -> None:
     function = OTHER_NAMES.get(f"{family}.{name}", name)
@@ -145,12 +141,7 @@ def test_every_executed_query_is_in_its_file(family: str) -> None:
         for module in _users(family)
         for part in inspect.getsource(module).split('_Q["')[1:]
     }
-    listed = set(queries.load(family))
-    candidates = {name for name in listed if name.endswith("_candidates")}
-    if candidates:  # `candidates` runs them by the name of their sweep
-        assert family == "sweeps"
-        assert {name.removesuffix("_candidates") for name in candidates} <= used
-    assert used == listed - candidates
+    assert used == set(queries.load(family))
 
 
 @pytest.mark.parametrize("table", INDEXES)
@@ -178,8 +169,8 @@ async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connec
 @pytest.mark.parametrize(
     ("family", "name", "index"),
     [
-        ("sweeps", "promote", "job_states_due"),
-        ("sweeps", "expire", "job_questions_expiry"),
+        ("promotion", "promote", "job_states_due"),
+        ("expiry", "expire", "job_questions_expiry"),
         ("sweeps", "next_due", "job_states_due"),
         ("read_model", "events", "_epoch_txid_id_idx"),
         ("read_model", "job_events", "_job_id_idx"),

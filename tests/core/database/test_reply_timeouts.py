@@ -16,7 +16,7 @@ from draftsman.database.database_connection import DatabaseConnection
 from draftsman.database.pinned_connection import Statement, fetch
 from draftsman.database.session_settings import reply_margin
 from draftsman.errors import DatabaseUnreachable
-from draftsman.runtime import Runtime
+from draftsman.runtime import ENUMS, Runtime
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import runtime_with
 from tests.factories import Factory
@@ -43,7 +43,7 @@ async def test_a_statement_without_a_reply_ends_and_its_connection_is_replaced(
         proxy,
         db,
     ):
-        unpooled = Database(proxy.url, db._settings, pooled=False)
+        unpooled = Database(proxy.url, db._settings, pooled=False, enums=ENUMS)
         await unpooled.open()
         sessions = [db.dedicated_session(pinned=pinned, lease=8) for pinned in (True, False)]
         lenders: list[Callable[[], AbstractAsyncContextManager[Connection]]] = [

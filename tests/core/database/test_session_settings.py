@@ -28,7 +28,7 @@ from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
-from draftsman.runtime import open_runtime
+from draftsman.runtime import ENUMS, open_runtime
 from draftsman.settings import Settings
 from draftsman.settings.database import DatabaseSettings
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_end, wait_for_status
@@ -98,7 +98,9 @@ async def _each_kind(url: str) -> AsyncIterator[dict[str, Connection]]:
         kinds: dict[str, Connection] = {}
         for read_only in (False, True):
             for pooled in (False, True):
-                db = Database(url, DatabaseSettings(), read_only=read_only, pooled=pooled)
+                db = Database(
+                    url, DatabaseSettings(), read_only=read_only, pooled=pooled, enums=ENUMS
+                )
                 await db.open()
                 stack.push_async_callback(db.close)
                 name = f"{read_only=} {pooled=}"

@@ -9,13 +9,14 @@ import pytest
 from draftsman.database.database import Connection, Database
 from draftsman.errors import DatabaseUnreachable
 from draftsman.jobs.job import Status
+from draftsman.runtime import ENUMS
 from draftsman.settings.database import DatabaseSettings
 from tests.support.statements import value
 
 
 @pytest.fixture
 async def unpooled(database_url: str) -> AsyncIterator[Database]:
-    db = Database(database_url, DatabaseSettings(pool_size=1), pooled=False)
+    db = Database(database_url, DatabaseSettings(pool_size=1), pooled=False, enums=ENUMS)
     await db.open()
     yield db
     await db.close()

@@ -31,7 +31,7 @@ async def test_a_question_and_its_answer_name_each_other_and_the_checkpoint(
         await rt.checkpoints.save(work.lease, {"stage": stage})
     async with rt.db.connection() as conn:
         checkpoint = await value(conn, LATEST, (work.number,))
-    await rt.questions.ask(work.lease, item)
+    await rt.asking.ask(work.lease, item)
     asked = await payload(rt, work.number, kind)
     assert (asked["question"], asked["checkpoint"]) == (1, checkpoint)
     if item is GATE:
@@ -48,7 +48,7 @@ async def test_a_question_and_its_answer_name_each_other_and_the_checkpoint(
 
 async def test_a_question_without_a_checkpoint_names_none(rt: Runtime, make: Factory) -> None:
     work = await make.running()
-    await rt.questions.ask(work.lease, QUESTION)
+    await rt.asking.ask(work.lease, QUESTION)
     assert "checkpoint" not in await payload(rt, work.number, "needs_input")
 
 

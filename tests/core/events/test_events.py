@@ -94,8 +94,8 @@ async def test_the_system_is_the_actor_of_its_transitions(
     due = await make.scheduled(delay=0.000001)
     expired = await make.expired()
     lost = await make.running()
-    await rt.sweeps.promote(LeaderTerm())
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.promotion.promote(LeaderTerm())
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     for number in (due, expired, lost.number):
         assert (await rt.read_model.job_events(number))[-1].actor == "system"
 

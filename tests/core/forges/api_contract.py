@@ -18,13 +18,13 @@ import pytest
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.forges.api.connection import KINDS, forge_settings, git_login_of
 from draftsman.forges.api.publication import OpenedPullRequest, open_pull_request
+from draftsman.forges.forge import Forge
 from draftsman.forges.pull_request import (
     DRAFT_LINE,
     CommitStatus,
     PullRequestText,
     marker,
 )
-from draftsman.ports import Forge
 from draftsman.settings import Settings
 from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.http import HttpSettings

@@ -13,9 +13,9 @@ from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.errors import Failure
 from draftsman.forges.api.connection import git_login_of
 from draftsman.forges.checks import CheckState, overall
+from draftsman.forges.forge import Forge
 from draftsman.forges.pull_request import PullRequest, PullState, Reconciliation
 from draftsman.jobs.retries import ErrorClass, classify
-from draftsman.ports import Forge
 from tests.core.forges.api_contract import BRANCH, COMMITS, FAKES, ForgeHarness, forge_harness
 from tests.core.worker.agent_jobs import git
 from tests.support.fake.faults import Fault

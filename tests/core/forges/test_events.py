@@ -205,8 +205,8 @@ async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarnes
     world.talk.comment(pull.pull.number, "ben", "feedback")
     world.issues.add("#8")
     world.comment("#8", "@draftsman and this", "anna")
-    world.notes[0].at = note.at - timedelta(days=9)
     at = note.at
+    world.notes[0].at = at - timedelta(days=9)
     (other,) = await source.issue_comments(at, [])
     assert (other.kind, other.number, other.text) == (K.ISSUE_COMMENT, 8, "@draftsman and this")
     world.notes[0].at = at

@@ -29,7 +29,7 @@ CHUNKS = 20_000
 
 
 def recorder(rt: Runtime, work: ClaimedJob, **quotas: int) -> ActivityRecorder:
-    return ActivityRecorder(rt.checkpoints.activity, work.lease, QuotaSettings(**quotas))
+    return ActivityRecorder(rt.activity, work.lease, QuotaSettings(**quotas))
 
 
 def call(n: int, text: str = "make") -> Activity:
@@ -49,14 +49,14 @@ async def test_a_thousand_chunks_a_second_are_a_bounded_number_of_commits_and_ro
     """Twenty seconds of chunks as ten batches, without the time between them."""
     monkeypatch.setattr(activity_recorder, "DELAY", 60)
     commits = 0
-    append = rt.checkpoints.activity.append
+    append = rt.activity.append
 
     async def counted(*arguments: Any) -> Any:
         nonlocal commits
         commits += 1
         return await append(*arguments)
 
-    monkeypatch.setattr(rt.checkpoints.activity, "append", counted)
+    monkeypatch.setattr(rt.activity, "append", counted)
     work = await make.running()
     limits = {"activity_rows": 50, "activity_bytes": 100_000, "transcript_bytes": 200_000}
     activity = recorder(rt, work, **limits)
@@ -72,7 +72,7 @@ async def test_a_thousand_chunks_a_second_are_a_bounded_number_of_commits_and_ro
     assert (count, int(size) <= 100_000) == (50, True)
     query = "SELECT sum(octet_length(data)) FROM draftsman.artifact_chunks"
     assert await value(conn, query) <= 200_000 + len(TRUNCATED)
-    newest = await rt.checkpoints.activity.newest(work.number)
+    newest = await rt.activity.newest(work.number)
     assert newest[-1].kind == "note"
 
 
@@ -84,23 +84,23 @@ async def test_activity_is_stored_soon_and_the_newest_rows_stay_over_runs(
     activity = recorder(rt, work, activity_rows=10)
 
     async def stored(n: int) -> bool:
-        found = await rt.checkpoints.activity.page(work.number)
+        found = await rt.activity.page(work.number)
         return bool(found) and found[-1].key == str(n)
 
     for n in range(12):
         activity.add(call(n))
     await until(lambda: stored(11), "the last call")
     await activity.close()
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     second = await make.running(work.number)
     later = recorder(rt, second, activity_rows=10)
     later.add(Activity(K.MESSAGE, "again"))
     await later.close()
-    page = await rt.checkpoints.activity.page(work.number)
+    page = await rt.activity.page(work.number)
     assert [(row.run, row.seq) for row in page] == [*((1, seq) for seq in range(4, 13)), (2, 1)]
     assert page[-1].text == "again"
-    assert await rt.checkpoints.activity.page(work.number, (1, 12)) == page[-1:]
-    assert await rt.checkpoints.activity.newest(work.number, limit=2) == page[-2:]
+    assert await rt.activity.page(work.number, (1, 12)) == page[-1:]
+    assert await rt.activity.newest(work.number, limit=2) == page[-2:]
     assert [line["key"] for line in await transcript_of_run(rt, work, 1)] == [
         str(n) for n in range(12)
     ]
@@ -131,7 +131,7 @@ async def test_a_batch_that_waits_for_the_database_is_stored_once_and_delays_not
         await wait_blocked(conn, by=other.info.backend_pid)
         activity.add(call(2))
     await before_deadline(activity.close())
-    page = await rt.checkpoints.activity.page(work.number)
+    page = await rt.activity.page(work.number)
     assert [(row.seq, row.key) for row in page] == [(1, "1"), (2, "2")]
     assert [line["seq"] for line in await transcript_of(rt, work.number)] == [1, 2]
 
@@ -173,9 +173,9 @@ async def test_a_run_without_its_lease_stores_nothing_and_ends_quietly(
     work = await make.running(on_lost="resume")
     activity = recorder(rt, work)
     activity.add(call(1))
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     await before_deadline(activity.close())
-    assert await rt.checkpoints.activity.page(work.number) == []
+    assert await rt.activity.page(work.number) == []
     assert await value(conn, "SELECT count(*) FROM draftsman.artifacts") == 0
 
 
@@ -199,4 +199,4 @@ async def test_transcripts_grow_by_parts_up_to_the_quota_of_the_job(
         await limited._flush()
     await limited.close()
     assert 0 < len(await transcript_of(rt, other.number)) < 10
-    assert len(await rt.checkpoints.activity.page(other.number)) == 20
+    assert len(await rt.activity.page(other.number)) == 20

@@ -48,7 +48,7 @@ def context(rt: Runtime, work: ClaimedJob) -> RunContext:
 
 async def rescue_job(rt: Runtime, make: Factory) -> None:
     """Return every job of the factory's worker to the status resumed."""
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) > 0
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) > 0
 
 
 # --- steps and checkpoints -----------------------------------------------------------------------

@@ -16,7 +16,7 @@ from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.worker_run import wait_for_database
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done, Outcome
-from draftsman.runtime import Runtime
+from draftsman.runtime import ENUMS, Runtime
 from draftsman.settings.database import DatabaseSettings
 from draftsman.settings.workers import WorkerSettings
 from tests.conftest import SERVER
@@ -200,7 +200,7 @@ class TestARealServer:
     @pytest.fixture
     async def hasty(self, database_url: str) -> AsyncIterator[Database]:
         """Give the worker a pool with a short connection timeout."""
-        db = Database(database_url, DatabaseSettings(connect_timeout=0.3))
+        db = Database(database_url, DatabaseSettings(connect_timeout=0.3), enums=ENUMS)
         await db.open()
         yield db
         await db.close()

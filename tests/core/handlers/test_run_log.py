@@ -152,7 +152,7 @@ async def test_a_run_that_lost_its_lease_stores_no_log_and_reports_no_error(
     monkeypatch.setattr(run_log, "DELAY", 0.01)
     work = await make.running()
     lines = RunLog(rt.checkpoints, work.lease)
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     lines.write("late")
     await until(lambda: is_over(lines), "the writer's end")
     lines.write("later")
@@ -277,7 +277,7 @@ async def test_output_and_activity_are_in_the_order_in_which_they_were_written(
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: seconds))
     work = await make.running()
     log = RunLog(rt.checkpoints, work.lease)
-    recorder = ActivityRecorder(rt.checkpoints.activity, work.lease, QuotaSettings())
+    recorder = ActivityRecorder(rt.activity, work.lease, QuotaSettings())
     log.write("1")
     seconds = 50.0
     recorder.add(Activity(ActivityKind.MESSAGE, "2"))
@@ -290,7 +290,7 @@ async def test_output_and_activity_are_in_the_order_in_which_they_were_written(
     await recorder.close()
     await log.close()
     chunks = await rt.checkpoints.logs(work.number)
-    rows = await rt.checkpoints.activity.page(work.number)
+    rows = await rt.activity.page(work.number)
     items = [(chunk.created_at, chunk.text.strip()) for chunk in chunks]
     items = sorted([*items, *((row.created_at, row.text) for row in rows)])
     assert [text for _, text in items] == ["1", "2", "3", "4"]

@@ -37,10 +37,10 @@ async def test_a_request_without_targets_is_reported_to_the_fallback_once(
     due = await rt.sweeps.next_due()
     assert due is not None
     assert due <= 0, "the leader does it at once"
-    assert await rt.sweeps.notify(LeaderTerm(make.worker, 1)) == 0, "it no longer leads"
-    assert await rt.sweeps.notify(LeaderTerm()) == 1
+    assert await rt.dead_letters.notify(LeaderTerm(make.worker, 1)) == 0, "it no longer leads"
+    assert await rt.dead_letters.notify(LeaderTerm()) == 1
     assert await results(rt, number) == [ChannelName.LOG]
-    assert await rt.sweeps.notify(LeaderTerm()) == 0
+    assert await rt.dead_letters.notify(LeaderTerm()) == 0
     assert await value(conn, NOTED) == 0
     (item,) = await rt.delivery_sender.claim(ChannelName.LOG, free=9, share=9)
     assert item.job == number
@@ -48,9 +48,9 @@ async def test_a_request_without_targets_is_reported_to_the_fallback_once(
 
 async def test_a_job_of_a_lost_worker_is_reported_too(make: Factory, rt: Runtime) -> None:
     work = await make.running(max_attempts=1)
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
     assert (await rt.read_model.job(work.number)).status is Status.DEAD_LETTER
-    assert await rt.sweeps.notify(LeaderTerm()) == 1
+    assert await rt.dead_letters.notify(LeaderTerm()) == 1
     assert await results(rt, work.number) == [ChannelName.LOG]
 
 
@@ -70,7 +70,7 @@ async def test_a_target_for_other_outcomes_does_not_count(
     hooks = Targets((), {"ops": ("completed",)})
     monkeypatch.setattr(rt.submissions, "_targets", hooks)
     number = await make.dead()
-    assert await rt.sweeps.notify(LeaderTerm()) == 1
+    assert await rt.dead_letters.notify(LeaderTerm()) == 1
     assert await results(rt, number) == [ChannelName.LOG]
 
 
@@ -99,6 +99,6 @@ async def test_a_dead_letter_without_a_fallback_is_logged(
     notifications = settings.notifications.model_copy(update=changed)
     without = wire(settings.model_copy(update={"notifications": notifications}), rt.db, False)
     number = await make.dead()
-    assert await without.sweeps.notify(LeaderTerm()) == 1
+    assert await without.dead_letters.notify(LeaderTerm()) == 1
     assert await results(rt, number) == []
     assert f"D-{number} of root is a dead letter and has no notification target" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from uuid import uuid4
 
 import pytest
@@ -52,4 +53,4 @@ async def test_the_error_names_the_rule_as_a_constraint(make: Factory, conn: Con
         "job_states",
         "job_states_queue_check",
     )
-    assert about.message_detail == f"The row is the state of D-{number}."
+    assert json.loads(about.message_detail or "")["job"] == number

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from draftsman.attention.calendars.calendar_reader import read_calendar
-from draftsman.attention.calendars.holiday_calendar import holidays_of
-from draftsman.attention.calendars.icalendar import read_events
+from draftsman.calendars.calendar_reader import read_calendar
+from draftsman.calendars.holiday_calendar import holidays_of
+from draftsman.calendars.icalendar import read_events
 from draftsman.errors import UsageError
 
 BERLIN = ZoneInfo("Europe/Berlin")

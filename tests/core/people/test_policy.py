@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.configured import policy as configured
 from draftsman.errors import NotPermitted
 from draftsman.jobs.job import Source
 from draftsman.people.actor import SYSTEM, Actor
+from draftsman.people.configuration import configured_policy as configured
 from draftsman.people.policy import ROLES, Person, Policy, Verb
 from draftsman.settings import Settings
 from tests.support.cases import cases

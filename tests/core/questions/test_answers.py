@@ -194,7 +194,7 @@ async def test_an_invoker_can_answer_only_questions_of_own_jobs(
     own = await make.running(await make.queued(actor=people.anna))
     other = await make.running()
     for work in (own, other):
-        await rt.questions.ask(work.lease, QUESTION)
+        await rt.asking.ask(work.lease, QUESTION)
     slack = people.on(Source.SLACK, "anna")
     assert (await make.answer(own.number, "red", slack)).accepted
     assert not (await make.answer(other.number, "red", slack)).accepted
@@ -220,7 +220,7 @@ async def test_an_answer_applies_to_the_named_question_only(make: Factory, rt: R
     assert (await make.answer(second.number, "red")).accepted
     assert (await rt.questions.get(first.number, 1)).status is QuestionStatus.OPEN
     next_run = await make.running(second.number)
-    await rt.questions.ask(next_run.lease, QUESTION.model_copy(update={"key": "next"}))
+    await rt.asking.ask(next_run.lease, QUESTION.model_copy(update={"key": "next"}))
     late = await make.answer(second.number, "blue", n=1)
     assert not late.accepted
     assert (await rt.questions.get(second.number, 2)).status is QuestionStatus.OPEN

@@ -109,14 +109,14 @@ async def test_a_token_is_invalid_after_its_question_closed(
     token = await _mint(make, people, work.number)
     match end:
         case "expired":
-            await rt.sweeps.expire(LeaderTerm())
+            await rt.expiry.expire(LeaderTerm())
         case "canceled":
             await rt.job_control.cancel(work.number, make.owner)
         case _:
             await make.decide(work.number, True, people.dave)
     if end == "asked again":
         next_run = await make.running(work.number)
-        await rt.questions.ask(next_run.lease, GATE.model_copy(update={"text": "Really?"}))
+        await rt.asking.ask(next_run.lease, GATE.model_copy(update={"text": "Really?"}))
         assert not (await make.decide(work.number, True, BEARER, n=2, token=token)).accepted
     assert not (await make.decide(work.number, True, BEARER, token=token)).accepted
     with pytest.raises(QuestionClosed):
@@ -217,7 +217,7 @@ async def test_the_invoker_neither_creates_nor_uses_a_token(
 ) -> None:
     work = await make.running(await make.queued(actor=people.erin))
     item = GATE.model_copy(update={"approvers": ("erin", "carol")})
-    await rt.questions.ask(work.lease, item)
+    await rt.asking.ask(work.lease, item)
     with pytest.raises(NotPermitted, match="erin requested this job"):
         await _mint(make, people, work.number, "erin")
     token = await rt.questions.mint_token(work.number, 1, "erin", SYSTEM)

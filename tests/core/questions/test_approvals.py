@@ -156,7 +156,7 @@ async def test_an_unreachable_quorum_is_refused(
     work = await make.running(await make.queued(actor=people.erin))
     item = GATE.model_copy(update=changed)
     with pytest.raises(UsageError, match=re.escape(numbers)):
-        await rt.questions.ask(work.lease, item, invoker="erin")
+        await rt.asking.ask(work.lease, item, invoker="erin")
     assert await rt.questions.open(work.number) == []
 
 
@@ -186,7 +186,7 @@ async def test_an_unlinked_identity_does_not_count(make: Factory, people: People
 async def _erins_gate(make: Factory, people: People) -> ClaimedJob:
     work = await make.running(await make.queued(actor=people.erin))
     item = GATE.model_copy(update={"approvers": ("erin", "carol")})
-    assert await make.rt.questions.ask(work.lease, item)
+    assert await make.rt.asking.ask(work.lease, item)
     return work
 
 
@@ -235,7 +235,7 @@ async def test_a_changed_action_is_a_new_approval_without_votes(
     await make.decide(work.number, True, people.dave)
     next_run = await make.running(work.number)
     changed = GATE.model_copy(update={"action": {"sha256": "2"}, "quorum": 2})
-    assert await rt.questions.ask(next_run.lease, changed) == f"{work.name}/2"
+    assert await rt.asking.ask(next_run.lease, changed) == f"{work.name}/2"
     verdict = await make.decide(work.number, True, people.carol, n=2)
     assert (verdict.accepted, verdict.resolved, verdict.votes) == (True, False, 1)
 

@@ -32,7 +32,7 @@ async def _escalated(
 ) -> ClaimedJob:
     work = await make.asked(item, **fields)
     await clock.forward(110)
-    assert await make.rt.sweeps.expire(LeaderTerm()) == 1
+    assert await make.rt.expiry.expire(LeaderTerm()) == 1
     return work
 
 
@@ -51,7 +51,7 @@ async def test_an_escalated_question_stays_open_for_the_same_time_again(
     payload = dict(last.payload)
     assert datetime.fromisoformat(payload.pop("expires_at")) == question.expires_at
     assert payload == {"question": 1, "key": "pick", "escalate_to": "leads"}
-    assert await rt.sweeps.expire(LeaderTerm()) == 0
+    assert await rt.expiry.expire(LeaderTerm()) == 0
 
 
 async def test_an_escalated_question_expires_the_second_time(
@@ -59,7 +59,7 @@ async def test_an_escalated_question_expires_the_second_time(
 ) -> None:
     work = await _escalated(make, clock)
     await clock.forward(110)
-    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    assert await rt.expiry.expire(LeaderTerm()) == 1
     question = await rt.questions.get(work.number, 1)
     assert (await rt.read_model.job(work.number)).status is Status.EXPIRED
     assert question.resolution == {"outcome": "expired", "via": "system"}
@@ -71,7 +71,7 @@ async def test_an_approval_escalates_too(
     work = await make.asked(ERINS)
     assert not (await make.decide(work.number, True, people.carol)).accepted
     await clock.forward(110)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     assert (await rt.questions.get(work.number, 1)).approvers == ["erin", "leads"]
     assert (await make.decide(work.number, True, people.carol)).resolved
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
@@ -83,7 +83,7 @@ async def test_votes_of_the_first_group_still_count(
     work = await make.asked(ERINS.model_copy(update={"quorum": 2}))
     await make.decide(work.number, True, people.erin)
     await clock.forward(110)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     assert (await make.decide(work.number, True, people.dave)).resolved
 
 
@@ -93,7 +93,7 @@ async def test_people_of_the_escalation_can_answer_without_a_role(
     work = await make.asked(ASK)
     assert not (await make.answer(work.number, "red", people.carol)).accepted
     await clock.forward(110)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     assert not (await make.answer(work.number, "red", people.erin)).accepted
     assert (await make.answer(work.number, "red", people.carol)).accepted
 
@@ -112,7 +112,7 @@ async def test_an_answer_between_the_expiry_and_the_sweep_is_accepted_after_an_e
     await clock.forward(110)
     assert (await make.answer(works[0].number, "red", people.ben)).accepted
     until = await rt.questions.extend(works[1].number, 1, 500, people.olga)
-    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    assert await rt.expiry.expire(LeaderTerm()) == 1
     assert (await rt.questions.get(works[1].number, 1)).expires_at == until
     assert (await rt.questions.get(works[2].number, 1)).escalated_at is not None
 
@@ -132,8 +132,8 @@ async def test_every_target_is_asked_again_and_every_copy_is_closed(
     work = await make.asked(ASK, **LOG)
     await send_all(rt)
     await clock.forward(110)
-    await rt.sweeps.expire(LeaderTerm())
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     assert (await kinds_and_statuses(rt, work.number))[-1] == ("question", "pending")
     await send_all(rt)
     await make.answer(work.number, "red")
@@ -145,7 +145,7 @@ async def test_every_target_is_asked_again_and_every_copy_is_closed(
 async def test_an_unsent_copy_is_not_sent_twice(make: Factory, rt: Runtime, clock: Clock) -> None:
     work = await make.asked(ASK, **LOG)
     await clock.forward(110)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     kinds = [str(delivery.kind) for delivery in await deliveries_of(rt, work.number)]
     assert kinds.count("question") == 1
 
@@ -157,8 +157,8 @@ async def test_an_escalated_question_has_its_own_reminders(
     counts = []
     for seconds in (51, 40, 10, 51, 40):  # 51, 91, 101: escalated; then 51, 91 of the new time
         await clock.forward(seconds)
-        await rt.sweeps.expire(LeaderTerm())
-        await rt.sweeps.names["remind"](LeaderTerm())
+        await rt.expiry.expire(LeaderTerm())
+        await rt.sweeps.run("remind", LeaderTerm())
         counts.append((await rt.questions.get(work.number, 1)).reminders)
     assert counts == [1, 2, 2, 3, 3]
     kinds = [str(delivery.kind) for delivery in await deliveries_of(rt, work.number)]
@@ -171,8 +171,8 @@ async def test_the_configured_escalation_target_is_the_default(make: Factory, rt
     spec = ASK.model_copy(update={"escalate_to": None})
     work = await make.running()
     with pytest.raises(UsageError, match="has no escalation target; set escalate_to"):
-        await rt.questions.ask(work.lease, spec)
+        await rt.asking.ask(work.lease, spec)
     with pytest.raises(UsageError, match="'boss' is not a group or person; known: anna, ben"):
-        await rt.questions.ask(work.lease, ASK.model_copy(update={"escalate_to": "boss"}))
-    assert await configured.questions.ask(work.lease, spec) == f"{work.name}/1"
+        await rt.asking.ask(work.lease, ASK.model_copy(update={"escalate_to": "boss"}))
+    assert await configured.asking.ask(work.lease, spec) == f"{work.name}/1"
     assert (await rt.questions.get(work.number, 1)).escalate_to == "leads"

@@ -10,9 +10,8 @@ from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.question import QuestionStatus
-from draftsman.questions.store import questions
+from draftsman.questions.store import expiry, questions
 from draftsman.runtime import Runtime
-from draftsman.worker import store as sweeps
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.statements import run
@@ -24,7 +23,7 @@ async def _overdue(make: Factory, **changed: Any) -> ClaimedJob:
 
 async def test_a_job_expires_with_its_question(make: Factory, rt: Runtime) -> None:
     work = await _overdue(make)
-    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    assert await rt.expiry.expire(LeaderTerm()) == 1
     job = await rt.read_model.job(work.number)
     question = await rt.questions.get(work.number, 1)
     assert (job.status, job.last_error) == (Status.EXPIRED, None)
@@ -35,7 +34,7 @@ async def test_a_job_expires_with_its_question(make: Factory, rt: Runtime) -> No
 
 async def test_an_applied_default_is_an_answer_of_the_policy(make: Factory, rt: Runtime) -> None:
     work = await _overdue(make, on_expire="default", default="blue")
-    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    assert await rt.expiry.expire(LeaderTerm()) == 1
     job = await rt.read_model.job(work.number)
     question = await rt.questions.get(work.number, 1)
     assert job.status is Status.RESUMED
@@ -47,7 +46,7 @@ async def test_an_applied_default_is_an_answer_of_the_policy(make: Factory, rt: 
 
 async def test_a_job_continues_without_an_answer(make: Factory, rt: Runtime) -> None:
     work = await _overdue(make, on_expire="continue")
-    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    assert await rt.expiry.expire(LeaderTerm()) == 1
     job = await rt.read_model.job(work.number)
     question = await rt.questions.get(work.number, 1)
     assert job.status is Status.RESUMED
@@ -57,7 +56,7 @@ async def test_a_job_continues_without_an_answer(make: Factory, rt: Runtime) -> 
 
 async def test_an_expired_approval_is_expired_and_not_denied(make: Factory, rt: Runtime) -> None:
     work = await make.asked(GATE.model_copy(update={"expires_in": 0.000001}))
-    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    assert await rt.expiry.expire(LeaderTerm()) == 1
     question = await rt.questions.get(work.number, 1)
     assert (await rt.read_model.job(work.number)).status is Status.EXPIRED
     assert question.resolution == {"outcome": "expired", "via": "system"}
@@ -69,13 +68,13 @@ async def test_votes_below_the_quorum_do_not_approve_an_expired_approval(
     work = await make.asked(GATE.model_copy(update={"expires_in": 60.0, "quorum": 2}))
     await make.decide(work.number, True, make.owner)
     await clock.forward(61)
-    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    assert await rt.expiry.expire(LeaderTerm()) == 1
     assert (await rt.read_model.job(work.number)).status is Status.EXPIRED
 
 
 async def test_an_event_records_the_missing_answer(make: Factory, rt: Runtime) -> None:
     work = await _overdue(make, on_expire="continue")
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     expired, resumed = (await rt.read_model.job_events(work.number))[-2:]
     assert (expired.kind, expired.actor) == ("question_expired", "system")
     assert expired.payload == {
@@ -96,7 +95,7 @@ async def test_only_overdue_questions_expire_and_only_once(
     answered = await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
     await make.answer(answered.number, "red")
     await clock.forward(61)
-    assert [await rt.sweeps.expire(LeaderTerm()) for _ in range(2)] == [1, 0]
+    assert [await rt.expiry.expire(LeaderTerm()) for _ in range(2)] == [1, 0]
     statuses = [(await rt.read_model.job(w.number)).status for w in (soon, later, never, answered)]
     assert statuses == [
         Status.EXPIRED,
@@ -117,7 +116,7 @@ async def test_an_answer_at_the_expiry_is_late_for_everyone(
         assert locked is not None
         assert locked.due
         assert await questions.extend(conn, work.number, 1, 60.0, "cli:root") == (False, None)
-        assert await sweeps.expire(conn, LeaderTerm(), 100) == 1
+        assert await expiry.expire(conn, LeaderTerm(), 100) == 1
 
 
 @pytest.mark.parametrize("on_expire", ["expire", "continue"])
@@ -125,7 +124,7 @@ async def test_an_answer_after_the_expiry_is_stored_and_refused(
     make: Factory, rt: Runtime, on_expire: str
 ) -> None:
     work = await _overdue(make, on_expire=on_expire)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     late = await make.answer(work.number, "red")
     assert (late.accepted, late.reason) == (False, f"{work.name}/1 was already expired")
     assert len((await rt.questions.of_job(work.number))[1]) == 1

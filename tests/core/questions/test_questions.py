@@ -93,14 +93,14 @@ async def test_a_run_that_lost_its_lease_cannot_ask(make: Factory, rt: Runtime) 
     work = await make.running()
     await rt.settlement.release_run(work, "shutdown")
     with pytest.raises(LeaseLost):
-        await rt.questions.ask(work.lease, QUESTION)
+        await rt.asking.ask(work.lease, QUESTION)
     assert await rt.questions.of_job(work.number) == ([], [])
 
 
 async def test_a_canceled_job_ends_instead_of_asking(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.job_control.cancel(work.number, make.owner, "enough")
-    assert await rt.questions.ask(work.lease, QUESTION) is None
+    assert await rt.asking.ask(work.lease, QUESTION) is None
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
     assert (await rt.read_model.runs(work.number))[0].status is RunStatus.CANCELED
     assert await rt.questions.of_job(work.number) == ([], [])
@@ -108,7 +108,7 @@ async def test_a_canceled_job_ends_instead_of_asking(make: Factory, rt: Runtime)
 
 async def _ask_again(make: Factory, number: int, item: QuestionSpec) -> None:
     work = await make.running(number)
-    assert await make.rt.questions.ask(work.lease, item)
+    assert await make.rt.asking.ask(work.lease, item)
 
 
 async def test_a_second_question_has_the_next_number(make: Factory, rt: Runtime) -> None:
@@ -148,7 +148,7 @@ async def test_a_canceled_job_asks_no_key_again_and_its_answer_stays(
     await make.answer(work.number, "red")
     next_run = await make.running(work.number)
     await rt.job_control.cancel(work.number, make.owner)
-    assert await rt.questions.ask(next_run.lease, QUESTION) is None
+    assert await rt.asking.ask(next_run.lease, QUESTION) is None
     (only,), _ = await rt.questions.of_job(work.number)
     assert only.status is QuestionStatus.ANSWERED
 
@@ -212,9 +212,9 @@ async def test_the_expiry_of_a_question_can_be_extended(
     assert after is not None
     assert (after - before).total_seconds() == 100
     await clock.forward(159)
-    assert await rt.sweeps.expire(LeaderTerm()) == 0
+    assert await rt.expiry.expire(LeaderTerm()) == 0
     await clock.forward(2)
-    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    assert await rt.expiry.expire(LeaderTerm()) == 1
     event = (await rt.read_model.job_events(work.number))[4]
     assert (event.kind, event.actor) == ("question_extended", "cli:olga")
     assert datetime.fromisoformat(event.payload["expires_at"]).astimezone(UTC) == after
@@ -232,7 +232,7 @@ async def test_a_question_that_never_expires_cannot_be_extended(
     assert await rows(conn, extend) == [(None,)]  # an older release asks the database alone
     assert (await rt.questions.get(work.number, 1)).expires_at is None
     await clock.forward(400 * DAY)
-    assert await rt.sweeps.expire(LeaderTerm()) == 0
+    assert await rt.expiry.expire(LeaderTerm()) == 0
 
 
 async def test_an_overdue_question_cannot_be_extended(
@@ -259,7 +259,7 @@ async def test_only_an_operator_or_the_invoker_can_extend_a_question(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.running(await make.queued(actor=people.anna))
-    await rt.questions.ask(work.lease, QUESTION)
+    await rt.asking.ask(work.lease, QUESTION)
     for actor in (people.ben, people.carol, people.erin):
         with pytest.raises(NotPermitted, match="operator"):
             await rt.questions.extend(work.number, 1, 60, actor)
@@ -271,7 +271,7 @@ async def test_a_finished_job_asks_no_more(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.settlement.outcome(work, Done())
     with pytest.raises(LeaseLost):
-        await rt.questions.ask(work.lease, QUESTION)
+        await rt.asking.ask(work.lease, QUESTION)
 
 
 async def test_open_questions_come_in_pages(make: Factory, rt: Runtime) -> None:

@@ -135,12 +135,12 @@ async def test_an_expired_question_counts_as_closed(
         if answered_first:
             await make.answer(work.number, "red", n=2)
         await clock.forward(61)
-        assert await rt.sweeps.expire(LeaderTerm()) == 1
+        assert await rt.expiry.expire(LeaderTerm()) == 1
         if not answered_first:
             assert await status_of(rt, work.number) is S.WAITING_FOR_INPUT
             await make.answer(work.number, "red", n=2)
         assert await status_of(rt, work.number) is S.RESUMED
-        assert await rt.sweeps.expire(LeaderTerm()) == 0
+        assert await rt.expiry.expire(LeaderTerm()) == 0
 
 
 async def test_questions_that_expire_together_resume_the_job_once(
@@ -149,7 +149,7 @@ async def test_questions_that_expire_together_resume_the_job_once(
     items = [soon(item, on_expire="continue") for item in (QUESTION, SECOND, THIRD)]
     work = await make.asked_at_once(*items)
     await clock.forward(61)
-    assert await rt.sweeps.expire(LeaderTerm()) == 3
+    assert await rt.expiry.expire(LeaderTerm()) == 3
     assert await statuses(rt, work.number) == [Q.EXPIRED] * 3
     assert await kinds(rt, work.number) == [*["question_expired"] * 3, "job_resumed"]
 
@@ -159,7 +159,7 @@ async def test_a_question_that_expires_for_good_ends_the_job(
 ) -> None:
     work = await make.asked_at_once(SECOND, soon(QUESTION), soon(THIRD, on_expire="continue"), GATE)
     await clock.forward(61)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     assert await status_of(rt, work.number) is S.EXPIRED
     assert await statuses(rt, work.number) == [Q.CANCELED, Q.EXPIRED, Q.EXPIRED, Q.CANCELED]
     event = (await rt.read_model.job_events(work.number))[-1]
@@ -171,7 +171,7 @@ async def test_an_approval_that_expires_ends_the_job(
 ) -> None:
     work = await make.asked_at_once(soon(GATE), QUESTION)
     await clock.forward(61)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     assert await status_of(rt, work.number) is S.EXPIRED
 
 
@@ -199,7 +199,7 @@ async def test_an_expired_alternative_counts(rt: Runtime, make: Factory, clock: 
     item = soon(QUESTION, on_expire="continue")
     work = await make.asked_at_once(item, SECOND, alternatives=True)
     await clock.forward(61)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     assert await status_of(rt, work.number) is S.RESUMED
     assert await statuses(rt, work.number) == [Q.EXPIRED, Q.CANCELED]
 
@@ -209,14 +209,14 @@ async def test_a_withdrawn_question_is_asked_again(rt: Runtime, make: Factory) -
     await make.answer(work.number, "red")
     later = await make.running(work.number)
     assert await rt.questions.of_key(work.number, "second") is None
-    assert await rt.questions.ask(later.lease, SECOND) == f"{work.name}/3"
+    assert await rt.asking.ask(later.lease, SECOND) == f"{work.name}/3"
     assert (await make.answer(work.number, "blue", n=3)).job_status == S.RESUMED
 
 
 async def test_the_answers_of_the_request_count_at_once(rt: Runtime, make: Factory) -> None:
     work = await make.running(overrides={"answers": {"pick": "red"}})
     asked = [AskedQuestion(QUESTION, answer="red"), AskedQuestion(SECOND)]
-    await rt.questions.ask_all(work.lease, asked, invoker=work.invoker_id)
+    await rt.asking.ask_all(work.lease, asked, invoker=work.invoker_id)
     assert await statuses(rt, work.number) == [Q.ANSWERED, Q.OPEN]
     assert (await make.answer(work.number, "red", n=2)).job_status == S.RESUMED
 

@@ -105,7 +105,7 @@ async def test_a_scheduled_job_takes_its_key_when_it_is_due(
     queued = await make.queued(**KEY)
     assert await holders(conn) == [queued]
     await run(conn, "UPDATE draftsman.job_states SET run_at = now() WHERE run_at IS NOT NULL")
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     assert await holders(conn) == [scheduled]  # it is older, so its position is before
     assert [work.number for work in await claim(conn, make)] == [scheduled]
 
@@ -126,7 +126,7 @@ async def test_the_lost_run_of_a_key_keeps_it_or_releases_the_next(
     lost = await make.running(queue="q", concurrency_key="build", on_lost="fail")
     next_build = await make.queued(queue="q", concurrency_key="build")
     next_deploy = await make.queued(**KEY)
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     assert (await rt.read_model.job(lost.number)).status is Status.FAILED
     assert await holders(conn) == [kept.number, next_build]
     assert (await rt.read_model.why(next_deploy)).reason == "key"
@@ -154,7 +154,7 @@ async def test_the_sweep_assigns_a_key_that_no_job_holds(
     assert list(await rt.read_model.invariants()) != []
     broken = (await rt.read_model.invariants())["concurrency_key_is_held_once"]
     assert [job for job, _ in broken] == [number]
-    assert await rt.sweeps.names["holds"](LeaderTerm()) == 1
+    assert await rt.sweeps.run("holds", LeaderTerm()) == 1
     assert [work.number for work in await claim(conn, make)] == [number]
 
 

@@ -87,7 +87,7 @@ async def test_a_paused_type_lets_the_other_types_of_its_queue_pass(
     (summary,) = [item for item in await rt.queues.all() if item.name == "q"]
     assert (summary.queued, summary.held, summary.running) == (0, 4, 1)
     assert await value(conn, HELD) == 3
-    assert await rt.sweeps.names["holds"](LeaderTerm()) == 1
+    assert await rt.sweeps.run("holds", LeaderTerm()) == 1
     assert await value(conn, HELD) == 4
     assert await rt.queues.resume("q", owner, "report") == 4
     assert await value(conn, HELD) == 0
@@ -103,7 +103,7 @@ async def test_the_sweep_releases_what_an_interrupted_resume_left(
     await rt.queues.pause("q", owner, "r", "noop")
     await run(conn, "DELETE FROM draftsman.queue_pauses WHERE type = 'report'")
     assert (await rt.read_model.why(number)).reason == "released"
-    assert await rt.sweeps.names["holds"](LeaderTerm()) == 1
+    assert await rt.sweeps.run("holds", LeaderTerm()) == 1
     assert [job.number for job in await claim(conn, make)] == [number]
     assert (await rt.read_model.why(other)).reason == "paused"
 
@@ -120,7 +120,7 @@ async def test_jobs_that_become_ready_in_a_paused_queue_wait(
     await make.answer(resumed.number, "red")
     await make.due(retrying)
     await run(conn, "UPDATE draftsman.job_states SET run_at = now() WHERE run_at IS NOT NULL")
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     assert await claim(conn, make) == []
     for number in (resumed.number, scheduled, retrying):
         assert (await rt.read_model.why(number)).reason == "paused"

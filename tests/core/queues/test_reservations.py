@@ -133,7 +133,7 @@ async def test_a_job_of_a_lost_worker_keeps_its_reservation(
     await make.queued(queue="q")
     job = await reserve(rt, owner)
     await make.running(number=job)
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     assert [item.job for item in await rt.reservations.all()] == [job]
     await make.due(job)
     assert await claimed(conn, make) == [job]
@@ -146,11 +146,11 @@ async def test_a_job_that_is_retried_keeps_its_reservation_while_its_limits_have
     job = await reserve(rt, owner, max_attempts=4)
     for _ in range(2):
         await make.running(number=job)
-        await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+        await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
         await make.due(job)
         assert [item.job for item in await rt.reservations.all()] == [job]
     await make.running(number=job)
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     await make.running(queue="other")  # it takes the only place
     await make.due(job)
     assert await ends(rt, job) == ["held"]
@@ -210,12 +210,12 @@ async def test_the_sweep_deletes_expired_reservations(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:
     job = await reserve(rt, owner)
-    assert await rt.sweeps.names["holds"](LeaderTerm()) == 0
+    assert await rt.sweeps.run("holds", LeaderTerm()) == 0
     due = await rt.sweeps.next_due()
     assert due is not None
     assert 0 < due <= 600
     await expire(conn)
-    assert await rt.sweeps.names["holds"](LeaderTerm()) == 1
+    assert await rt.sweeps.run("holds", LeaderTerm()) == 1
     assert await ends(rt, job) == ["expired"]
 
 
@@ -394,7 +394,7 @@ async def test_the_end_of_a_reservation_wakes_the_workers(
             await rt.settlement.outcome(work, Done())
         else:
             await expire(conn)
-            await rt.sweeps.names["holds"](LeaderTerm())
+            await rt.sweeps.run("holds", LeaderTerm())
         queues = [item.payload async for item in listening.notifies(timeout=10, stop_after=1)]
         await listening.execute("UNLISTEN *")
     assert queues == ["q"]

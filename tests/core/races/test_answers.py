@@ -15,8 +15,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.answer import Verdict
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.response import Response
+from draftsman.questions.store import expiry
 from draftsman.runtime import Runtime
-from draftsman.worker import store as sweeps
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People
@@ -112,7 +112,7 @@ async def test_concurrent_votes_approve_once(make: Factory, rt: Runtime, people:
 
 async def _expire(rt: Runtime) -> int:
     """Expire in a transaction, as the sweep does."""
-    return await rt.db.run_transaction(lambda conn: sweeps.expire(conn, LeaderTerm(), 100))
+    return await rt.db.run_transaction(lambda conn: expiry.expire(conn, LeaderTerm(), 100))
 
 
 async def test_an_answer_in_time_is_not_expired_by_the_sweep(
@@ -235,7 +235,7 @@ async def test_an_answer_to_the_first_question_never_answers_the_second(
     await make.answer(work.number, "red")
     next_run = await make.running(work.number)
     changed = QUESTION.model_copy(update={"text": "Which one now?"})
-    async with first.doing(first.rt.questions.ask(next_run.lease, changed)) as asked:
+    async with first.doing(first.rt.asking.ask(next_run.lease, changed)) as asked:
         late = await first.then(_answer(rt, make, work.number, "late"), conn)
     assert asked.result() == f"{work.name}/2"
     assert (late.question, late.accepted) == (1, False)

@@ -52,7 +52,7 @@ async def test_a_raise_waits_for_usage_and_both_count(
 ) -> None:
     one, two = [await make.running() for _ in range(2)]
     [state] = await rt.model_calls.record(one.lease, {"cost_usd": 10})
-    await rt.questions.ask(one.lease, budgets.question_of(state, one.name, one.run))
+    await rt.asking.ask(one.lease, budgets.question_of(state, one.name, one.run))
     response = Response(source_event_id="1", text="10")
     assert (await rt.questions.answer(one.number, 1, response, make.owner)).accepted
     one = await make.running(one.number)

@@ -129,4 +129,4 @@ async def test_keys_in_an_open_transaction_keep_no_other_waiting(
     assert await rt.db.run_transaction(lambda other: queues.assign(other, LeaderTerm(), 1)) == 1
     assert await holders(conn) == [numbers[1]]
     await conn.execute("COMMIT")
-    assert await rt.sweeps.names["holds"](LeaderTerm()) == 1
+    assert await rt.sweeps.run("holds", LeaderTerm()) == 1

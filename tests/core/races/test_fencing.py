@@ -33,20 +33,20 @@ FENCED: dict[str, Write] = {
     "event": lambda rt, work: rt.checkpoints.event(work.lease, "stale", {}),
     "artifact": lambda rt, work: rt.checkpoints.artifact(work.lease, "stale", "file", b""),
     "log": lambda rt, work: rt.checkpoints.log(work.lease, 1, "stale"),
-    "activity": lambda rt, work: rt.checkpoints.activity.append(
+    "activity": lambda rt, work: rt.activity.append(
         work.lease, 1, [Activity(ActivityKind.MESSAGE, "stale")], QuotaLimit(9)
     ),
-    "progress": lambda rt, work: rt.checkpoints.activity.show(work.lease, "stale", "stale"),
-    "transcript": lambda rt, work: rt.checkpoints.activity.append_transcript(
+    "progress": lambda rt, work: rt.activity.show(work.lease, "stale", "stale"),
+    "transcript": lambda rt, work: rt.activity.append_transcript(
         work.lease, 0, b"stale", size=5, sha256="stale", most=9
     ),
     "params": lambda rt, work: rt.checkpoints.describe(work.lease, {"stale": True}, 9),
     "pull_request": lambda rt, work: rt.checkpoints.pull_request(work.lease, "stale"),
     "agent": lambda rt, work: rt.checkpoints.assign_agent(work.lease, "stale"),
-    "target": lambda rt, work: rt.checkpoints.add_target(work.lease, parse_target("log")),
+    "target": lambda rt, work: rt.outbox.add_target(work.lease, parse_target("log")),
     "usage": lambda rt, work: rt.model_calls.record(work.lease, {"stale": 1}),
     "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, QuotaLimit(9)),
-    "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
+    "ask": lambda rt, work: rt.asking.ask(work.lease, QUESTION),
     "done": lambda rt, work: rt.settlement.outcome(work, Done({"stale": True})),
     "snooze": lambda rt, work: rt.settlement.outcome(work, Snooze(1)),
     "cancel": lambda rt, work: rt.settlement.outcome(work, Cancel("stale")),
@@ -83,7 +83,7 @@ async def test_a_rescued_run_writes_nothing_after_the_next_claim(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:
     stale = await make.running(on_lost="resume")
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     current = await make.running(stale.number)
     await rt.checkpoints.begin_step(current.lease, "mine")
     before = await _all_rows(conn)
@@ -144,7 +144,7 @@ async def test_a_batch_with_two_leases_of_a_job_stores_the_result_of_the_newer(
 ) -> None:
     """As after an outage: the worker has the unsettled result of a lost run, and a newer run."""
     stale = await make.running(on_lost="resume")
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     current = await make.running(stale.number)
     other = await make.running()
     if canceled:

@@ -44,7 +44,7 @@ async def kept(
     work = await make.running(worker=worker, queue="work")
     if in_flight is not None:
         assert (await rt.model_calls.reserve(work.lease, in_flight, call(6))).outcome == "reserved"
-    await rt.questions.ask(work.lease, QUESTION, grace=60)
+    await rt.asking.ask(work.lease, QUESTION, grace=60)
     return work, (session or rt).claim(worker, ["default"])
 
 
@@ -64,8 +64,22 @@ async def test_an_answer_claims_the_job_for_the_worker_that_waits(
     assert (job.run, job.status) == (2, Status.RUNNING)
     assert job.token > work.token
     assert await value(conn, PERIODS) == 0
-    await rt.questions.ask(job.lease, QUESTION.model_copy(update={"key": "b"}))  # it has the lease
+    await rt.asking.ask(job.lease, QUESTION.model_copy(update={"key": "b"}))  # it has the lease
     assert await status(rt, work) is Status.WAITING_FOR_INPUT
+
+
+async def test_only_the_job_of_the_parked_run_is_looked_up(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    """Another parked run of the worker has the same number."""
+    waiting, claim = await kept(rt, make, conn)
+    answered = await make.running(worker=claim._worker, queue="work")
+    await rt.asking.ask(answered.lease, QUESTION, grace=60)
+    assert (await make.answer(answered.number, "red")).accepted
+    assert await claim.continue_in_grace(waiting.lease, ends=False) == (True, None)
+    _, job = await claim.continue_in_grace(answered.lease, ends=False)
+    assert job is not None
+    assert job.number == answered.number
 
 
 async def test_the_end_of_the_period_waits_for_an_answer_under_way(
@@ -117,7 +131,7 @@ async def test_the_end_of_an_older_grace_period_leaves_a_newer_one_alone(
     _, job = await claim.continue_in_grace(old.lease, ends=False)
     assert job is not None
     second = QUESTION.model_copy(update={"key": "b"})
-    await rt.questions.ask(job.lease, second, grace=60)
+    await rt.asking.ask(job.lease, second, grace=60)
     assert await claim.continue_in_grace(old.lease, ends=True) == (False, None)
     await make.answer(old.number, "red", n=2)
     await claim.leave_grace(old.lease)

@@ -41,7 +41,7 @@ async def test_a_fourth_question_that_arrives_while_the_answer_commits_is_asked_
     three = [await make.asked(**HERE) for _ in range(3)]
     fourth = await make.running(**HERE)
     async with first.doing(_answer(first.rt, make, three[0])) as answer:
-        await first.then(rt.questions.ask(fourth.lease, QUESTION), conn)
+        await first.then(rt.asking.ask(fourth.lease, QUESTION), conn)
     assert len(answer.result().also) == 2
     assert [await _status(rt, work) for work in three] == [Status.RESUMED] * 3
     assert await _status(rt, fourth) is Status.WAITING_FOR_INPUT
@@ -53,7 +53,7 @@ async def test_an_answer_waits_for_a_fourth_question_and_leaves_it_posted(
 ) -> None:
     three = [await make.asked(**HERE) for _ in range(3)]
     fourth = await make.running(**HERE)
-    async with first.doing(first.rt.questions.ask(fourth.lease, QUESTION)):
+    async with first.doing(first.rt.asking.ask(fourth.lease, QUESTION)):
         verdict = await first.then(_answer(rt, make, three[0]), conn)
     assert verdict.accepted
     assert [await _status(rt, work) for work in three] == [Status.RESUMED] * 3
@@ -78,8 +78,8 @@ async def test_two_workers_that_ask_the_same_at_once_post_it_once(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     one, two = [await make.running(**HERE) for _ in range(2)]
-    async with first.doing(first.rt.questions.ask(two.lease, QUESTION)):
-        await first.then(rt.questions.ask(one.lease, QUESTION), conn)
+    async with first.doing(first.rt.asking.ask(two.lease, QUESTION)):
+        await first.then(rt.asking.ask(one.lease, QUESTION), conn)
     assert (await _posted(rt, two), await _posted(rt, one)) == (["pending"], ["superseded"])
     listed = await rt.questions.open(fold_for=make.owner)
     assert [(question.job, question.others) for question in listed] == [(two.number, [one.number])]
@@ -92,8 +92,8 @@ async def test_workers_that_ask_something_else_do_not_wait_for_each_other(
 ) -> None:
     one, two = [await make.running(**HERE) for _ in range(2)]
     other = QUESTION.model_copy(update={"text": "Which other one?"})
-    async with first.doing(first.rt.questions.ask(two.lease, QUESTION)):
-        await rt.questions.ask(one.lease, other)
+    async with first.doing(first.rt.asking.ask(two.lease, QUESTION)):
+        await rt.asking.ask(one.lease, other)
         assert await _status(rt, one) is Status.WAITING_FOR_INPUT
 
 
@@ -103,7 +103,7 @@ async def test_a_cancel_of_the_first_while_the_next_asks_leaves_it_posted(
     one = await make.asked(**HERE)
     two = await make.running(**HERE)
     async with first.doing(first.rt.job_control.cancel(one.number, make.owner)):
-        await first.then(rt.questions.ask(two.lease, QUESTION), conn)
+        await first.then(rt.asking.ask(two.lease, QUESTION), conn)
     assert await _posted(rt, two) == ["pending"]
 
 
@@ -112,7 +112,7 @@ async def test_a_cancel_waits_for_the_next_that_asks_and_posts_it(
 ) -> None:
     one = await make.asked(**HERE)
     two = await make.running(**HERE)
-    async with first.doing(first.rt.questions.ask(two.lease, QUESTION)):
+    async with first.doing(first.rt.asking.ask(two.lease, QUESTION)):
         await first.then(rt.job_control.cancel(one.number, make.owner), conn)
     assert await _posted(rt, two) == ["superseded", "pending"]
 
@@ -124,7 +124,7 @@ async def test_another_question_locks_and_reads_no_more_rows_the_more_are_identi
     for _ in range(asked):
         await make.asked(**HERE)
     another = await make.running(**HERE)
-    async with first.doing(first.rt.questions.ask(another.lease, QUESTION)), conn.transaction():
+    async with first.doing(first.rt.asking.ask(another.lease, QUESTION)), conn.transaction():
         ((free,),) = await rows(
             conn,
             "SELECT count(*) FROM (SELECT FROM draftsman.job_states"

@@ -57,7 +57,7 @@ async def _steps(rt: Runtime, job: int) -> list[tuple[int, str]]:
 
 
 async def _sweep(rt: Runtime, term: LeaderTerm | None = None) -> int:
-    return await rt.sweeps.names["ladders"](term or LeaderTerm())
+    return await rt.sweeps.run("ladders", term or LeaderTerm())
 
 
 async def _take(rt: Runtime, on: Runtime, job: int) -> bool:

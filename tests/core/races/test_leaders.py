@@ -13,9 +13,11 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.store import promotion
+from draftsman.questions.store import expiry
 from draftsman.runtime import Runtime
-from draftsman.worker import store as sweeps
 from draftsman.worker.registry import store as workers
+from draftsman.worker.store import dead_workers
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession, hold_commits
@@ -25,12 +27,12 @@ Sweep = Callable[[Runtime, Factory], Awaitable[int]]
 
 
 async def _rescue(rt: Runtime, make: Factory) -> int:
-    return await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    return await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
 
 
 SWEEPS: dict[str, Sweep] = {
-    "expire": lambda rt, make: rt.sweeps.expire(LeaderTerm()),
-    "promote": lambda rt, make: rt.sweeps.promote(LeaderTerm()),
+    "expire": lambda rt, make: rt.expiry.expire(LeaderTerm()),
+    "promote": lambda rt, make: rt.promotion.promote(LeaderTerm()),
     "rescue": _rescue,
 }
 
@@ -51,9 +53,11 @@ async def test_a_second_sweep_skips_rows_of_the_first(
 ) -> None:
     await _work(make, clock, 1)
     sweeps_by_name: dict[str, Callable[[Connection], Awaitable[Any]]] = {
-        "expire": lambda c: sweeps.expire(c, LeaderTerm(), 100),
-        "promote": lambda c: sweeps.promote(c, LeaderTerm(), 100),
-        "rescue": lambda c: sweeps.rescue(c, LeaderTerm(), 100, dead=[make.worker], lease=300),
+        "expire": lambda c: expiry.expire(c, LeaderTerm(), 100),
+        "promote": lambda c: promotion.promote(c, LeaderTerm(), 100),
+        "rescue": lambda c: dead_workers.rescue(
+            c, LeaderTerm(), 100, dead=[make.worker], lease=300
+        ),
     }
     async with (
         hold_commits(rt) as first,
@@ -98,7 +102,7 @@ async def test_a_new_job_and_a_concurrent_manual_retry_are_one_job(
 ) -> None:
     work = await make.running(on_lost="new_job")
     await rt.db.run_transaction(
-        lambda c: sweeps.rescue(c, LeaderTerm(), 1, dead=[make.worker], lease=300)
+        lambda c: dead_workers.rescue(c, LeaderTerm(), 1, dead=[make.worker], lease=300)
     )
     async with first.doing(first.rt.job_control.retry(work.number, make.owner)) as retry:
         again = await first.then(rt.job_control.retry(work.number, make.owner), conn)
@@ -117,9 +121,9 @@ async def test_an_old_leaders_sweep_ends_with_its_term(
     await clock.forward(31)
     async with rt.db.connection() as conn:
         assert await workers.acquire(conn, "leader", new, 30) == 2
-    assert await rt.sweeps.promote(LeaderTerm(old, term)) == 0
+    assert await rt.promotion.promote(LeaderTerm(old, term)) == 0
     assert (await rt.read_model.job(number)).status is Status.SCHEDULED
-    assert await rt.sweeps.promote(LeaderTerm(new, 2)) == 1
+    assert await rt.promotion.promote(LeaderTerm(new, 2)) == 1
 
 
 async def test_two_candidates_for_an_expired_lease_elect_one_leader(
@@ -146,8 +150,8 @@ async def test_partitions_are_created_once_by_concurrent_sweeps(
     await clock.forward(100 * 86_400)
     await first.reopen()
     before = await value(conn, "SELECT count(*) FROM pg_partition_tree('draftsman.job_events')")
-    async with first.doing(first.rt.sweeps.partitions(LeaderTerm())) as created:
-        second_sweep = await first.then(rt.sweeps.partitions(LeaderTerm()), conn)
+    async with first.doing(first.rt.archives.make_partitions(LeaderTerm())) as created:
+        second_sweep = await first.then(rt.archives.make_partitions(LeaderTerm()), conn)
     assert created.result() > 0
     assert second_sweep == 0
     after = await value(conn, "SELECT count(*) FROM pg_partition_tree('draftsman.job_events')")
@@ -160,6 +164,6 @@ async def test_events_are_written_while_partitions_are_created(
     """A concurrent insert of an event waits briefly, and neither fails."""
     await clock.forward(100 * 86_400)
     await first.reopen()
-    async with first.doing(first.rt.sweeps.partitions(LeaderTerm())):
+    async with first.doing(first.rt.archives.make_partitions(LeaderTerm())):
         number = await first.then(make.queued(), conn)
     assert len(await rt.read_model.job_events(number)) == 1

@@ -147,7 +147,7 @@ async def test_an_end_and_a_submission_that_wait_for_each_other_do_not_deadlock(
             (new,) = await rt.submissions.submit_many([request], owner, connection=other)
             assert await ended is Status.COMPLETED
             await run(other, "COMMIT")
-    await rt.sweeps.names["postponed"](LeaderTerm())
+    await rt.sweeps.run("postponed", LeaderTerm())
     assert await placed(conn) == [plain, keyed]  # ahead of the new job, which has not started
     assert (await rt.read_model.why(new.number)).text.startswith(f"D-{keyed} holds")
 

@@ -24,7 +24,7 @@ async def test_a_message_before_the_end_of_a_run_is_kept(
     async with first.doing(first.rt.messages.send(work.number, make.owner, "x")) as m:
         status = await first.then(rt.settlement.outcome(work, Done()), conn)
     assert (m.result().status, status) == (Status.RUNNING, Status.COMPLETED)
-    (message,) = await rt.checkpoints.messages.undelivered(work.number)
+    (message,) = await rt.run_messages.undelivered(work.number)
     assert message.text == "x"
 
 
@@ -42,7 +42,7 @@ async def test_a_message_waits_for_the_question_and_is_for_the_next_run(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(**AGENT)
-    async with first.doing(first.rt.questions.ask(work.lease, QUESTION)):
+    async with first.doing(first.rt.asking.ask(work.lease, QUESTION)):
         sent = await first.then(rt.messages.send(work.number, make.owner, "x"), conn)
     assert sent.status is Status.WAITING_FOR_INPUT
 
@@ -83,6 +83,8 @@ async def test_a_lost_run_cannot_record_a_delivery(
     await rt.messages.send(work.number, make.owner, "x")
     async with first.doing(first.rt.settlement.release_run(work, "shutdown")):
         with pytest.raises(LeaseLost):
-            await first.then(rt.checkpoints.save(work.lease, {}, None, [1]), conn)
-    (message,) = await rt.checkpoints.messages.undelivered(work.number)
+            await first.then(
+                rt.run_messages.deliver_with_checkpoint(work.lease, [1], {}, None), conn
+            )
+    (message,) = await rt.run_messages.undelivered(work.number)
     assert message.run is None

@@ -58,8 +58,8 @@ async def test_a_decision_takes_effect_at_the_end_of_its_window_once(
 
     await clock.forward(WINDOW)
     assert (await rt.sweeps.next_due() or 0) <= 0
-    assert await rt.sweeps.decisions(LeaderTerm()) == 2
-    assert await rt.sweeps.decisions(LeaderTerm()) == 0
+    assert await rt.pending_decisions.apply_due(LeaderTerm()) == 2
+    assert await rt.pending_decisions.apply_due(LeaderTerm()) == 0
     verdict = await rt.pending_decisions.apply(held)
     assert isinstance(verdict, Verdict)
     assert (verdict.accepted, verdict.duplicate) == (True, True)
@@ -164,8 +164,8 @@ async def test_a_decision_in_time_counts_although_nobody_applied_it_before_the_e
     assert verdict.resolved  # it would have expired in the window
     await hold(rt, owner, job)
     await clock.forward(3600)
-    assert await rt.sweeps.expire(LeaderTerm()) == 0
-    assert await rt.sweeps.decisions(LeaderTerm()) == 1
+    assert await rt.expiry.expire(LeaderTerm()) == 0
+    assert await rt.pending_decisions.apply_due(LeaderTerm()) == 1
     assert (await rt.read_model.job(job)).status is Status.RESUMED
 
 
@@ -189,7 +189,7 @@ async def test_refusals_are_not_held_and_void_decisions_are_forgotten(
     with pytest.raises(Refused, match="D-2 is already canceled"):
         await rt.pending_decisions.apply(cancel, early=True)
     await clock.forward(WINDOW)
-    assert await rt.sweeps.decisions(LeaderTerm()) == 1
+    assert await rt.pending_decisions.apply_due(LeaderTerm()) == 1
     job = await rt.read_model.job(gate)
     assert (job.status, job.last_error) == (Status.FAILED, "denied by carol: friday")
     assert await rows(conn, "SELECT count(*) FROM draftsman.pending_decisions") == [(0,)]

@@ -16,9 +16,9 @@ async def test_work_in_an_open_transaction_keeps_no_other_work_waiting(
     await conn.execute("INSERT INTO draftsman.postponed_work (key) VALUES ('a'), ('b'), ('c')")
     await conn.execute("BEGIN")
     await conn.execute("DELETE FROM draftsman.postponed_work WHERE key = 'b'")
-    assert await rt.sweeps.postponed(LeaderTerm()) == 2
+    assert await rt.postponed_work.sweep(LeaderTerm()) == 2
     async with rt.db.connection() as watch:
         assert await rows(watch, KEYS) == [("b",)]
     await conn.execute("ROLLBACK")
-    assert await rt.sweeps.postponed(LeaderTerm()) == 1
+    assert await rt.postponed_work.sweep(LeaderTerm()) == 1
     assert await rows(conn, KEYS) == []

@@ -44,7 +44,7 @@ async def test_a_job_whose_promotion_is_open_is_held_by_the_pause(
 ) -> None:
     number = await make.retrying(queue="q", type="report")
     await make.set_due(number, 0)
-    async with first.doing(first.rt.sweeps.promote(LeaderTerm())):
+    async with first.doing(first.rt.promotion.promote(LeaderTerm())):
         await rt.queues.pause("q", owner, "r", "report")
     assert await claim(conn, make, "q") == []
     assert (await rt.read_model.why(number)).reason == "paused"

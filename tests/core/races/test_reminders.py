@@ -46,8 +46,8 @@ async def test_a_question_answered_before_the_sweep_gets_no_message(
     await first.reopen()
     async with first.doing(make_on(make, first).answer(work.number, "red")):
         async with asyncio.timeout(5):
-            assert await rt.sweeps.names[name](LeaderTerm()) == 0, "it does not wait for the answer"
-    assert await rt.sweeps.names[name](LeaderTerm()) == 0
+            assert await rt.sweeps.run(name, LeaderTerm()) == 0, "it does not wait for the answer"
+    assert await rt.sweeps.run(name, LeaderTerm()) == 0
     assert await _done(rt, work.number, name) == 0
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
@@ -59,7 +59,7 @@ async def test_an_answer_after_the_sweep_is_accepted(
     work = await make.asked(ASK, **LOG)
     await clock.forward(AFTER[name])
     await first.reopen()
-    async with first.doing(first.rt.sweeps.names[name](LeaderTerm())) as swept:
+    async with first.doing(first.rt.sweeps.run(name, LeaderTerm())) as swept:
         verdict = await first.then(make.answer(work.number, "red"), conn)
     assert (swept.result(), verdict.accepted) == (1, True)
     assert await _done(rt, work.number, name) == 1
@@ -78,11 +78,11 @@ async def test_two_leaders_remind_once(
     works = [await make.asked(ASK, **LOG) for _ in range(3)]
     await clock.forward(AFTER[name])
     await first.reopen()
-    async with first.doing(first.rt.sweeps.names[name](LeaderTerm())) as swept:
+    async with first.doing(first.rt.sweeps.run(name, LeaderTerm())) as swept:
         async with asyncio.timeout(5):
-            assert await rt.sweeps.names[name](LeaderTerm()) == 0
+            assert await rt.sweeps.run(name, LeaderTerm()) == 0
     assert swept.result() == 3
-    await asyncio.gather(*(rt.sweeps.names[name](LeaderTerm()) for _ in range(5)))
+    await asyncio.gather(*(rt.sweeps.run(name, LeaderTerm()) for _ in range(5)))
     assert [await _done(rt, work.number, name) for work in works] == [1, 1, 1]
 
 
@@ -95,7 +95,7 @@ async def test_a_reminder_sent_by_another_leader_is_not_repeated(
     async with rt.db.connection() as conn:
         due = await reminders.due(conn, LeaderTerm(), 100)
         assert len(due) == 1
-        assert await rt.sweeps.names["remind"](LeaderTerm()) == 1
+        assert await rt.sweeps.run("remind", LeaderTerm()) == 1
         assert (
             await reminders.remind(conn, LeaderTerm(), [(question, None) for question in due]) == 0
         )
@@ -111,7 +111,7 @@ async def test_a_former_leader_sends_no_reminder(
         term = await workers.acquire(conn, "leader", old, 30)
     work = await make.asked(ASK, **LOG)
     await clock.forward(AFTER[name])
-    assert await rt.sweeps.names[name](LeaderTerm(old, term)) == 0
+    assert await rt.sweeps.run(name, LeaderTerm(old, term)) == 0
     async with rt.db.connection() as conn:
         due = await reminders.due(conn, LeaderTerm(), 100)
         assert (
@@ -121,7 +121,7 @@ async def test_a_former_leader_sends_no_reminder(
             == 0
         )
     assert await _done(rt, work.number, name) == 0
-    assert await rt.sweeps.names[name](LeaderTerm()) == 1
+    assert await rt.sweeps.run(name, LeaderTerm()) == 1
 
 
 async def test_a_concurrent_extension_postpones_the_reminder(
@@ -131,8 +131,8 @@ async def test_a_concurrent_extension_postpones_the_reminder(
     await clock.forward(60)
     await first.reopen()
     async with first.doing(first.rt.questions.extend(work.number, 1, 1000, make.owner)):
-        assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
-    assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
+        assert await rt.sweeps.run("remind", LeaderTerm()) == 0
+    assert await rt.sweeps.run("remind", LeaderTerm()) == 0
     assert await _done(rt, work.number, "remind") == 0
 
 

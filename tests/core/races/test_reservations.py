@@ -79,7 +79,7 @@ async def test_an_expiry_leaves_a_reservation_that_is_being_renewed(
     await shorten(conn, 60)
     async with first.doing(beat(first.rt, make, work)):
         await clock.forward(61)
-        assert await rt.sweeps.names["holds"](LeaderTerm()) == 0
+        assert await rt.sweeps.run("holds", LeaderTerm()) == 0
     assert [item.job for item in await rt.reservations.all()] == [job]
 
 
@@ -91,7 +91,7 @@ async def test_a_renewal_skips_a_reservation_that_expires(
     await shorten(conn, 60)
     await clock.forward(61)
     await first.reopen()
-    async with first.doing(first.rt.sweeps.names["holds"](LeaderTerm())):
+    async with first.doing(first.rt.sweeps.run("holds", LeaderTerm())):
         async with asyncio.timeout(5):
             await beat(rt, make, work)
     assert await rt.reservations.all() == []

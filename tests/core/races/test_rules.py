@@ -20,7 +20,7 @@ COMMAND = "pytest tests/test_a.py"
 
 
 async def _ask(rt: Runtime, work: ClaimedJob) -> Status:
-    await rt.questions.ask(work.lease, question(COMMAND))
+    await rt.asking.ask(work.lease, question(COMMAND))
     return (await rt.read_model.job(work.number)).status
 
 
@@ -46,7 +46,7 @@ async def test_a_revocation_waits_for_the_question_that_the_rule_answers(
     rule = await ratified(rt, "pytest tests/**", people.olga)
     work = await make.running(repo=SHOP)
     later = await make.running(repo=SHOP)
-    async with first.doing(first.rt.questions.ask(work.lease, question(COMMAND))):
+    async with first.doing(first.rt.asking.ask(work.lease, question(COMMAND))):
         ended = await first.then(rt.rules.revoke(rule.id, people.olga), conn)
     assert (ended.status, ended.uses) == (RuleStatus.REVOKED, 1)
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED

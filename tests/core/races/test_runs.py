@@ -17,8 +17,8 @@ from draftsman.jobs.runs.quota import Quota, QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, RunStatus
 from draftsman.jobs.runs.store import claim as claims
 from draftsman.runtime import Runtime
-from draftsman.worker import store as sweeps
-from draftsman.worker.store import RescuedJob
+from draftsman.worker.store import dead_workers
+from draftsman.worker.store.dead_workers import RescuedJob
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession
@@ -27,7 +27,7 @@ from tests.support.races import FirstSession
 async def _rescue(rt: Runtime, make: Factory) -> list[RescuedJob]:
     """Rescue the factory worker's jobs in a transaction, as the sweep does."""
     return await rt.db.run_transaction(
-        lambda conn: sweeps.rescue(conn, LeaderTerm(), 100, dead=[make.worker], lease=300)
+        lambda conn: dead_workers.rescue(conn, LeaderTerm(), 100, dead=[make.worker], lease=300)
     )
 
 
@@ -81,7 +81,7 @@ async def test_a_cancel_waits_for_the_question_and_closes_it(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
-    async with first.doing(first.rt.questions.ask(work.lease, QUESTION)) as asked:
+    async with first.doing(first.rt.asking.ask(work.lease, QUESTION)) as asked:
         canceled = await first.then(rt.job_control.cancel(work.number, make.owner), conn)
     assert asked.result() == f"{work.name}/1"
     assert canceled.status is Status.CANCELED
@@ -93,7 +93,7 @@ async def test_a_question_waits_for_the_cancel_and_is_not_asked(
 ) -> None:
     work = await make.running()
     async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
-        assert await first.then(rt.questions.ask(work.lease, QUESTION), conn) is None
+        assert await first.then(rt.asking.ask(work.lease, QUESTION), conn) is None
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
     assert await rt.questions.of_job(work.number) == ([], [])
 
@@ -139,7 +139,7 @@ async def test_a_claim_of_another_worker_is_not_started(
     other = uuid4()
 
     async def lose(session: Connection) -> list[ClaimedJob]:
-        await sweeps.rescue(session, LeaderTerm(), 100, dead=[make.worker], lease=300)
+        await dead_workers.rescue(session, LeaderTerm(), 100, dead=[make.worker], lease=300)
         return await claims.exchange(
             session, [], worker=other, queues=[work.queue], types=["noop"], free=0, ahead=1
         )
@@ -201,7 +201,7 @@ async def test_a_rescue_waits_for_a_heartbeat_and_lets_the_run_live(
     await first.reopen()
     beat = first.rt.claim(make.worker, ()).heartbeat([work.lease], draining=False)
     async with first.doing(beat):
-        assert await first.then(rt.sweeps.rescue(LeaderTerm()), conn) == 0
+        assert await first.then(rt.dead_workers.rescue(LeaderTerm()), conn) == 0
     assert (await rt.read_model.job(work.number)).status is Status.RUNNING
 
 
@@ -216,7 +216,7 @@ WRITES: dict[str, Write] = {
     "log": lambda rt, work: rt.checkpoints.log(work.lease, 1, "stale"),
     "usage": lambda rt, work: rt.model_calls.record(work.lease, {"stale": 1}),
     "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, ONCE),
-    "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
+    "ask": lambda rt, work: rt.asking.ask(work.lease, QUESTION),
 }
 
 
@@ -271,7 +271,7 @@ async def test_a_finished_job_stays_finished_under_concurrent_changes(
             rt.job_control.cancel(work.number, make.owner, force=True),
             rt.settlement.release_run(work, "shutdown"),
             _rescue(rt, make),
-            rt.questions.ask(work.lease, QUESTION),
+            rt.asking.ask(work.lease, QUESTION),
             return_exceptions=True,
         )
         unexpected = [result for result in results if isinstance(result, Exception)]

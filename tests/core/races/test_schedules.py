@@ -26,7 +26,7 @@ def _spec(name: str = "hourly", overlap: Overlap = Overlap.SKIP) -> ScheduleSpec
 
 
 async def _fire(rt: Runtime) -> int:
-    return await rt.sweeps.names["schedules"](LeaderTerm())
+    return await rt.sweeps.run("schedules", LeaderTerm())
 
 
 async def test_a_second_leader_skips_the_schedules_of_the_first(

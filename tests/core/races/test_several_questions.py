@@ -14,8 +14,8 @@ from draftsman.questions.answer import Verdict
 from draftsman.questions.asked_question import AskedQuestion
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.response import Response
+from draftsman.questions.store import expiry
 from draftsman.runtime import Runtime
-from draftsman.worker import store as sweeps
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People
@@ -115,8 +115,8 @@ async def test_an_answer_waits_for_the_expiry_of_another_question(
     work = await make.asked_at_once(soon, SECOND)
     await clock.forward(61)
     await first.reopen()
-    expiry = first.rt.db.run_transaction(lambda held: sweeps.expire(held, LeaderTerm(), 100))
-    async with first.doing(expiry):
+    expiring = first.rt.db.run_transaction(lambda held: expiry.expire(held, LeaderTerm(), 100))
+    async with first.doing(expiring):
         verdict = await first.then(_answer(rt, make, work.number, 2), conn)
     assert verdict.accepted is not ends
     expected = (
@@ -133,8 +133,8 @@ async def test_an_expiry_skips_a_job_whose_other_question_is_being_answered(
     await clock.forward(61)
     await first.reopen()
     async with first.doing(_answer(first.rt, make, work.number, 2)):
-        assert await rt.sweeps.expire(LeaderTerm()) == 0
-    assert await rt.sweeps.expire(LeaderTerm()) == 1
+        assert await rt.expiry.expire(LeaderTerm()) == 0
+    assert await rt.expiry.expire(LeaderTerm()) == 1
     assert await _state(rt, work.number) == (S.RESUMED, [Q.EXPIRED, Q.ANSWERED])
     assert (await _kinds(rt, work.number))["job_resumed"] == 1
 
@@ -151,12 +151,12 @@ async def test_an_answer_during_an_expiry_leaves_no_job_that_waits_for_nothing(
     async with rt.db.connection() as watch:
         await conn.execute("BEGIN")
         await conn.execute(lock, (earlier.number,))
-        async with background(rt.sweeps.expire(LeaderTerm())) as expired:
+        async with background(rt.expiry.expire(LeaderTerm())) as expired:
             await wait_blocked(watch, by=conn.info.backend_pid)
             assert (await _answer(rt, make, work.number, 2)).accepted
             await conn.execute("COMMIT")
             await expired
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     assert await _state(rt, work.number) == (S.RESUMED, [Q.EXPIRED, Q.ANSWERED])
 
 
@@ -200,7 +200,7 @@ async def test_jobs_that_ask_the_same_in_another_order_are_answered_together(
     pair = [AskedQuestion(QUESTION), AskedQuestion(SECOND)]
     await asyncio.gather(
         *(
-            rt.questions.ask_all(work.lease, pair[:: 1 if place % 2 else -1])
+            rt.asking.ask_all(work.lease, pair[:: 1 if place % 2 else -1])
             for place, work in enumerate(works)
         )
     )

@@ -143,7 +143,7 @@ async def test_50_concurrent_retries_create_one_job(make: Factory, rt: Runtime) 
 def _rescue(rt: Runtime, make: Factory) -> Awaitable[int]:
     """Rescue the factory worker's jobs, in the transaction of the sweep."""
     return rt.db.run_transaction(
-        lambda conn: rt.sweeps.rescue_runs(conn, LeaderTerm(), [make.worker])
+        lambda conn: rt.dead_workers.rescue_runs(conn, LeaderTerm(), [make.worker])
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from draftsman.database.database import Connection, Database
-from draftsman.runtime import Runtime, open_runtime
+from draftsman.runtime import ENUMS, Runtime, open_runtime
 from draftsman.settings import Settings
 from tests.support.roles import Roles, login_roles
 from tests.support.server import Server
@@ -54,7 +54,7 @@ async def session(
     async with AsyncExitStack() as stack:
 
         async def opened(user: str) -> Connection:
-            db = Database(roles.url(database, user), settings.database)
+            db = Database(roles.url(database, user), settings.database, enums=ENUMS)
             await db.open()
             stack.push_async_callback(db.close)
             conn = await db.dedicated_connection()

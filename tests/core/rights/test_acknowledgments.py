@@ -124,7 +124,7 @@ async def test_a_worker_takes_steps_but_escalates_only_by_them(
         with pytest.raises(Refused, match="only after it expired"):
             async with worker.db.connection() as conn:
                 await conn.execute(add, (number,))
-        await worker.sweeps.names["ladders"](LeaderTerm())
+        await worker.sweeps.run("ladders", LeaderTerm())
     assert (await known.questions.get(number, 1)).approvers == ["dave"]
     async with known.db.connection() as conn:
         taken = await ladders.notifications(conn, [number])

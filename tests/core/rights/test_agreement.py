@@ -100,7 +100,7 @@ async def _waiting(as_role: As, make: Factory) -> tuple[int, int]:
     await erin.job_control.cancel(over.number, actor)
     job = await erin.submissions.submit(invocation(type="noop", queue="q"), actor)
     work = await make.running(job.number)
-    await make.rt.questions.ask(work.lease, GATE, invoker="erin")
+    await make.rt.asking.ask(work.lease, GATE, invoker="erin")
     return job.number, over.number
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import psycopg
-import pytest
-
 from draftsman.database.database import Connection
 from draftsman.jobs.requests.service.submissions import invocation
 from tests.core.rights.conftest import As
 from tests.factories import Factory
-from tests.support.statements import rows
+from tests.support.statements import FORBIDDEN, refused, rows
 
 EVENT = (
     "INSERT INTO draftsman.forge_events (forge, project, number, key, kind, source, author,"
@@ -26,12 +23,12 @@ async def test_a_bot_stores_no_events_of_people_in_the_terminal(
     conn = await session("bot")
     for channel, author in (("forge", "ben"), ("forge", ""), ("slack", "U-BEN")):
         assert await rows(conn, EVENT, (channel + author, channel, author)) == [(1,)]
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="events of cli:olga"):
+    async with refused(FORBIDDEN, "events of cli:olga"):
         await conn.execute(EVENT, ("a", "cli", "olga"))
     done = EVENT.replace("(forge,", "(outcome, processed_at, forge,").replace(
         "('acme',", "('ignored', draftsman.now(), 'acme',", 1
     )
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
+    async with refused(FORBIDDEN, "permission denied"):
         await conn.execute(done, ("b", "forge", "ben"))
 
 
@@ -58,13 +55,13 @@ async def test_only_a_bot_binds_the_login_of_a_person_to_an_account(
     """A login without an account could be bound in advance, to an account of another person."""
     bind = "SELECT draftsman.bind_account('acme:anna', '7')"
     bot = await session("bot")
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="bot cannot bind acme:anna"):
+    async with refused(FORBIDDEN, "bot cannot bind acme:anna"):
         await bot.execute(bind)
     await conn.execute(
         "INSERT INTO draftsman.person_identities (person, channel, external_id)"
         " VALUES ('anna', 'forge', 'acme:anna')"
     )
     for name in ("anna", "worker"):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="bind_account"):
+        async with refused(FORBIDDEN, "bind_account"):
             await (await session(name)).execute(bind)
     assert await rows(bot, bind) == [("7",)]

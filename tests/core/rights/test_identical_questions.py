@@ -38,7 +38,7 @@ async def test_a_worker_applies_the_decision_of_a_person_to_all_jobs(
     held = await ben.pending_decisions.answer(jobs[0].number, 1, response, await ben.actor(), 5)
     assert not isinstance(held, Verdict)
     await clock.forward(6)
-    assert await (await as_role("worker")).sweeps.decisions(LeaderTerm()) == 1
+    assert await (await as_role("worker")).pending_decisions.apply_due(LeaderTerm()) == 1
     for work in jobs:
         (question,), (answer,) = await known.questions.of_job(work.number)
         assert (question.resolution or {})["by"] == ["ben"]

@@ -33,13 +33,13 @@ async def test_each_role_can_run_its_part_of_a_job(as_role: As) -> None:
     make = Factory(worker, await worker.actor())
     work = await make.running(job.number)
     await worker.checkpoints.save(work.lease, {"n": 1})
-    assert await worker.questions.ask(work.lease, QUESTION, invoker="anna")
+    assert await worker.asking.ask(work.lease, QUESTION, invoker="anna")
     ben = Actor(Source.SLACK, "U-BEN", "Ben")
     red = Response(source_event_id="click", text="red")
     assert (await bot.questions.answer(work.number, 1, red, ben)).resolved
     next_run = await make.running(work.number)
     gate = GATE.model_copy(update={"quorum": 2})
-    assert await worker.questions.ask(next_run.lease, gate, invoker="anna")
+    assert await worker.asking.ask(next_run.lease, gate, invoker="anna")
     yes = Response(source_event_id="dave", decision=True)
     dave = Actor(Source.SLACK, "U-DAVE", "Dave")
     assert (await bot.questions.answer(work.number, 2, yes, dave)).accepted
@@ -74,7 +74,7 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     await clock.forward(3600)
     worker = await as_role("worker")
     for sweep in ("expire", "promote", "rescue", "deregister", "notify", "partitions"):
-        await getattr(worker.sweeps, sweep)(LeaderTerm())
+        await worker.sweeps.run(sweep, LeaderTerm())
     assert (await known.read_model.job(plain.number)).status is Status.EXPIRED
     assert (await known.read_model.job(gate.number)).status is Status.EXPIRED
     assert (await known.questions.get(escalates.number, 1)).approvers[-1] == "olga"
@@ -129,7 +129,7 @@ async def test_a_worker_can_apply_the_answers_of_the_request(as_role: As) -> Non
     request = invocation(type="noop", queue="q", overrides={"answers": {"pick": "red"}})
     job = await anna.submissions.submit(request, await anna.actor())
     work = await Factory(worker, await worker.actor()).running(job.number)
-    assert await worker.questions.ask(work.lease, QUESTION, answer="red", invoker="anna")
+    assert await worker.asking.ask(work.lease, QUESTION, answer="red", invoker="anna")
     assert (await worker.read_model.job(job.number)).status is Status.RESUMED
 
 
@@ -153,7 +153,7 @@ async def test_a_person_cancels_retries_and_links(as_role: As) -> None:
 async def test_the_people_of_a_process_are_those_of_the_database(
     as_role: As, known: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("draftsman.configured.PEOPLE_REFRESH", 0.01)
+    monkeypatch.setattr("draftsman.people.service.stored_policy.REFRESH_INTERVAL", 0.01)
     anna = await as_role("anna")
     actor = await anna.actor()
     assert (actor.person, sorted(actor.roles)) == ("anna", ["invoker"])
@@ -187,10 +187,10 @@ async def test_decisions_stay_supported_by_their_votes(
     response = Response(source_event_id="ben", text="red")
     assert (await ben.questions.answer(plain.number, 1, response, await ben.actor())).resolved
     await clock.forward(61)
-    await known.sweeps.expire(LeaderTerm())
+    await known.expiry.expire(LeaderTerm())
     await decide(dave, late.number, True)
     next_run = await make.running(decided.number)
-    assert await known.questions.ask(next_run.lease, GATE.model_copy(update={"text": "Again?"}))
+    assert await known.asking.ask(next_run.lease, GATE.model_copy(update={"text": "Again?"}))
     await known.people.save(Directory({"zoe": DirectoryEntry()}))
     assert not any((await known.read_model.invariants()).values())
 

@@ -65,7 +65,7 @@ async def test_a_worker_applies_the_decisions_of_people_as_they_are(
 
     with pytest.raises(Refused, match="cannot answer as"):
         await forger.db.run_transaction(forge)
-    assert await forger.sweeps.decisions(LeaderTerm()) == 3
+    assert await forger.pending_decisions.apply_due(LeaderTerm()) == 3
     jobs = [await known.read_model.job(number) for number in (gate, denied, canceled, own)]
     assert [job.status for job in jobs] == [
         *(Status.WAITING_FOR_APPROVAL, Status.FAILED, Status.CANCELED, Status.RESUMED)
@@ -122,7 +122,7 @@ async def test_a_decision_gives_the_rights_of_its_person_and_no_others(
         await worker.db.run_transaction(cancel)
     with pytest.raises(Refused, match="row-level security"):
         await worker.db.run_transaction(vote)
-    assert await worker.sweeps.decisions(LeaderTerm()) == 4
-    assert await worker.sweeps.decisions(LeaderTerm()) == 0
+    assert await worker.pending_decisions.apply_due(LeaderTerm()) == 4
+    assert await worker.pending_decisions.apply_due(LeaderTerm()) == 0
     numbers = [(await known.read_model.job(number)).status for number in (gate, other, late)]
     assert numbers == [Status.RESUMED, Status.WAITING_FOR_APPROVAL, Status.FAILED]

@@ -66,7 +66,7 @@ async def test_a_worker_proposes_and_uses_a_rule_that_an_operator_ratified(
     active = await olga.rules.ratify(rule.id, await olga.actor())
     assert active.ratified_by == "olga"
     running = await make.running(repo=SHOP)
-    await worker.questions.ask(running.lease, question(COMMAND))
+    await worker.asking.ask(running.lease, question(COMMAND))
     assert (await known.read_model.job(running.number)).status is Status.RESUMED
     assert (await known.read_model.invariants())["answered_has_an_accepted_answer"] == []
     assert (await olga.rules.revoke(rule.id, await olga.actor())).ended_by == "olga"

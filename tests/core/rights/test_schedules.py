@@ -96,7 +96,7 @@ async def test_each_role_does_its_part_of_a_schedule(as_role: As, clock: Clock) 
     await anna.job_control.cancel(run.number, await anna.actor())
     await clock.forward(3600)
     worker = await as_role("worker")
-    assert await worker.sweeps.names["schedules"](LeaderTerm()) == 1
+    assert await worker.sweeps.run("schedules", LeaderTerm()) == 1
     fired, _ = await olga.schedules.history("hourly")
     assert fired.job is not None
     job = await olga.read_model.job(fired.job)

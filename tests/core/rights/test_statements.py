@@ -52,8 +52,8 @@ REPOS: Final = {
 QUEUES: Final = {
     "limits.check",
     "limits.give",
-    "sweeps.do_cancels",
-    "sweeps.do_postponed",
+    "postponed_work.do_cancels",
+    "postponed_work.do_postponed",
     "queues.assign",
     "queues.hold",
     "queues.move",
@@ -76,7 +76,7 @@ VIEWS: Final = {
     "ladders.delegate",
 }
 REFUSALS: Final = {"job_control.refuse", "threads.record_answer_change", "people.bind_account"}
-EVENTS: Final = {"checkpoints.event", "follow_ups.event", "sweeps.not_followed"}
+EVENTS: Final = {"checkpoints.event", "follow_ups.event", "dead_workers.not_followed"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 RULES: Final = {"rules.ratify", "rules.revoke"}
 DIGESTS: Final = {"digests.choose"}
@@ -85,12 +85,12 @@ LOCKING: Final = {
     "ladders.due",
     "pending_decisions.due",
     "reminders.due",
-    "sweeps.do_postponed_candidates",
-    "sweeps.escalate_candidates",
-    "sweeps.expire_candidates",
-    "sweeps.rescue_candidates",
-    "sweeps.notify_candidates",
-    "sweeps.promote_candidates",
+    "postponed_work.do_postponed_candidates",
+    "expiry.escalate_candidates",
+    "expiry.expire_candidates",
+    "dead_workers.rescue_candidates",
+    "dead_letters.notify_candidates",
+    "promotion.promote_candidates",
 }
 WORK: Final = {
     "digests.candidates",
@@ -139,18 +139,18 @@ WORK: Final = {
     "run_state.assign_agent",
     "run_state.describe",
     "run_state.pull_request",
-    "sweeps.escalate",
-    "sweeps.expire",
-    "sweeps.notify",
-    "sweeps.promote",
-    "sweeps.rescue",
-    "sweeps.watch_locks",
-    "sweeps.deregister",
-    "sweeps.deregister_candidates",
-    "sweeps.partitions",
+    "expiry.escalate",
+    "expiry.expire",
+    "dead_letters.notify",
+    "promotion.promote",
+    "dead_workers.rescue",
+    "dead_workers.watch_locks",
+    "dead_workers.deregister",
+    "dead_workers.deregister_candidates",
+    "archives.partitions",
     "queues.set_by_type",
     "queues.set_unhandled_types",
-    "sweeps.suspects",
+    "dead_workers.suspects",
     "workers.register",
     "workers.remove",
 }
@@ -162,19 +162,19 @@ SENDING: Final = {
         "consume_tokens", "pause", "resume",
     )
 } | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"} | {
-    "activity.show", "digests.send",
+    "activity.show", "deliveries.post",
 }  # fmt: skip
 TALKING: Final = {
     "rules.propose",
     "rules.propose_in_term",
     "deliveries.add_targets",
     "deliveries.inherit_targets",
-    "deliveries.lock",
-    "deliveries.lock_jobs",
+    "jobs.lock",
+    "jobs.lock_jobs",
     "deliveries.redeliver",
     "dependencies.cancel_tree",
     "dependencies.link",
-    "dependencies.lock_run",
+    "jobs.lock_run",
     "groups.add",
     "groups.cancel",
     "groups.inherit",

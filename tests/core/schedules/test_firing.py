@@ -11,7 +11,7 @@ import pytest
 
 from draftsman.errors import NotFound
 from draftsman.jobs.job import Source, Status
-from draftsman.jobs.runs import repetition
+from draftsman.jobs.runs import sweep as sweeping
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, wire
@@ -41,7 +41,7 @@ def owner(people: People) -> Actor:
 
 
 async def _fire(rt: Runtime) -> int:
-    return await rt.sweeps.names["schedules"](LeaderTerm())
+    return await rt.sweeps.run("schedules", LeaderTerm())
 
 
 async def _history(rt: Runtime, name: str = "hourly") -> list[tuple[FireStatus, int | None]]:
@@ -214,7 +214,7 @@ async def test_many_schedules_let_the_other_sweeps_have_their_turn(
     sweeps = rt.settings.sweeps.model_copy(update={"limit": 1})
     few = wire(rt.settings.model_copy(update={"sweeps": sweeps}), rt.db, False)
     with monkeypatch.context() as patched:
-        patched.setattr(repetition, "SWEEP_TIME", 0)
+        patched.setattr(sweeping, "SWEEP_TIME", 0)
         assert await _fire(few) == 1
     assert await _fire(few) == 2
 

@@ -24,7 +24,7 @@ MANY = 150
 
 
 async def _sweep(rt: Runtime) -> int:
-    return await rt.sweeps.names["types"](LeaderTerm())
+    return await rt.sweeps.run("types", LeaderTerm())
 
 
 async def _claim(rt: Runtime, worker: UUID, free: int, *types: str) -> list[ClaimedJob]:
@@ -100,6 +100,54 @@ async def test_the_order_of_the_queue_is_exact_while_jobs_are_found_by_type(
     assert claimed == expected
 
 
+FOUND = """
+    SELECT s.number
+      FROM draftsman.claimable_by_type(ARRAY['q'], %s, %s) WITH ORDINALITY AS f (location, place)
+      JOIN draftsman.job_states s ON s.ctid = f.location
+     ORDER BY f.place"""
+
+
+@pytest.mark.parametrize("by_type", [True, False])
+async def test_the_first_jobs_of_each_type_are_found_in_the_order_of_claims(
+    rt: Runtime, owner: Actor, conn: Connection, *, by_type: bool
+) -> None:
+    """Whatever the plan, and each once; the function finds 100 more than it is asked for."""
+    for kind in ("indexscan", "indexonlyscan", "bitmapscan"):
+        await conn.execute(f"SET enable_{kind} = off")
+    types = ["one", "two"] * 2
+    first, urgent, moved, later = [
+        (await _submit(rt, owner, type, priority=5 * (place == 1)))[0]
+        for place, type in enumerate(types)
+    ]
+    await conn.execute("UPDATE draftsman.job_states SET by_type = %s", (by_type,))
+    (other,) = await _submit(rt, owner, "one")
+    await conn.execute("UPDATE draftsman.job_states SET by_type = true WHERE number = %s", (other,))
+    place = "UPDATE draftsman.job_states SET position = 1 WHERE number = ANY (%s)"
+    await conn.execute(place, ([moved],))
+
+    async def found(most: int) -> list[int]:
+        return [number for (number,) in await rows(conn, FOUND, (["one", "two"], most - 100))]
+
+    assert await found(100) == [urgent, moved, first, later, other]
+    assert await found(1) == [urgent]
+    assert await found(2) == [urgent, moved]
+    await conn.execute(place, ([first, urgent, moved, later, other],))
+    assert await found(2) == [urgent, first]
+    assert await found(3) == [urgent, first, moved]
+
+
+async def test_a_reservation_ends_at_its_time(make: Factory, conn: Connection) -> None:
+    job = await make.queued()
+    async with conn.transaction():
+        await conn.execute(
+            "INSERT INTO draftsman.queue_reservations"
+            " (queue, job, actor, seconds, reserved_at, expires_at) VALUES"
+            " ('q', %s, 'anna', 60, draftsman.now() - interval '1 h', draftsman.now())",
+            (job,),
+        )
+        assert await value(conn, "SELECT count(*) FROM draftsman.active_reservations") == 0
+
+
 async def test_a_locked_job_found_by_type_is_passed(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:
@@ -140,7 +188,7 @@ async def test_a_job_without_a_worker_keeps_no_place_of_a_limit(
     assert await _claim(rt, worker, 9, "noop") == []
     while await _sweep(rt):
         pass
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
     (job,) = await _claim(rt, worker, 9, "noop")
     assert job.number == own
     why = await rt.read_model.why(stuck)
@@ -149,8 +197,8 @@ async def test_a_job_without_a_worker_keeps_no_place_of_a_limit(
     late = await make.worker_row(queues=["q"], types=["odd"])
     await rt.settlement.outcome(job, Done())
     await _sweep(rt)
-    await rt.sweeps.names["holds"](LeaderTerm())
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("holds", LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
     assert [job.number for job in await _claim(rt, late, 9, "odd")] == [stuck]
     assert (await rt.read_model.why(waiting)).reason == "limit"
     assert await value(conn, "SELECT count(*) FROM draftsman.unhandled_types") == 0

@@ -79,7 +79,7 @@ class QueueDriver(RuleBasedStateMachine):
 
         async def real(rt: Runtime) -> None:
             await rt.db.run_transaction(work)
-            await rt.sweeps.names["limits"](LeaderTerm())
+            await rt.sweeps.run("limits", LeaderTerm())
 
         self.cut = None
         self.both(lambda _: self.model.change_limits(Limits.of(settings)), real, 0)

@@ -146,7 +146,7 @@ class QueueMachine(FanOutDriver):
         self.cut = None
         self.both(
             lambda _: self.model.hold_paused(),
-            lambda rt: rt.sweeps.names["holds"](LeaderTerm()),
+            lambda rt: rt.sweeps.run("holds", LeaderTerm()),
             session,
         )
 
@@ -218,7 +218,7 @@ class QueueMachine(FanOutDriver):
                 case "scheduled":
                     await rt.settlement.outcome(work, Snooze(SLEEP))
                 case "waiting_for_input":
-                    await rt.questions.ask(work.lease, question)
+                    await rt.asking.ask(work.lease, question)
                 case _:
                     await rt.settlement.release_run(work, "shutdown")
 
@@ -255,8 +255,8 @@ class QueueMachine(FanOutDriver):
                     if self.model.job(work.number).worker == worker
                 ]
                 await rt.claim(worker_id(worker), QUEUES).heartbeat(leases, draining=False)
-            await rt.sweeps.names["limits"](LeaderTerm())
-            await rt.sweeps.names["promote"](LeaderTerm())
+            await rt.sweeps.run("limits", LeaderTerm())
+            await rt.sweeps.run("promote", LeaderTerm())
 
         self.both(lambda _: self.model.pass_time(seconds, sorted(self.works)), real, session)
 
@@ -286,7 +286,7 @@ class QueueMachine(FanOutDriver):
         self.both(
             lambda _: self.model.crash(worker),
             lambda rt: rt.db.run_transaction(
-                lambda conn: rt.sweeps.rescue_runs(conn, LeaderTerm(), [worker_id(worker)])
+                lambda conn: rt.dead_workers.rescue_runs(conn, LeaderTerm(), [worker_id(worker)])
             ),
             1 - worker,
         )

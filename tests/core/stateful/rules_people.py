@@ -208,7 +208,7 @@ async def _ask(rt: Runtime, work: Any, item: Question, expires_in: float | None)
     else:
         fields |= {"approvers": item.approvers, "quorum": item.quorum, "on_deny": item.on_deny}
     try:
-        return await rt.questions.ask(work.lease, QuestionSpec(**fields))
+        return await rt.asking.ask(work.lease, QuestionSpec(**fields))
     except LeaseLost:
         return "lost"
 

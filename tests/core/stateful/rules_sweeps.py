@@ -125,5 +125,5 @@ class SweepRules(Driver):
 async def _sweep(rt: Runtime, name: str, term: Term, dead: list[int]) -> int:
     proof = LeaderTerm() if term is None else LeaderTerm(worker_id(term[0]), term[1])
     if dead:
-        return await rt.sweeps.rescue(proof, [worker_id(place) for place in dead])
-    return await rt.sweeps.names[name](proof)
+        return await rt.dead_workers.rescue(proof, [worker_id(place) for place in dead])
+    return await rt.sweeps.run(name, proof)

@@ -20,7 +20,7 @@ from draftsman.database.database import Connection, Database, DedicatedSession
 from draftsman.errors import DatabaseUnreachable
 from draftsman.jobs.runs.store import claim
 from draftsman.processes import host
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from draftsman.worker.registry import store as workers
 from tests.core.stateful.model.sweeps import FORGOTTEN, LEASE
@@ -155,7 +155,7 @@ class World:
                 "types": {name: {"base_delay": 1, "max_delay": 1} for name in TYPES},
             }
         )
-        self.dbs = [FrozenDatabase(url, settings.database) for _ in range(2)]
+        self.dbs = [FrozenDatabase(url, settings.database, enums=ENUMS) for _ in range(2)]
         self.rts = [wire(settings, db, False) for db in self.dbs]
         self._reader = psycopg.connect(url, autocommit=True)
         for db in self.dbs:

@@ -137,7 +137,7 @@ parked(hear())
     number = await submit_agent_job(make, repo, notify=notify)
     async with agent_worker(rt, folder / "data", code):
         await wait_for_question(rt, number)
-    stored = await rt.checkpoints.patch(number, 1)
+    stored = await rt.changes.patch(number, 1)
     assert stored is not None
     patch = await rt.checkpoints.content(stored)
     assert b"later.txt" not in patch

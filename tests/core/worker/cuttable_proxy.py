@@ -13,6 +13,7 @@ from typing import Any
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from draftsman.database.database import Database
+from draftsman.runtime import ENUMS
 from draftsman.settings.database import DatabaseSettings
 
 CHUNK = 64 * 1024
@@ -143,7 +144,7 @@ async def open_proxied(url: str, **settings: Any) -> AsyncIterator[tuple[Cuttabl
         proxy = CuttableProxy(url, folder)
         server = await asyncio.start_unix_server(proxy.pass_on, Path(folder, ".s.PGSQL.5432"))
         values = {"connect_timeout": 1, "pool_size": 20} | settings
-        db = Database(proxy.url, DatabaseSettings.model_validate(values))
+        db = Database(proxy.url, DatabaseSettings.model_validate(values), enums=ENUMS)
         try:
             await db.open()
             yield proxy, db

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from draftsman.errors import DatabaseUnreachable, Refused
+from draftsman.errors import DatabaseUnreachable, LostRace, Refused
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, Lease
 from draftsman.processes import clock
@@ -83,6 +83,7 @@ class Exchanges:
         self.wanted: list[tuple[int, int]] = []
         self.started: list[list[int]] = []
         self.released: list[list[int]] = []
+        self.claimed_apart: list[Exception] = []
 
     def _reply(self) -> list[ClaimedJob]:
         reply = self.replies.pop(0) if self.replies else []
@@ -102,7 +103,8 @@ class Exchanges:
     async def claim_apart(
         self, types: Sequence[str], free: int, ahead: int, error: Exception
     ) -> list[ClaimedJob]:
-        """Raise the error, as when each of the first jobs is refused."""
+        """Note the error and raise it, as when each of the first jobs is refused."""
+        self.claimed_apart.append(error)
         raise error
 
     async def start(self, leases: Sequence[Lease]) -> list[ClaimedJob]:
@@ -134,7 +136,14 @@ def make(claims: Exchanges | None = None, prefetch: int = 0, **runs: list[Run]) 
     async def release() -> None:
         pass
 
-    loop = ClaimLoop(cast("Any", services), {}, 5, StopSignal(), release, lambda: None)
+    loop = ClaimLoop(
+        services=cast("Any", services),
+        handlers={},
+        slots=5,
+        stop=StopSignal(),
+        release_lost_claims=release,
+        more_jobs=lambda: None,
+    )
     for state, states in (("running", loop.running), ("done", loop._done), ("apart", loop.apart)):
         for run in runs.get(state, []):
             states[run.token] = cast("Any", run)
@@ -275,15 +284,19 @@ async def test_a_wait_ends_with_a_wake_or_its_time_and_leaves_no_timer(
 
 OUTAGE = DatabaseUnreachable("away")
 REFUSAL = Refused("no")
+CONFLICT = LostRace("another session has it")
 BUG = RuntimeError("a bug")
 
 
-@pytest.mark.parametrize("error", [OUTAGE, REFUSAL, BUG], ids=repr)
+@pytest.mark.parametrize("error", [OUTAGE, REFUSAL, CONFLICT, BUG], ids=repr)
 async def test_an_exchange_that_only_claims_fails_as_a_whole(error: Exception) -> None:
-    loop = make(Exchanges(error))
+    """Before, the jobs of a refused claim are tried one by one."""
+    claims = Exchanges(error)
+    loop = make(claims)
     with pytest.raises(type(error)):
         await loop._exchange(1, 0)
-    assert loop.may_have_lost_claims is (error is not OUTAGE), "a refused claim may be on its way"
+    assert claims.claimed_apart == ([error] if error in (REFUSAL, BUG) else [])
+    assert loop.may_have_lost_claims is bool(claims.claimed_apart), "it may be on its way"
 
 
 async def test_runs_that_an_outage_kept_from_being_settled_are_settled_together() -> None:
@@ -543,6 +556,11 @@ async def test_finished_runs_are_settled_and_nothing_is_claimed_at_the_end(
 ) -> None:
     claims = Exchanges(claimed(1, status=Status.COMPLETED))
     loop = make(claims, done=[Run(1)])
+
+    async def wait(_: float) -> None:
+        raise AssertionError("nothing is left to wait for")
+
+    monkeypatch.setattr(loop, "_wait_for_wake", wait)
     await loop._finish(5)
     assert (claims.settled, claims.wanted) == ([[1]], [(0, 0)])
     await loop._settle_done()
@@ -639,7 +657,7 @@ async def test_a_lease_counts_from_the_call_that_claimed_it(
             started[self.token] = ends
 
     monkeypatch.setattr(
-        "draftsman.worker.claim_loop.Execution", lambda _, job, *others: Started(job.token)
+        "draftsman.worker.claim_loop.Execution", lambda job, **others: Started(job.token)
     )
     claims = Exchanges([*claimed(1), *claimed(2, status=Status.CLAIMED)], claimed(2))
     loop = make(claims)

@@ -17,7 +17,7 @@ from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
-from draftsman.runtime import Runtime
+from draftsman.runtime import ENUMS, Runtime
 from draftsman.settings.database import DatabaseSettings
 from tests.core.worker.workers import (
     BlockingHandler,
@@ -108,7 +108,7 @@ async def test_a_process_with_a_single_pooled_connection_does_all_its_work(
         await ctx.step("note", lambda _: asyncio.sleep(0, "noted"))
         return Done({"picked": answer.value})
 
-    db = Database(database_url, DatabaseSettings(pool_size=1, connect_timeout=5))
+    db = Database(database_url, DatabaseSettings(pool_size=1, connect_timeout=5), enums=ENUMS)
     await db.open()
     single = runtime_with(rt, db, sweeps={"interval": 0.1}, data_dir=tmp_path)
     async with running_worker(single, {"noop": handler}, slots=5, leader=True):

@@ -17,7 +17,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.processes import clock
-from draftsman.runtime import Runtime
+from draftsman.runtime import ENUMS, Runtime
 from draftsman.settings.database import DatabaseSettings
 from draftsman.worker import heartbeat
 from draftsman.worker.worker_process import WorkerProcess
@@ -270,7 +270,7 @@ async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_bl
             await until(
                 lambda: has_beaten_once(rt, number, over), "heartbeats for longer than a lease"
             )
-            assert await runtime_with(rt, lease=lease).sweeps.rescue(LeaderTerm()) == 0
+            assert await runtime_with(rt, lease=lease).dead_workers.rescue(LeaderTerm()) == 0
             await rt.db.run_transaction(lambda mine: run(mine, "DELETE FROM draftsman.workers"))
             await until(lambda: has_heartbeat(rt, process.id), "the worker's row again")
         blocking.go.set()
@@ -284,7 +284,7 @@ LOOK = "SELECT FROM draftsman.approval_tokens"
 @asynccontextmanager
 async def small_pool(url: str, pool_size: int) -> AsyncIterator[Database]:
     """Give a pool of this size."""
-    db = Database(url, DatabaseSettings(pool_size=pool_size))
+    db = Database(url, DatabaseSettings(pool_size=pool_size), enums=ENUMS)
     await db.open()
     try:
         yield db
@@ -364,12 +364,12 @@ async def test_a_live_worker_of_another_host_keeps_its_runs_between_heartbeats(
         await blocking.next()
         await until(lambda: is_registered(rt, process, listens), "the state of the lock")
         await conn.execute("UPDATE draftsman.workers SET host_id = 'far'")
-        assert await rt.sweeps.rescue(LeaderTerm()) == 0  # notes since when the lock is free
+        assert await rt.dead_workers.rescue(LeaderTerm()) == 0  # notes since when the lock is free
         await clock.forward(16)
         before = await value(conn, "SELECT draftsman.now()")
         if not listens:
             await until(lambda: has_heartbeat(rt, process.id, before), "a heartbeat without a lock")
-        assert await rt.sweeps.rescue(LeaderTerm()) == 0
+        assert await rt.dead_workers.rescue(LeaderTerm()) == 0
         blocking.go.set()
         assert (await wait_for_end(rt, number)).run_count == 1
 

@@ -19,7 +19,6 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.processes import host
 from draftsman.questions.question import Answered
 from draftsman.runtime import Runtime
-from draftsman.worker.service import seconds_between
 from draftsman.worker.worker_process import WorkerProcess
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import (
@@ -43,10 +42,11 @@ SELDOM = {"interval": 3600}
 """Sweeps at the start only: later sweeps are the timer's."""
 
 
-def test_events_of_forges_wait_for_no_interval() -> None:
-    names = ("follow_ups", "rescue", "prune")
-    assert [seconds_between(name, 60.0) for name in names] == [5.0, 60.0, 3600.0]
-    assert [seconds_between(name, 0.5) for name in names] == [0.5, 0.5, 3600.0]
+def test_events_of_forges_wait_for_no_interval(rt: Runtime) -> None:
+    sweeps = {sweep.name: sweep for sweep in rt.sweeps.all}
+    chosen = [sweeps[name] for name in ("follow_ups", "rescue", "prune")]
+    assert [sweep.interval(60.0) for sweep in chosen] == [5.0, 60.0, 3600.0]
+    assert [sweep.interval(0.5) for sweep in chosen] == [0.5, 0.5, 3600.0]
 
 
 @pytest.fixture

@@ -7,13 +7,10 @@ from uuid import uuid4
 
 import psycopg
 
-from draftsman import configured
-from draftsman.attention.service.reminders import Reminders
 from draftsman.database.database import translate_errors
 from draftsman.runtime import Runtime
-from draftsman.schedules.service.firing import Firing
 from draftsman.worker.leader import Leader
-from draftsman.worker.service import Sweeps
+from draftsman.worker.service.sweeps import Sweeps
 from tests.core.worker.workers import (
     before_deadline,
 )
@@ -41,13 +38,13 @@ class CutSweeps(Sweeps):
 async def test_a_cancellation_lost_in_a_broken_connection_does_not_block_the_leader(
     rt: Runtime,
 ) -> None:
-    reminders = Reminders(rt.db, rt.policy, None, 100)
-    services = rt.templates, rt.request_checks, rt.submissions
-    firing = Firing(rt.db, rt.policy, rt.settings, *services)
-    steps = configured.ladder_sweep(rt.settings, rt.db, rt.policy)
-    types = configured.type_sweep(rt.settings, rt.db, rt.settlement)
-    parts = rt.archives, reminders, firing, steps, rt.pending_decisions, rt.rules, rt.digests, types
-    sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, *parts)
+    sweeps = CutSweeps(
+        rt.db,
+        rt.policy,
+        sweeps=rt.sweeps.all,
+        dead_workers=rt.dead_workers,
+        lease=rt.settings.sweeps.lease,
+    )
     sweeps.inside = asyncio.Event()
     leader = Leader(sweeps, rt.settings.sweeps, uuid4())
     async with background(leader.run()) as running:

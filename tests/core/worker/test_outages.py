@@ -170,7 +170,7 @@ async def test_the_result_of_a_run_that_was_lost_in_an_outage_never_becomes_that
             await until(lambda: is_free(process), "the result of the first run")
             refused = proxy.refused
             await until(lambda: more(proxy.refused, refused + 1), "an attempt to settle it")
-            assert await rt.sweeps.rescue(LeaderTerm(), [process.id]) == 1
+            assert await rt.dead_workers.rescue(LeaderTerm(), [process.id]) == 1
             proxy.mend()
             job = await wait_for_end(rt, number)
     assert (job.result, job.run_count) == ({"run": 2}, 2)
@@ -210,7 +210,7 @@ async def test_a_run_that_was_lost_in_an_outage_is_left_to_the_rescue(
             assert (await rt.read_model.job(number)).status is S.RUNNING
             (claim_loop,) = process.worker._claim_loops
             assert [lease.job for lease in claim_loop.lost] == [number]
-            assert await rt.sweeps.rescue(LeaderTerm(), [process.id]) == 1
+            assert await rt.dead_workers.rescue(LeaderTerm(), [process.id]) == 1
             claim_loop.may_have_lost_claims = True
             process.worker.wake()
             await until(lambda: forgotten(process), "the next release of lost claims")

@@ -170,7 +170,7 @@ async def test_a_worker_stops_with_a_refused_end_and_its_job_is_rescued(
         pass
     assert captured.lines(f"could not settle D-{bad}")
     await accept(conn)
-    assert await rt.sweeps.rescue(LeaderTerm(), [process.id]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [process.id]) == 1
     job = await rt.read_model.job(bad)
     assert (job.status, job.attempts) == (S.RETRYING, 1)
 
@@ -183,7 +183,7 @@ async def test_a_refused_end_is_dropped_once_the_lease_is_lost(
         late = runtime_with(rt, lease=0.01)
 
         async def is_rescued() -> bool:
-            return await late.sweeps.rescue(LeaderTerm()) == 1
+            return await late.dead_workers.rescue(LeaderTerm()) == 1
 
         await until(is_rescued, "a heartbeat that is older than the lease")
         await until(unsettled(process, 0), "the end to be dropped")

@@ -333,22 +333,29 @@ async def test_a_run_stopped_before_its_first_step_is_settled(
     if why == "canceled":
         await rt.job_control.cancel(work.number, make.owner)
     quick = runtime_with(rt)
-    claim = quick.claim(make.worker, ("default",))
     worker_services = WorkerServices(
-        quick.settings,
-        JobLimits({}),
-        claim,
-        rt.checkpoints,
-        rt.model_calls,
-        rt.questions,
-        rt.settlement,
-        rt.outbox,
-        rt.repos,
-        rt.workflows,
+        settings=quick.settings,
+        limits=JobLimits({}),
+        claim=quick.claim(make.worker, ("default",)),
+        checkpoints=rt.checkpoints,
+        changes=rt.changes,
+        activity=rt.activity,
+        run_messages=rt.run_messages,
+        attachments=rt.attachments,
+        model_calls=rt.model_calls,
+        asking=rt.asking,
+        questions=rt.questions,
+        settlement=rt.settlement,
+        outbox=rt.outbox,
+        repos=rt.repos,
+        workflows=rt.workflows,
     )
     finished = asyncio.Event()
     execution = Execution(
-        worker_services, work, BlockingHandler(), Deadlines(asyncio.get_running_loop())
+        services=worker_services,
+        job=work,
+        handler=BlockingHandler(),
+        deadlines=Deadlines(asyncio.get_running_loop()),
     )
     execution.start(lambda _: finished.set(), lambda _: None)
     execution.cancel(why)

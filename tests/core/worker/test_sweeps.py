@@ -12,10 +12,11 @@ from draftsman.errors import NotPermitted, UsageError
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.store import promotion
 from draftsman.questions.question import OnExpire
+from draftsman.questions.store import expiry
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.worker import store
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People
@@ -32,7 +33,7 @@ async def test_due_jobs_are_queued_or_resumed(make: Factory, rt: Runtime, clock:
     paused = await make.paused(60)
     retrying = await make.retrying()
     await clock.forward(300)
-    assert [await rt.sweeps.promote(LeaderTerm()) for _ in range(2)] == [3, 0]
+    assert [await rt.promotion.promote(LeaderTerm()) for _ in range(2)] == [3, 0]
     assert await _statuses(rt, [due, later, paused, retrying]) == [
         Status.QUEUED,
         Status.SCHEDULED,
@@ -49,7 +50,7 @@ async def test_a_job_due_now_is_promoted(make: Factory, conn: Connection) -> Non
     await make.scheduled()
     async with conn.transaction():
         await run(conn, "UPDATE draftsman.job_states SET run_at = draftsman.now()")
-        assert await store.promote(conn, LeaderTerm(), 100) == 1
+        assert await promotion.promote(conn, LeaderTerm(), 100) == 1
 
 
 async def test_a_promoted_job_can_be_claimed_and_forgets_its_retry_time(
@@ -57,7 +58,7 @@ async def test_a_promoted_job_can_be_claimed_and_forgets_its_retry_time(
 ) -> None:
     number = await make.retrying()
     await clock.forward(300)
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     job = await rt.read_model.job(number)
     assert (job.next_retry_at, job.queued_at) == (None, job.updated_at)
     assert await rt.settlement.outcome(await make.running(number), Done()) is Status.COMPLETED
@@ -70,9 +71,9 @@ async def test_a_sweep_is_bounded_and_takes_the_oldest_first(
     rt = wire(settings.model_copy(update={"sweeps": sweeps}), db, False)
     numbers = [await make.scheduled(delay=100 - n) for n in range(5)]
     await clock.forward(200)
-    assert await rt.sweeps.promote(LeaderTerm()) == 2
+    assert await rt.promotion.promote(LeaderTerm()) == 2
     assert await _statuses(rt, numbers) == [Status.SCHEDULED] * 3 + [Status.QUEUED] * 2
-    assert [await rt.sweeps.promote(LeaderTerm()) for _ in range(3)] == [2, 1, 0]
+    assert [await rt.promotion.promote(LeaderTerm()) for _ in range(3)] == [2, 1, 0]
 
 
 async def test_rows_locked_by_another_transaction_are_skipped(
@@ -85,7 +86,7 @@ async def test_rows_locked_by_another_transaction_are_skipped(
         await other.execute(
             "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE", (held,)
         )
-        assert await rt.sweeps.promote(LeaderTerm()) == 1
+        assert await rt.promotion.promote(LeaderTerm()) == 1
     assert await _statuses(rt, [held, free]) == [Status.SCHEDULED, Status.QUEUED]
 
 
@@ -115,7 +116,7 @@ async def test_claimable_jobs_are_announced_once_a_queue(
     await make.scheduled(delay=10, queue="b")
     await clock.forward(60)
     await run(conn, "LISTEN draftsman_jobs")
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     payloads = [notice.payload async for notice in conn.notifies(timeout=5, stop_after=2)]
     assert sorted(payloads) == ["a", "b"]
 
@@ -154,7 +155,7 @@ async def test_a_sweep_keeps_the_invariants(
         await make.job_in(status)
     await clock.forward(100_000)
     for name in rt.sweeps.names:
-        await rt.sweeps.names[name](LeaderTerm())
+        await rt.sweeps.run(name, LeaderTerm())
     statuses = await rows(conn, "SELECT DISTINCT status::text FROM draftsman.jobs ORDER BY 1")
     assert {"claimed", "running", "waiting_for_input", "waiting_for_approval"} & {
         status for (status,) in statuses
@@ -171,7 +172,7 @@ async def test_a_sweep_is_repeated_until_nothing_is_due(
     numbers = [await make.scheduled(delay=60) for _ in range(5)]
     await clock.forward(61)
     sweeps = wire(few, rt.db, False).sweeps
-    assert await sweeps.names["promote"](LeaderTerm()) == 5
+    assert await sweeps.run("promote", LeaderTerm()) == 5
     assert await _statuses(rt, numbers) == [Status.QUEUED] * 5
 
 
@@ -182,7 +183,7 @@ async def test_expired_questions_are_escalated_before_any_is_closed(
     passes: list[tuple[str, int]] = []
 
     def noted(name: str) -> Callable[..., Awaitable[int]]:
-        statement = getattr(store, name)
+        statement = getattr(expiry, name)
 
         async def run(*values: Any) -> int:
             passes.append((name, await statement(*values)))
@@ -191,7 +192,7 @@ async def test_expired_questions_are_escalated_before_any_is_closed(
         return run
 
     for name in ("escalate", "expire"):
-        monkeypatch.setattr(store, name, noted(name))
+        monkeypatch.setattr(expiry, name, noted(name))
     closing = QUESTION.model_copy(update={"expires_in": 60.0})
     escalation = {"on_expire": OnExpire.ESCALATE, "escalate_to": "ben"}
     for question in [closing, closing.model_copy(update=escalation)] * 3:
@@ -200,5 +201,5 @@ async def test_expired_questions_are_escalated_before_any_is_closed(
     few = rt.settings.model_copy(
         update={"sweeps": rt.settings.sweeps.model_copy(update={"limit": 2})}
     )
-    assert await wire(few, rt.db, False).sweeps.names["expire"](LeaderTerm()) == 6
+    assert await wire(few, rt.db, False).sweeps.run("expire", LeaderTerm()) == 6
     assert passes == [("escalate", 2), ("escalate", 1), ("expire", 2), ("expire", 1)]

@@ -20,7 +20,6 @@ from draftsman.events.event import Event
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Job, Status
-from draftsman.jobs.read_models import RegisteredWorker
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.jobs.runs.run import LeaderTerm, Run
 from draftsman.runtime import Runtime, wire
@@ -29,6 +28,7 @@ from draftsman.settings.job_types import TypeSettings
 from draftsman.settings.limits import UsageSettings
 from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.workers import SweepSettings, WorkerSettings
+from draftsman.worker.registry.registered_worker import RegisteredWorker
 from draftsman.worker.worker_process import WorkerProcess
 from tests.support.waits import DEADLINE, until
 
@@ -154,7 +154,7 @@ async def rescue_live(rt: Runtime, worker: UUID) -> int:
             " WHERE worker_id = %s AND status = 'running'",
             (worker,),
         )
-        return await rt.sweeps.rescue_runs(conn, LeaderTerm(), [])
+        return await rt.dead_workers.rescue_runs(conn, LeaderTerm(), [])
 
     return await rt.db.run_transaction(work)
 

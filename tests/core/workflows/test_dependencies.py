@@ -117,8 +117,8 @@ async def end_as(rt: Runtime, make: Factory, job: int, end: str) -> None:
             from tests.factories import QUESTION
 
             item = QUESTION.model_copy(update={"expires_in": 0.000001})
-            await rt.questions.ask(work.lease, item)
-            await rt.sweeps.expire(LeaderTerm())
+            await rt.asking.ask(work.lease, item)
+            await rt.expiry.expire(LeaderTerm())
 
 
 async def test_a_failure_cancels_all_that_wait_for_success_and_releases_the_others(
@@ -276,7 +276,7 @@ async def test_a_scheduled_job_waits_for_its_time_and_its_parents(
     await rt.settlement.outcome(parents[0], Done())
     assert (await rt.read_model.job(early)).hold is None
     await conn.execute("UPDATE draftsman.job_states SET run_at = now() WHERE run_at IS NOT NULL")
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     assert [work.number for work in await claim(conn, make)] == [early]
     assert (await rt.read_model.why(late)).reason == "parents"
     await rt.settlement.outcome(parents[1], Done())

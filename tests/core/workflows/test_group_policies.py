@@ -76,7 +76,7 @@ async def test_the_details_of_an_end_are_not_those_of_the_skipped_jobs(
 ) -> None:
     lost = await make.running(group=STOP, on_lost="fail")
     skipped = await make.queued(group="g")
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
     reason = {"reason": f"{lost.name} failed", "by": "system"}
     assert (await rt.read_model.job_events(skipped))[-1].payload == reason
 

@@ -42,7 +42,7 @@ async def _canceled(conn: Connection) -> int:
 async def _sweep(rt: Runtime, conn: Connection) -> int:
     """Do the postponed work as the leader does, which looks again while some is due."""
     passes = 0
-    while await rt.sweeps.names["postponed"](LeaderTerm()):
+    while await rt.sweeps.run("postponed", LeaderTerm()):
         passes += 1
     assert await rows(conn, "SELECT id FROM draftsman.postponed_work") == []
     assert await rows(conn, "SELECT job FROM draftsman.pending_cancels") == []
@@ -87,7 +87,7 @@ async def test_a_dependent_that_is_locked_delays_no_other(
         await run(
             other, "SELECT FROM draftsman.job_states WHERE hold = 'parents' LIMIT 1 FOR UPDATE"
         )
-        while await rt.sweeps.names["postponed"](LeaderTerm()):
+        while await rt.sweeps.run("postponed", LeaderTerm()):
             pass
         assert await _canceled(conn) == JOBS - 1
     await run(conn, "UPDATE draftsman.postponed_work SET due_at = draftsman.now()")
@@ -147,7 +147,7 @@ async def test_a_job_that_is_locked_delays_no_other_cancel(
     await run(conn, "BEGIN")
     await run(conn, "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (last,))
     async with asyncio.timeout(DEADLINE):
-        await rt.sweeps.names["postponed"](LeaderTerm())
+        await rt.sweeps.run("postponed", LeaderTerm())
     await run(conn, "COMMIT")
     assert await _canceled(conn) == JOBS - 1
     await run(conn, "UPDATE draftsman.pending_cancels SET due_at = draftsman.now()")

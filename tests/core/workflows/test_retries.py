@@ -141,7 +141,7 @@ async def test_a_lost_job_with_a_new_job_takes_its_children_along(
     await conn.execute(
         "UPDATE draftsman.workers SET heartbeat_at = heartbeat_at - interval '1 day'"
     )
-    await rt.sweeps.rescue(LeaderTerm())
+    await rt.dead_workers.rescue(LeaderTerm())
     assert (await rt.read_model.job(child)).status is Status.CANCELED
     chain = await rt.read_model.chain(work.number)
     tree = await rt.workflows.tree(chain[-1].number)

@@ -141,7 +141,7 @@ class Team:
         await self.changed(work, 3 + nth % 40)
         await self.past.wait(45 + 13 * (nth % 17))
         if nth % 4 == 0:
-            await self.make.rt.questions.ask(work.lease, self.question(work, 1))
+            await self.make.rt.asking.ask(work.lease, self.question(work, 1))
             await self.past.wait(30 + 97 * (nth % 5))
             await self.make.answer(number, "wrap", fields["actor"], only=True)
             work = await self.make.running(number)
@@ -177,7 +177,7 @@ class Team:
             if nth % 3 == 0:
                 await self.changed(work, 5 + 2 * nth)
             await self.past.wait(40 + 17 * (nth % 5))
-            await self.make.rt.questions.ask(work.lease, self.question(work, nth))
+            await self.make.rt.asking.ask(work.lease, self.question(work, nth))
             if nth % 2:
                 await self._completed(nth)
         for nth in range(RECENT):
@@ -191,7 +191,7 @@ class Team:
         await past.wait(24)
         work = await make.running(number)
         await past.wait(190)
-        await make.rt.questions.ask(work.lease, self.question(work, 1))
+        await make.rt.asking.ask(work.lease, self.question(work, 1))
         await past.wait(2520)
         await make.answer(number, "gift_wrap", fields["actor"], only=True)
         await past.wait(6)
@@ -205,7 +205,7 @@ class Team:
         await self.changed(work, 36)
         await self.progress(work, 2)
         await past.wait(410)
-        await make.rt.questions.ask(work.lease, self.question(work, LONG))
+        await make.rt.asking.ask(work.lease, self.question(work, LONG))
 
     def question(self, work: ClaimedJob, nth: int) -> QuestionSpec:
         """Return the nth question of a job."""
@@ -229,7 +229,7 @@ class Team:
         text = PATCH.format(
             name=str(work.name).lower().replace("-", "_"), total=8 + lines, added=added
         )
-        await self.make.rt.checkpoints.artifact(work.lease, "changes.patch", "patch", text.encode())
+        await self.make.rt.changes.store(work.lease, text.encode())
 
     async def progress(self, work: ClaimedJob, nth: int) -> None:
         """Give a run a plan, a line of its agent, changes and costs."""
@@ -240,7 +240,7 @@ class Team:
             Activity(ActivityKind.MESSAGE, "I add the tax to the cart, and check the imports."),
         ]
         rt = self.make.rt
-        await rt.checkpoints.activity.append(work.lease, 1, activity, QuotaLimit(100, 1 << 20))
+        await rt.activity.append(work.lease, 1, activity, QuotaLimit(100, 1 << 20))
         await self.changed(work, 4 + nth)
         await rt.model_calls.record(work.lease, {"cost_usd": 0.27 * (nth + 1)}, "model-1")
 

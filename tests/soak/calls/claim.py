@@ -111,7 +111,7 @@ CALLS: Final[dict[str, Call]] = {
     "claim.release_lost_claims: eight jobs": Call(
         lambda conn: claim.release_lost_claims(conn, WORKER, [], []), 2000, HANDS
     ),
-    "claim.held": Call(lambda conn: claim.held(conn, WORKER, [lease.token for lease in RUNNING])),
+    "claim.held": Call(lambda conn: claim.held(conn, WORKER, RUNNING)),
     "claim.claim_in_grace": Call(lambda conn: claim.claim_in_grace(conn, WORKER, RUNNING[0])),
     "claim.end_grace": Call(lambda conn: claim.end_grace(conn, WORKER, RUNNING[0])),
     "claim.open_runs: running": Call(

@@ -16,7 +16,7 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.deliveries.store import deliveries, delivery_claims
 from draftsman.deliveries.target import parse
-from draftsman.workflows.store import groups
+from draftsman.jobs.runs.store import jobs
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
 
 WAITS = last_of("waiting_for_input", 5000) // 10 * 10
@@ -89,7 +89,11 @@ async def _release(conn: Connection) -> None:
 
 ADD = Call(lambda conn: deliveries.add_targets(conn, [(WAITS, [parse("log"), parse("slack:C1")])]))
 CALLS: Final[dict[str, Call]] = {
-    "deliveries.lock_jobs": ADD,
+    "deliveries.digest_readers": Call(lambda conn: deliveries.digest_readers(conn, WAITS, 1)),
+    "deliveries.post": Call(
+        lambda conn: deliveries.post(conn, NEWEST, parse("log"), "digest", "text")
+    ),
+    "jobs.lock_jobs": ADD,
     "deliveries.add_targets": ADD,
     "deliveries.inherit_targets": Call(
         lambda conn: deliveries.inherit_targets(conn, TOLD, NEWEST - 1)
@@ -129,8 +133,8 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn, item: delivery_claims.begin_call(conn, item, 10)
     ),
     "deliveries.message_facts": _with(lambda conn, item: deliveries.message_facts(conn, item.seq)),
-    "groups.stop_of": _with(lambda conn, item: groups.stop_of(conn, item.seq)),
-    "deliveries.lock": Call(lambda conn: deliveries.lock(conn, WAITS)),
+    "deliveries.group_stop": _with(lambda conn, item: deliveries.group_stop(conn, item.seq)),
+    "jobs.lock": Call(lambda conn: jobs.lock(conn, WAITS)),
     "deliveries.finish: sent": _finish(DeliveryTransition(DeliveryStatus.SENT, ref="ref")),
     "deliveries.finish: again": _finish(
         DeliveryTransition(DeliveryStatus.PENDING, 1.0, error="no")

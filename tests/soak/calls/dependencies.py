@@ -9,7 +9,7 @@ from draftsman.jobs.job import Condition, Source
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
-from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.store import jobs, locked_jobs
 from draftsman.people.actor import Actor
 from draftsman.workflows.store import dependencies
 from draftsman.workflows.store.dependencies import Link
@@ -53,7 +53,7 @@ async def _cancel_parent(conn: Connection) -> None:
 
 async def _spawn(conn: Connection) -> None:
     run = RUNNING[0]
-    assert await dependencies.lock_run(conn, run)
+    assert await jobs.lock_run(conn, run)
     columns = row(invocation(type="noop"), ME, NO_LIMITS)
     columns |= {"idempotency_key": f"spawn:{run.job}:a"}
     (job,) = await submissions.submit(conn, [columns], "soak")
@@ -72,7 +72,7 @@ _SPAWN: Final = Call(_spawn)
 _READ: Final = Call(_read)
 CALLS: Final[dict[str, Call]] = {
     "dependencies.link": Call(_linked),
-    "dependencies.lock_run": _SPAWN,
+    "jobs.lock_run": _SPAWN,
     "dependencies.record_spawn": _SPAWN,
     "dependencies.spawned": _SPAWN,
     "dependencies.spawner": _SPAWN,
@@ -82,7 +82,7 @@ CALLS: Final[dict[str, Call]] = {
     "dependencies.lock_waits": _SPAWN,
     "dependencies.wait_cycle": _SPAWN,
     "dependencies.skipped": _READ,
-    "dependencies.missing": Call(lambda conn: dependencies.missing(conn, [MIDDLE, MISSING])),
+    "jobs.missing": Call(lambda conn: jobs.missing(conn, [MIDDLE, MISSING])),
     "dependencies.parents": _READ,
     "dependencies.tree": _READ,
     "dependencies.tree_size": _READ,

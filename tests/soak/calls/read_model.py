@@ -80,7 +80,6 @@ CALLS: Final[dict[str, Call]] = {
     **_each("get", read_model.get),
     **_each("version", read_model.version),
     **_each("chain", read_model.chain),
-    **_each("runs", read_model.runs),
     **_each(
         "latest_job_events", lambda conn, number: read_model.latest_job_events(conn, number, 0, 200)
     ),

@@ -8,14 +8,13 @@ from typing import Final
 from draftsman.attention.store import digests
 from draftsman.database.database import Connection
 from draftsman.database.selection import ALL
-from draftsman.deliveries.target import parse
 from draftsman.jobs.job import Source
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.permission_rules import store as rules
 from draftsman.questions.permission_rules.permission_rule import RuleCandidate
 from draftsman.questions.store import identical
-from tests.soak.calls.call import NEWEST, Call, last_of
+from tests.soak.calls.call import Call, last_of
 from tests.soak.history import WORKER
 
 ANNA: Final = Actor(Source.CLI, "anna", "Anna")
@@ -54,8 +53,6 @@ CALLS: Final[dict[str, Call]] = {
     "identical.others": Call(lambda conn: identical.others(conn, OPEN, 1)),
     "digests.choose": Call(lambda conn: digests.choose(conn, "anna", [time(9)], None, "UTC", ANNA)),
     "digests.hours": Call(lambda conn: digests.hours(conn, "anna")),
-    "digests.readers": Call(lambda conn: digests.readers(conn, OPEN, 1)),
     "digests.candidates": Call(lambda conn: digests.candidates(conn, LEADER, PAGE, ALL)),
     "digests.take_due": Call(lambda conn: digests.take_due(conn, LEADER, PAGE)),
-    "digests.send": Call(lambda conn: digests.send(conn, NEWEST, parse("log"), "digest", "text")),
 }

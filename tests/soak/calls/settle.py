@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import Lease, RunStatus
 from draftsman.jobs.runs.store import run_state
 from draftsman.jobs.runs.store.run_state import RunEnd
-from tests.soak.calls.call import MISSING, RUNNING, Call
+from tests.soak.calls.call import ENDS, MISSING, RUNNING, Call
 from tests.soak.calls.limits import FULL
 from tests.soak.history import WORKER
 
@@ -42,6 +43,11 @@ CALLS: Final[dict[str, Call]] = {
     "run_state.heartbeat: idle": Call(
         lambda conn: run_state.heartbeat(conn, WORKER, [], draining=False)
     ),
+    **{
+        f"run_state.runs: {name}": Call(partial(run_state.runs, job=number))
+        for name, number in ENDS.items()
+    },
+    "run_state.ticket_url": Call(lambda conn: run_state.ticket_url(conn, RUN.job)),
     "run_state.pull_request": Call(
         lambda conn: run_state.pull_request(conn, RUN, "https://host/acme/pay/pull/7")
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Final, LiteralString
 from uuid import UUID
 
@@ -11,10 +11,15 @@ from draftsman.database import schema
 from draftsman.database.database import Connection, rows
 from draftsman.database.named_queries import load
 from draftsman.database.selection import ALL, Selection
+from draftsman.deliveries.store import dead_letters
 from draftsman.deliveries.target import parse
+from draftsman.events import store as archives
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.worker import store as sweeps
+from draftsman.jobs.runs.store import promotion
+from draftsman.questions.store import expiry
+from draftsman.queues.store import postponed_work
 from draftsman.worker.registry import store as workers
+from draftsman.worker.store import dead_workers, sweeps
 from tests.soak.calls.call import ALIVE, MIDDLE, Call, last_of
 from tests.soak.history import WORKER, WORKER_IDS, WORKERS
 
@@ -39,7 +44,9 @@ def _rescue(
     why: str = HANDS,
 ) -> Call:
     return Call(
-        lambda conn: sweeps.rescue(conn, LEADER, 200, selection, dead=dead, lease=lease), rows, why
+        lambda conn: dead_workers.rescue(conn, LEADER, 200, selection, dead=dead, lease=lease),
+        rows,
+        why,
     )
 
 
@@ -69,51 +76,67 @@ def _invariant(query: LiteralString) -> Call:
 
 
 Sweep = Callable[[Connection, LeaderTerm, int], Awaitable[int]]
+Candidates = Callable[[Connection, LeaderTerm, int, Selection], Awaitable[list[int]]]
 
 
-def _combined(name: str, work: Sweep, rows: int) -> dict[str, Call]:
+def _combined(query: str, work: Sweep, rows: int) -> dict[str, Call]:
     """Sweep manually, and as the leader."""
     return {
-        f"sweeps.{name}: by hand": Call(lambda conn: work(conn, HAND, 200), rows),
-        f"sweeps.{name}: as leader": Call(lambda conn: work(conn, LEADER, 200), rows),
+        f"{query}: by hand": Call(lambda conn: work(conn, HAND, 200), rows),
+        f"{query}: as leader": Call(lambda conn: work(conn, LEADER, 200), rows),
     }
 
 
-def _candidates(name: str, **params: object) -> Call:
-    return Call(lambda conn: sweeps.candidates(conn, name, LEADER, 200, ALL, **params), 2000, HANDS)
+def _candidates(candidates: Candidates) -> Call:
+    return Call(lambda conn: candidates(conn, LEADER, 200, ALL), 2000, HANDS)
 
 
 CALLS: Final[dict[str, Call]] = {
-    **_combined("expire", sweeps.expire, 600),
-    **_combined("escalate", sweeps.escalate, 600),
-    **_combined("promote", sweeps.promote, 1200),
-    **{
-        f"sweeps.{name}_candidates": _candidates(name)
-        for name in ("escalate", "expire", "promote", "notify", "do_postponed", "do_cancels")
-    },
-    "sweeps.rescue_candidates": _candidates("rescue", dead=[WORKER], lease=ALIVE),
-    "sweeps.deregister_candidates": _candidates("deregister", dead=[WORKER], after=86_400),
-    "sweeps.suspects_candidates": replace(
-        _candidates("suspects"), why=SUSPECTS, whole=("suspects",)
+    **_combined("expiry.expire", expiry.expire, 600),
+    **_combined("expiry.escalate", expiry.escalate, 600),
+    **_combined("promotion.promote", promotion.promote, 1200),
+    "expiry.expire_candidates": _candidates(expiry.expire_candidates),
+    "expiry.escalate_candidates": _candidates(expiry.escalate_candidates),
+    "promotion.promote_candidates": _candidates(promotion.promote_candidates),
+    "dead_letters.notify_candidates": _candidates(dead_letters.notify_candidates),
+    "postponed_work.do_postponed_candidates": _candidates(postponed_work.do_postponed_candidates),
+    "postponed_work.do_cancels_candidates": _candidates(postponed_work.do_cancels_candidates),
+    "dead_workers.rescue_candidates": _candidates(
+        partial(dead_workers.rescue_candidates, dead=[WORKER], lease=ALIVE)
     ),
-    "sweeps.do_postponed": Call(lambda conn: sweeps.do_postponed(conn, LEADER, 20)),
-    "sweeps.do_cancels": Call(lambda conn: sweeps.do_cancels(conn, LEADER, 20)),
-    "sweeps.notify": Call(lambda conn: sweeps.notify(conn, LEADER, 200, parse("log"))),
+    "dead_workers.deregister_candidates": Call(
+        lambda conn: dead_workers.deregister_candidates(
+            conn, LEADER, ALL, dead=[WORKER], after=86_400
+        ),
+        2000,
+        HANDS,
+    ),
+    "dead_workers.suspects_candidates": Call(
+        lambda conn: dead_workers.suspects_candidates(conn, ALL),
+        2000,
+        SUSPECTS,
+        whole=("suspects",),
+    ),
+    "postponed_work.do_postponed": Call(lambda conn: postponed_work.do_postponed(conn, LEADER, 20)),
+    "postponed_work.do_cancels": Call(lambda conn: postponed_work.do_cancels(conn, LEADER, 20)),
+    "dead_letters.notify": Call(lambda conn: dead_letters.notify(conn, LEADER, 200, parse("log"))),
     "sweeps.next_due": Call(sweeps.next_due),
-    "sweeps.rescue: nobody died": _rescue([], ALIVE),
-    "sweeps.rescue: a dead worker": _rescue([WORKER], ALIVE, rows=3000, why=CREWS),
-    "sweeps.rescue: all workers died": _rescue(WORKER_IDS, ALIVE, RUNNING, 4500, CREWS),
-    "sweeps.rescue: all leases ended": _rescue([], 0),
-    "sweeps.suspects": Call(
-        lambda conn: sweeps.suspects(conn, LEADER), 9000, SUSPECTS, whole=("suspects",)
+    "dead_workers.rescue: nobody died": _rescue([], ALIVE),
+    "dead_workers.rescue: a dead worker": _rescue([WORKER], ALIVE, rows=3000, why=CREWS),
+    "dead_workers.rescue: all workers died": _rescue(WORKER_IDS, ALIVE, RUNNING, 4500, CREWS),
+    "dead_workers.rescue: all leases ended": _rescue([], 0),
+    "dead_workers.suspects": Call(
+        lambda conn: dead_workers.suspects(conn, LEADER), 9000, SUSPECTS, whole=("suspects",)
     ),
-    "sweeps.not_followed": Call(lambda conn: sweeps.not_followed(conn, MIDDLE, "reason")),
-    "sweeps.watch_locks": Call(sweeps.watch_locks, 5 * WORKERS, "the workers"),
-    "sweeps.unlocked": Call(lambda conn: sweeps.unlocked(conn, 15), WORKERS),
-    "sweeps.deregister": Call(
-        lambda conn: sweeps.deregister(conn, LEADER, dead=[WORKER], after=3600), 2000, HANDS
+    "dead_workers.not_followed": Call(
+        lambda conn: dead_workers.not_followed(conn, MIDDLE, "reason")
     ),
-    "sweeps.partitions": Call(lambda conn: sweeps.partitions(conn, LEADER, 3)),
+    "dead_workers.watch_locks": Call(dead_workers.watch_locks, 5 * WORKERS, "the workers"),
+    "dead_workers.unlocked": Call(lambda conn: dead_workers.unlocked(conn, 15), WORKERS),
+    "dead_workers.deregister": Call(
+        lambda conn: dead_workers.deregister(conn, LEADER, dead=[WORKER], after=3600), 2000, HANDS
+    ),
+    "archives.partitions": Call(lambda conn: archives.partitions(conn, LEADER, 3)),
     "workers.register": Call(_register),
     "workers.hold": Call(lambda conn: workers.hold(conn, 1)),
     "workers.remove": Call(lambda conn: workers.remove(conn, NEW)),

@@ -100,7 +100,7 @@ async def test_budgets_are_listed_before_a_worker_applies_them_and_for_jobs_that
     paused = await make.running()
     for work in (waiting, paused):
         await rt.model_calls.reserve(work.lease, None, CallEstimate("", 0, 0, 0), {"cost_usd": 2})
-    await rt.questions.ask(waiting.lease, QUESTION)
+    await rt.asking.ask(waiting.lease, QUESTION)
     await rt.job_control.pause(paused.number, make.owner, "noon")
     await rt.settlement.failure(paused, Failure("busy", http_status=503))
     await set_budgets(conn, job={"cost_usd": 5}, repo={"shop": {"input_tokens": 9}})

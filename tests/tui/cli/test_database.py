@@ -16,7 +16,6 @@ from draftsman.database.embedded import EmbeddedServer
 from draftsman.errors import Refused
 from draftsman_tui.cli.app import App
 from draftsman_tui.cli.database import _server
-from tests.support import unreleased
 from tests.support.server import Server, make_home
 from tests.tui.cli.cli_runner import Cli, process
 
@@ -48,29 +47,6 @@ def home() -> Iterator[Path]:
     yield base / ODD
     server.stop("immediate")
     shutil.rmtree(base)
-
-
-async def test_every_command_refuses_a_database_from_before_the_first_release(
-    cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unreleased.load(empty_url)
-    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
-    line = (
-        "draftsman: the database was created by a development version before the first release,"
-        " and cannot be upgraded; dump it if you need its data, and use an empty database (embedded"
-        " PostgreSQL: move away its data folder);"
-        " then run: draftsman migrate\n"
-    )
-    for arguments in (
-        ["migrate"], ["migrate", "--check"], ["migrate", "--sql"], ["migrate", "--grant"],
-        ["migrate", "--restored"], ["jobs"], ["show", "D-1"], ["submit", "x"], ["deliveries"],
-        ["people", "list"], ["worker"], ["up", "--headless"],
-    ):  # fmt: skip
-        done = await cli(*arguments)
-        assert (done.code, done.out, done.err) == (6, "", line), arguments
-    done = await cli("doctor")
-    assert done.code == 1
-    assert f"fail  migrations      {line.removeprefix('draftsman: ').strip()}" in done.out
 
 
 async def test_a_server_is_migrated_only_on_request(

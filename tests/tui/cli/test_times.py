@@ -81,7 +81,7 @@ def test_a_duration_is_displayed_shortly(seconds: float, text: str) -> None:
 def test_elapsed_and_remaining_times_are_displayed() -> None:
     assert times.ago(NOW - timedelta(minutes=12), NOW) == "12 min ago"
     assert times.ago(NOW + timedelta(seconds=5), NOW) == "now"
-    assert times.left(NOW + timedelta(hours=2), NOW) == "in 2.0 h"
-    assert times.left(NOW - timedelta(seconds=1), NOW) == "due"
+    assert times.until(NOW + timedelta(hours=2), NOW) == "in 2.0 h"
+    assert times.until(NOW - timedelta(seconds=1), NOW) == "due"
     assert times.clock(NOW, NOW) == NOW.astimezone().strftime("%H:%M:%S")
     assert times.clock(NOW - timedelta(days=40), NOW).startswith("2030-04-22")

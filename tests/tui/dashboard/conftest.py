@@ -14,6 +14,7 @@ from textual.app import App
 from textual.screen import Screen
 
 from draftsman_tui.dashboard.frame import base_screen as base
+from draftsman_tui.dashboard.frame.clock import DatabaseClock
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
 from draftsman_tui.dashboard.frame.refresher import Refresher
 from draftsman_tui.terminal import times
@@ -126,7 +127,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> None:
         """Poll never."""
 
     monkeypatch.setattr(Refresher, "run", nothing)
-    monkeypatch.setattr(Refresher, "now", NOW)
+    monkeypatch.setattr(DatabaseClock, "now", NOW)
     monkeypatch.setattr(Refresher, "last_stats", StatsUpdated(STATS))
     monkeypatch.setattr(base, "STALE", math.inf)
     monkeypatch.setattr(times, "datetime", FrozenDatetime)

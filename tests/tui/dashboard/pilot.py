@@ -13,13 +13,14 @@ from textual.widgets import Static
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.app import Dashboard
+from draftsman_tui.dashboard.frame.connection import Connection
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.questions.key_guard import KeyGuard
 from tests.support.waits import until
 
 if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.session import Connect
+    from draftsman_tui.dashboard.frame.connection import Connect
 
 
 class DashboardPilot:
@@ -179,7 +180,7 @@ async def open_dashboard(
     app.session.key_guard = PatientGuard()
     async with app.run_test(size=size, notifications=toasts) as pilot:
         seen = DashboardPilot(pilot, app)
-        await seen.until(lambda: app.session.is_connected)
+        await seen.until(lambda: app.session.connection.is_connected)
         yield seen
 
 
@@ -190,3 +191,10 @@ def connection(rt: Runtime, actor: Actor) -> Connect:
         return rt, actor
 
     return connect
+
+
+def connected(rt: Runtime, actor: Actor) -> Connection:
+    """Return a connection of a dashboard to open services."""
+    result = Connection("PostgreSQL")
+    result.connect(rt, actor)
+    return result

@@ -15,7 +15,7 @@ from tests.factories import GATE, Factory
 from tests.support.clock import Clock
 from tests.support.event_history import wait_for_feed
 from tests.support.people import People
-from tests.tui.dashboard.pilot import open_dashboard
+from tests.tui.dashboard.pilot import connected, open_dashboard
 
 HOSTILE = QuestionSpec(key="h", text="Deploy; now?\x1b]2;owned\a\nreally", freeform=True)
 
@@ -48,7 +48,7 @@ async def test_only_questions_that_the_user_may_answer_count(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     carol, erin = (people.on(Source.TUI, name) for name in ("carol", "erin"))
-    pollers = [AttentionPoller(lambda: rt, lambda user=user: user) for user in (carol, erin)]  # type: ignore[misc]
+    pollers = [AttentionPoller(connected(rt, user)) for user in (carol, erin)]
     assert [await poller.poll([]) for poller in pollers] == [
         AttentionCount(0, 0),
         AttentionCount(0, 0),
@@ -74,7 +74,7 @@ async def test_a_question_that_another_person_holds_waits_for_that_person(
 ) -> None:
     monkeypatch.setattr(attention, "HELD_INTERVAL", 0.0)
     carol, dave = (people.on(Source.TUI, name) for name in ("carol", "dave"))
-    pollers = [AttentionPoller(lambda: rt, lambda user=user: user) for user in (carol, dave)]  # type: ignore[misc]
+    pollers = [AttentionPoller(connected(rt, user)) for user in (carol, dave)]
     work = await make.asked(GATE)
 
     async def counts() -> list[int]:

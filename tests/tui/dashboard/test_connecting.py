@@ -151,7 +151,7 @@ async def test_quitting_ends_the_attempt_to_connect(settings: Settings) -> None:
     async with silent_server(settings) as (silent, slow), AsyncExitStack() as connections:
         app = create(slow, connections)
         await app.run_async(headless=True, size=SIZE, auto_pilot=quit_after(silent.accepted))
-        assert not app.session.is_connected
+        assert not app.session.connection.is_connected
         assert app._polling is not None
         assert app._polling.is_finished
 

@@ -23,8 +23,8 @@ async def test_text_has_enough_contrast(make: Factory, rt: Runtime, owner: Actor
     more = QUESTION.model_copy(update={"freeform": True, "context": "The second is cheaper."})
     await make.asked(more, title="Paint the door")
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
-    await rt.questions.ask(work.lease, GATE)
+    await rt.changes.store(work.lease, PATCH.encode())
+    await rt.asking.ask(work.lease, GATE)
     await make.failed()
     async with open_dashboard(rt, owner, size=(140, 40)) as seen:
         await seen.see("needs a person", "Newest events")

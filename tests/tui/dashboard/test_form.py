@@ -160,7 +160,7 @@ async def test_all_invalid_fields_are_reported_at_once(rt: Runtime) -> None:
 
 
 def test_main_fields_of_the_form() -> None:
-    assert {field.name for field in job_form.FIELDS if field.more is False} == {
+    assert {field.name for field in job_form.FIELDS if field.is_main} == {
         "text",
         "repo",
         "agent",

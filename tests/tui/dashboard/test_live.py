@@ -24,18 +24,20 @@ from tests.factories import Factory
 from tests.support.event_history import wait_for_feed
 from tests.support.server import Server
 from tests.support.waits import until
-from tests.tui.dashboard.pilot import open_dashboard
+from tests.tui.dashboard.pilot import connected, open_dashboard
 
 
-def _live(rt: Runtime) -> tuple[Refresher, list[Message]]:
+def _live(rt: Runtime, owner: Actor) -> tuple[Refresher, list[Message]]:
     posted: list[Message] = []
-    live = Refresher(lambda: rt, posted.append)
+    live = Refresher(connected(rt, owner), posted.append)
     live.show(TableLoader(VIEWS["jobs"], Query(NOTHING, live.now)))
     return live, posted
 
 
-async def test_page_is_loaded_on_request_or_after_an_event(make: Factory, rt: Runtime) -> None:
-    live, posted = _live(rt)
+async def test_page_is_loaded_on_request_or_after_an_event(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    live, posted = _live(rt, owner)
     assert not await live.poll()
     assert [type(message) for message in posted] == [RowsLoaded]
     assert not await live.poll()
@@ -49,8 +51,10 @@ async def test_page_is_loaded_on_request_or_after_an_event(make: Factory, rt: Ru
     assert not await live.poll()
 
 
-async def test_refresher_far_behind_continues_at_the_present(make: Factory, rt: Runtime) -> None:
-    live, posted = _live(rt)
+async def test_refresher_far_behind_continues_at_the_present(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    live, posted = _live(rt, owner)
     await live.poll()
     for _ in range(70):
         await make.running()
@@ -62,9 +66,9 @@ async def test_refresher_far_behind_continues_at_the_present(make: Factory, rt: 
 
 
 async def test_unrelated_events_do_not_load_the_view(
-    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live, posted = _live(rt)
+    live, posted = _live(rt, owner)
     await live.poll()
     monkeypatch.setattr(TableLoader, "is_affected_by", lambda loader, events: events[0].job == 2)
     await make.queued()
@@ -113,10 +117,10 @@ async def test_stopped_embedded_database_is_reported_with_its_command_before_the
 
 
 async def test_slow_database_is_not_reported_as_unreachable(
-    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make.queued()
-    live, posted = _live(rt)
+    live, posted = _live(rt, owner)
     probed = asyncio.Event()
     probe = live._probe
 

@@ -217,7 +217,7 @@ async def test_tab_moves_between_fields(rt: Runtime, owner: Actor) -> None:
         await seen.press("n")
         await seen.dialog("NewJobDialog")
         await seen.press(*"one", "ctrl+j", *"two")
-        first = [field.name for field in FIELDS if not field.more]
+        first = [field.name for field in FIELDS if field.is_main]
         walked = []
         for _ in range(len(first) + 1):
             walked.append(here())

@@ -13,6 +13,7 @@ from draftsman_tui.dashboard.frame.messages import ConnectionLost, RowsLoaded
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
+from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
 from draftsman_tui.dashboard.requests.dialog import NewJobDialog
 from draftsman_tui.dashboard.requests.form import FormErrors
 from draftsman_tui.dashboard.tables.filter import parse
@@ -20,7 +21,7 @@ from draftsman_tui.dashboard.tables.resource import Rows
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets import banner
 from tests.support.svg import lines_of
-from tests.tui.dashboard.fixtures_data import GATE, NOW, PATCH, job_snapshot, question
+from tests.tui.dashboard.fixtures_data import GATE, PATCH, job_snapshot, question
 from tests.tui.dashboard.pictures import EXPECTED, assert_matches_picture, show_table, shown
 
 PARTS: Final = ("timeline", "questions", "diff", "log")
@@ -46,14 +47,17 @@ async def test_tables() -> None:
 
 async def test_an_answer() -> None:
     async with shown("inbox") as seen:
-        await seen.app.push_screen(AnswerDialog(question(), "anna, ben", clock=lambda: NOW))
+        await seen.app.push_screen(
+            AnswerDialog(question(), QuestionContext(responders="anna, ben"))
+        )
         await seen.see("2  safe fixes", "free text")
         await assert_matches_picture("answer", seen)
 
 
 async def test_a_decision() -> None:
     async with shown("inbox") as seen:
-        await seen.app.push_screen(ApprovalDialog(GATE, "anna", clock=lambda: NOW, diff=PATCH))
+        context = QuestionContext(responders="anna")
+        await seen.app.push_screen(ApprovalDialog(GATE, context, diff=PATCH))
         await seen.see("- import os")
         await assert_matches_picture("decide", seen)
 

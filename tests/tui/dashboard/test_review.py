@@ -73,11 +73,11 @@ async def test_an_answer_without_a_database_is_kept_and_can_be_repeated(
     submitted: list[str] = []
     submit = answer_submission.hold_response
 
-    async def fail_once(rt: Runtime, *args: Any) -> Any:
-        submitted.append(args[2].source_event_id)
+    async def fail_once(rt: Runtime, **fields: Any) -> Any:
+        submitted.append(fields["response"].source_event_id)
         if len(submitted) == 1:
             raise DatabaseUnreachable("the database cannot be reached")
-        return await submit(rt, *args)
+        return await submit(rt, **fields)
 
     monkeypatch.setattr(question_actions, "hold_response", fail_once)
     await make.asked(WORDS)
@@ -237,7 +237,7 @@ async def test_an_answer_of_marked_rows_is_not_for_later_questions_of_their_jobs
     jobs = [await make.asked(YES) for _ in range(3)]
     await make.answer(jobs[0].number, "no")
     again = await make.running(jobs[0].number)
-    assert await rt.questions.ask(again.lease, YES.model_copy(update={"key": "again"})) == "D-1/2"
+    assert await rt.asking.ask(again.lease, YES.model_copy(update={"key": "again"})) == "D-1/2"
     screen = Marked(rt, owner, ["D-1/1", "D-2/1", "D-3/1"])
     assert await bulk_answers.apply(cast("Any", screen), None, "yes")
     assert screen.messages == ["D-2, D-3 answered"]

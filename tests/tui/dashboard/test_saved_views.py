@@ -89,7 +89,7 @@ async def test_for_me_matches_questions_that_the_user_may_answer(
 ) -> None:
     async with shown("inbox") as seen:
         main = seen.app.main
-        main.session.connect(main.rt, replace(main.actor, owner=owner))
+        main.session.connection.connect(main.rt, replace(main.actor, owner=owner))
         await seen.command("for-me")
         await seen.see("inbox for-me")
         assert list(main.loader.query.filter.responders) == responders

@@ -10,9 +10,11 @@ import pytest
 from textual.message import Message
 
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
-from draftsman.jobs.read_models import ActivityBucket, RecentActivity
+from draftsman.jobs.details.stats import ActivityBucket, RecentActivity
+from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.frame import dashboard_stats
+from draftsman_tui.dashboard.frame.clock import DatabaseClock
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
 from draftsman_tui.dashboard.frame.stats_poller import StatsPoller
@@ -20,14 +22,15 @@ from draftsman_tui.dashboard.widgets.overview import lines, sparkline
 from tests.factories import Factory
 from tests.support.event_history import wait_for_feed
 from tests.support.waits import until
+from tests.tui.dashboard.pilot import connected
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 AT = int(NOW.timestamp()) // BUCKET_SECONDS
 
 
-def _counting(rt: Runtime) -> tuple[StatsPoller, list[Message]]:
+def _counting(rt: Runtime, owner: Actor) -> tuple[StatsPoller, list[Message]]:
     posted: list[Message] = []
-    return StatsPoller(lambda: rt, posted.append), posted
+    return StatsPoller(connected(rt, owner), DatabaseClock(), posted.append), posted
 
 
 def _last(posted: list[Message]) -> DashboardStats:
@@ -36,26 +39,28 @@ def _last(posted: list[Message]) -> DashboardStats:
     return message.stats
 
 
-async def test_activity_before_the_start_is_counted(make: Factory, rt: Runtime) -> None:
+async def test_activity_before_the_start_is_counted(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
     await make.completed()
     await make.failed()
     job = (await make.asked()).number
     await make.answer(job, "red")
     await wait_for_feed(rt)
-    counting, posted = _counting(rt)
+    counting, posted = _counting(rt, owner)
     await counting.count()
     assert _last(posted).activity is None
     assert _last(posted).jobs["completed"] == 1
     await counting.load_activity()
     assert (pulse := _last(posted).activity) is not None
-    assert dashboard_stats.last_minute(pulse, counting.now) == 2
-    assert dashboard_stats.answer_time(pulse, counting.now) is not None
+    assert dashboard_stats.last_minute(pulse, counting._clock.now) == 2
+    assert dashboard_stats.answer_time(pulse, counting._clock.now) is not None
 
 
-async def test_new_activity_is_added_once(make: Factory, rt: Runtime) -> None:
+async def test_new_activity_is_added_once(make: Factory, rt: Runtime, owner: Actor) -> None:
     await make.completed()
     await wait_for_feed(rt)
-    counting, posted = _counting(rt)
+    counting, posted = _counting(rt, owner)
     await counting.count()
     await counting.load_activity()
     for ended in (2, 3):
@@ -67,14 +72,16 @@ async def test_new_activity_is_added_once(make: Factory, rt: Runtime) -> None:
             await counting.count()
             activity = _last(posted).activity
             return activity is not None and (
-                dashboard_stats.last_minute(activity, counting.now) == expected
+                dashboard_stats.last_minute(activity, counting._clock.now) == expected
             )
 
         await until(is_added, f"{ended} finished jobs")
 
 
-async def test_jobs_are_not_counted_without_events(make: Factory, rt: Runtime) -> None:
-    counting, posted = _counting(rt)
+async def test_jobs_are_not_counted_without_events(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    counting, posted = _counting(rt, owner)
     await counting.count()
     await make.queued()
     await counting.count()

@@ -16,13 +16,14 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.frame.clock import DatabaseClock
 from draftsman_tui.dashboard.questions.key_guard import KeyGuard
 from draftsman_tui.dashboard.questions.undo_window import HeldBatch, UndoWindow, undo_text
 from tests.factories import GATE, Factory
 from tests.support.clock import Clock
 from tests.support.people import People
 from tests.tui.dashboard.fixtures_data import NOW
-from tests.tui.dashboard.pilot import PatientGuard, open_dashboard
+from tests.tui.dashboard.pilot import PatientGuard, connected, open_dashboard
 
 YES = QuestionSpec(key="yes", text="Go on?", choices=["no", "yes"])
 WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
@@ -49,15 +50,20 @@ def test_the_undo_line_counts_down_for_the_newest_batch() -> None:
     assert "in 0 s" in undo_text([first], NOW + timedelta(seconds=9))
 
 
-async def test_an_undo_that_did_not_reach_the_database_can_be_repeated() -> None:
+async def test_an_undo_that_did_not_reach_the_database_can_be_repeated(owner: Actor) -> None:
     async def unreachable(decision: PendingDecision, *, early: bool = False) -> bool:
         raise DatabaseUnreachable("the database cannot be reached")
 
     service = SimpleNamespace(undo=unreachable, apply=unreachable)
     runtime = cast("Runtime", SimpleNamespace(pending_decisions=service))
     changes: list[int] = []
+    clock = cast(DatabaseClock, SimpleNamespace(now=NOW))
     window = UndoWindow(
-        5, lambda: runtime, lambda: NOW, lambda _text, _failed: None, lambda: changes.append(1)
+        5,
+        connected(runtime, owner),
+        clock,
+        report=lambda _text, _failed: None,
+        changed=lambda: changes.append(1),
     )
     window.hold("D-1/1 approved", [_decision(5)])
     for _ in range(2):
@@ -171,6 +177,6 @@ async def test_decisions_of_a_killed_dashboard_take_effect_and_others_see_them(
     async with open_dashboard(rt, people.on(Source.TUI, "ben"), view="inbox") as other:
         await other.see("answered by root, counts in")
     await clock.forward(61)
-    assert await rt.sweeps.decisions(LeaderTerm()) == 2
+    assert await rt.pending_decisions.apply_due(LeaderTerm()) == 2
     assert (await rt.read_model.job(job)).status is Status.RESUMED
     assert (await rt.read_model.job(running)).cancel_requested_at is not None

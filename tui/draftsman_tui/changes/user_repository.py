@@ -160,7 +160,7 @@ async def patch_of(rt: Runtime, number: int, ordinal: int | None) -> bytes:
         question = await rt.questions.get(number, ordinal)
         name = question.name
         run = question.run
-    patch = await rt.checkpoints.patch(number, run)
+    patch = await rt.changes.patch(number, run)
     if patch is None or patch.size == 0:
         raise Refused(await no_diff_reason(rt, name, number, patch is None))
     return await rt.checkpoints.content(patch)
@@ -205,7 +205,7 @@ async def published_work(rt: Runtime, number: int) -> PublishedWork:
     branch = result.get("branch")
     commit = result.get("commit")
     if not isinstance(branch, str) or not isinstance(commit, str) or not sources:
-        patch = await rt.checkpoints.patch(number)
+        patch = await rt.changes.patch(number)
         if patch is None or patch.size == 0:
             raise Refused(await no_diff_reason(rt, job.name, number, missing=False))
         text = f"{job.name} has no published branch; to use its changes: draftsman apply {job.name}"

@@ -40,8 +40,8 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
     run it several times at once and while workers are running. A migration that cannot lock a table
     gives up after two seconds and is retried for five minutes.
     """
-    from draftsman.configured import database_url, session_url
     from draftsman.database import migrate as migrations
+    from draftsman.database.server_url import database_url, session_url
 
     if check + sql + restored + grant > 1:
         raise UsageError("--check, --sql, --restored and --grant cannot be combined")
@@ -66,10 +66,10 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
 
 async def _import_people(app: App, yes: bool) -> None:
     """Offer to import the people of the configuration into the database of a server."""
-    from draftsman.configured import directory
+    from draftsman.people.configuration import configured_directory
     from draftsman_tui.cli.people.people import change
 
-    new = directory(app.settings)
+    new = configured_directory(app.settings)
     if not new:
         return
     async with app.runtime() as rt:
@@ -258,9 +258,9 @@ def _server(app: App) -> EmbeddedServer:
             f"draftsman does not manage the configured database server ({origin} is set);"
             " use its own tools, such as psql and pg_dump"
         )
-    from draftsman.database.embedded import EmbeddedServer
+    from draftsman.database.server_url import embedded_server
 
-    return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)
+    return embedded_server(settings)
 
 
 def _print_url(app: App, database_url: str) -> None:

@@ -12,10 +12,20 @@ from draftsman.ids import job_name
 from draftsman.text import humanize
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.entities.deliveries import delivery_cells, unserved_texts
-from draftsman_tui.terminal import params
+from draftsman_tui.entities.deliveries import (
+    error_text,
+    status_cell,
+    subject_text,
+    target_text,
+    unserved_texts,
+)
+from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.deliveries.delivery import Delivery
     from draftsman.ids import JobRef
 
 _CONFIRM_FROM = 5
@@ -61,8 +71,8 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     if app.json:
         app.out.document(selected)
     elif selected:
-        heads = ("ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS", "TIME", "ERROR")
-        rows = [delivery_cells(delivery) for delivery in selected]
+        heads = ("ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS", "AGE", "ERROR")
+        rows = [_row(delivery) for delivery in selected]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
         for text in unserved_texts(selected, unserved):
             app.out.info(text)
@@ -74,6 +84,19 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
         )
     else:
         app.out.info("no deliveries; to add a target: draftsman submit --notify log …")
+
+
+def _row(delivery: Delivery) -> tuple[Text | str, ...]:
+    return (
+        styled(delivery.seq, "bold"),
+        subject_text(delivery),
+        str(delivery.kind),
+        target_text(delivery),
+        status_cell(delivery),
+        str(delivery.attempts),
+        times.age(delivery.sent_at or delivery.created_at),
+        error_text(delivery),
+    )
 
 
 @command(

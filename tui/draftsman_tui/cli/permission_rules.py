@@ -90,7 +90,7 @@ async def list_rules(app: App, repo: str | None) -> None:
             )
             for rule in saved_rules
         ]
-        heads = ("RULE", "STATUS", "REPOSITORY", "ALLOWS", "USES", "EXPIRES", "RATIFIED BY")
+        heads = ("RULE", "STATUS", "REPO", "ALLOWS", "USES", "EXPIRES", "RATIFIED BY")
         app.out.table(heads, rows, flexible=3, right=(0, 4))
 
 

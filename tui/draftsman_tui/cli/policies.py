@@ -78,7 +78,7 @@ async def job_changes(rt: Runtime, number: int, folder: Path) -> TestedChanges:
     """Return the changes of a job; raises Refused without any."""
     job = await rt.read_model.job(number)
     runs = await rt.read_model.runs(number)
-    patch = await rt.checkpoints.patch(number)
+    patch = await rt.changes.patch(number)
     started = [run.params_snapshot for run in runs if "base_sha" in run.params_snapshot]
     if patch is None or not started:
         raise Refused(await no_diff_reason(rt, job.name, number, missing=False))

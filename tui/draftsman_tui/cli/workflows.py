@@ -78,11 +78,11 @@ async def list_groups(app: App, limit: int) -> None:
                 group.on_failure,
                 group.progress,
                 actor_name(group.created_by),
-                times.ago(group.created_at),
+                times.age(group.created_at),
             )
             for group in job_groups
         ]
-        heads = ("GROUP", "STATE", "KIND", "ON FAILURE", "JOBS", "BY", "CREATED")
+        heads = ("GROUP", "STATUS", "KIND", "ON FAILURE", "JOBS", "BY", "AGE")
         app.out.table(heads, rows, flexible=4, right=(6,))
 
 

@@ -17,8 +17,10 @@ from textual.theme import Theme
 from textual.worker import Worker, WorkerError
 
 from draftsman_tui.dashboard.attention.alerts import TerminalAlerts
+from draftsman_tui.dashboard.attention.attention import AttentionPoller
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+from draftsman_tui.dashboard.frame.connection import Connection
 from draftsman_tui.dashboard.frame.messages import AttentionUpdated
 from draftsman_tui.dashboard.frame.refresher import Refresher
 from draftsman_tui.dashboard.frame.session import Session
@@ -30,7 +32,7 @@ from draftsman_tui.dashboard.themes import THEMES
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
-    from draftsman_tui.dashboard.frame.session import Connect
+    from draftsman_tui.dashboard.frame.connection import Connect
     from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
 
 
@@ -62,19 +64,24 @@ class Dashboard(App[str]):
             self.register_theme(Theme(**palette))
         self.theme = options.theme
         self.set_keymap({name: keys for name, keys in options.keys.items() if name not in COMMANDS})
-        self.refresher = Refresher(
-            lambda: self.session.rt, self._forward, lambda: self.session.actor
-        )
+        connection = Connection(server)
+        self.refresher = Refresher(connection, self._forward, AttentionPoller(connection))
         self._alerts = TerminalAlerts(self._write_sequence, options.alerts)
-        undo = UndoWindow(
-            options.undo,
-            lambda: self.session.rt,
-            lambda: self.refresher.now,
-            self._report,
-            self._show_undo,
+        self.session = Session(
+            connection=connection,
+            refresher=self.refresher,
+            undo=UndoWindow(
+                options.undo,
+                connection,
+                self.refresher.clock,
+                report=self._report,
+                changed=self._show_undo,
+            ),
+            commands=COMMANDS,
+            read_only=read_only,
+            supervised=started,
+            keys=options.keys,
         )
-        shared = COMMANDS, server, read_only, started, options.keys
-        self.session = Session(self.refresher, undo, *shared)
         self.main = MainScreen(self.session, options.view)
         self._connect = connect
         self._polling: Worker[None] | None = None
@@ -113,9 +120,9 @@ class Dashboard(App[str]):
         if not self.is_running:
             return
         new = event.notification
-        for shown in list(self._notifications):
-            if (shown.message, shown.severity) == (new.message, new.severity):
-                self._unnotify(shown, refresh=False)
+        for old in list(self._notifications):
+            if (old.message, old.severity) == (new.message, new.severity):
+                self._unnotify(old, refresh=False)
         if isinstance(self.screen, BaseScreen):
             self.screen.position_toasts()
 
@@ -166,7 +173,7 @@ class Dashboard(App[str]):
             self._error = error
             self.exit()
             return
-        self.session.connect(rt, actor)
+        self.session.connection.connect(rt, actor)
         for screen in self.screen_stack:
             if isinstance(screen, BaseScreen) and screen.is_attached:
                 screen.show_connected()
@@ -205,5 +212,7 @@ class Dashboard(App[str]):
     @property
     def _base_screen(self) -> BaseScreen | None:
         """The top screen below any dialog."""
-        screens = (item for item in reversed(self.screen_stack) if isinstance(item, BaseScreen))
+        screens = (
+            screen for screen in reversed(self.screen_stack) if isinstance(screen, BaseScreen)
+        )
         return next(screens, None)

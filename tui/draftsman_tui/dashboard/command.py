@@ -197,9 +197,9 @@ class CommandSet:
         """
         if NAMED.fullmatch(text.strip()):
             return self["job"], text.strip()
-        name, _, rest = text.strip().partition(" ")
+        name, _, arguments = text.strip().partition(" ")
         names = [*self.names, *(view for view in views if view not in self)]
-        matches = [known for known in names if name and known.startswith(name)]
+        matches = [candidate for candidate in names if name and candidate.startswith(name)]
         if name in names:
             matches = [name]
         elif tables := [match for match in matches if match in VIEWS]:
@@ -209,7 +209,7 @@ class CommandSet:
         if not matches:
             raise UsageError(f"unknown command: {name}; press ? for a list")
         match = matches[0]
-        return (self[match], rest.strip()) if match in self else (self["views"], match)
+        return (self[match], arguments.strip()) if match in self else (self["views"], match)
 
 
 def _view_count(command: DashboardCommand) -> int:

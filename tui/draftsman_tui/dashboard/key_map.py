@@ -73,8 +73,8 @@ def _key_name(name: str, text: str) -> str:
     modifiers = before.split("+") if plus else []
     if len(base) == 1 and base.isprintable() and not base.isspace():
         base = base if base.isalnum() else _character_name(base)
-    known = len(base) == 1 or base in _KEY_NAMES
-    if not known or not set(modifiers) <= MODIFIERS or ("shift" in modifiers and len(base) == 1):
+    is_known = len(base) == 1 or base in _KEY_NAMES
+    if not is_known or not set(modifiers) <= MODIFIERS or ("shift" in modifiers and len(base) == 1):
         raise _wrong(name, f"unknown key {text!r}; examples: x, X, ?, f5, space, ctrl+x")
     key = "+".join([*modifiers, base])
     if key in RESERVED:
@@ -93,8 +93,8 @@ _DISPLAY: Final = {"ctrl+@": "ctrl+space", "escape": "esc"} | {
 _KEY_NAMES: Final = frozenset(key.value for key in Keys if key.value.isalnum()) | _DISPLAY.keys()
 
 
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, known, 3)
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    near = get_close_matches(name, names, 3)
     return f"; did you mean {' or '.join(near)}?" if near else "; help (?) and : list the names"
 
 

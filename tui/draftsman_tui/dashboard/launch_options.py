@@ -86,8 +86,8 @@ def _view(
     )
     if name in views:
         return name, views[name]
-    known = [*VIEWS, *views]
-    close = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]}?" if close else f"available: {', '.join(known)}"
+    names = [*VIEWS, *views]
+    close = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean {close[0]}?" if close else f"available: {', '.join(names)}"
     text = f"unknown table or saved view {name!r}; {hint}"
     raise UsageError(text) if option else ConfigError(f"[dashboard] view: {text}")

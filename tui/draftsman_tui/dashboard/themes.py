@@ -29,21 +29,23 @@ class Palette(TypedDict):
     variables: dict[str, str]
 
 
-_MORE: Final = (
-    *(
-        "ansi-background",
-        "ansi-foreground",
-        "quiet",
-        "denied",
-        "row",
-        "line",
-        "border",
-        "border-blurred",
-        "block-cursor-foreground",
-        "block-cursor-background",
-    ),
-    *("input-cursor-foreground", "input-cursor-background", "input-selection-background"),
-    *("footer-foreground", "footer-background", "footer-key-foreground"),
+_VARIABLES: Final = (
+    "ansi-background",
+    "ansi-foreground",
+    "quiet",
+    "denied",
+    "row",
+    "line",
+    "border",
+    "border-blurred",
+    "block-cursor-foreground",
+    "block-cursor-background",
+    "input-cursor-foreground",
+    "input-cursor-background",
+    "input-selection-background",
+    "footer-foreground",
+    "footer-background",
+    "footer-key-foreground",
 )
 THEMES: Final = (
     Palette(
@@ -121,7 +123,7 @@ THEMES: Final = (
         dark=True,
         ansi=True,
         variables={
-            **dict.fromkeys(_MORE, "ansi_default"),
+            **dict.fromkeys(_VARIABLES, "ansi_default"),
             "block-cursor-text-style": "bold reverse",
             "input-cursor-text-style": "reverse",
             "button-focus-text-style": "bold reverse",

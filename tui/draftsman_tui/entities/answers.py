@@ -34,7 +34,7 @@ async def submit_response(
 
 
 async def hold_response(
-    rt: Runtime, job: int, ordinal: int, response: Response, actor: Actor, window: float
+    rt: Runtime, *, job: int, ordinal: int, response: Response, actor: Actor, window: float
 ) -> Verdict | PendingDecision:
     """Submit an answer that can be undone for `window` seconds; raises as `submit_response`.
 

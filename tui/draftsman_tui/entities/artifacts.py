@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 async def read_patch(rt: Runtime, number: int, run: int | None = None) -> str | None:
     """Return the patch of a run, or the newest of the job."""
-    artifact = await rt.checkpoints.patch(number, run)
+    artifact = await rt.changes.patch(number, run)
     if artifact is None:
         return None
     return (await rt.checkpoints.content(artifact)).decode("utf-8", "replace")

@@ -57,7 +57,7 @@ def next_step_text(attention: QuestionAttention, now: datetime | None = None) ->
     if attention.next_at is None or not attention.next_step:
         return ""
     escalates = ", with the right to answer from then on," if attention.escalates else ""
-    when = f"{times.left(attention.next_at, now)}, at {times.clock(attention.next_at)}"
+    when = f"{times.until(attention.next_at, now)}, at {times.clock(attention.next_at)}"
     return f"next: {', '.join(attention.next_step)}{escalates} {when} (ladder {attention.ladder})"
 
 

@@ -44,27 +44,22 @@ def _label(status: DeliveryStatus) -> str:
     return humanize(status)
 
 
-def delivery_cells(delivery: Delivery, now: datetime | None = None) -> tuple[Text | str, ...]:
-    """Render id, job, kind, target, status, attempts, time and last error."""
+def subject_text(delivery: Delivery) -> str:
+    """Return the name of the job, or of its question."""
     question = f"/{delivery.question}" if delivery.question else ""
-    moment = times.ago(delivery.sent_at or delivery.created_at, now)
+    return f"{job_name(delivery.job)}{question}"
+
+
+def error_text(delivery: Delivery, now: datetime | None = None) -> str:
+    """Return the last error, with the time of the next attempt."""
     error = delivery.last_error or ""
     if (
         error
         and delivery.next_attempt_at is not None
         and delivery.status is not DeliveryStatus.SENDING
     ):
-        error = f"retry {times.left(delivery.next_attempt_at, now)}: {error}"
-    return (
-        styled(delivery.seq, "bold"),
-        f"{job_name(delivery.job)}{question}",
-        str(delivery.kind),
-        target_text(delivery),
-        status_cell(delivery),
-        str(delivery.attempts),
-        moment,
-        error,
-    )
+        return f"retry {times.until(delivery.next_attempt_at, now)}: {error}"
+    return error
 
 
 def unserved_texts(deliveries: Sequence[Delivery], unserved: Sequence[UnservedTarget]) -> list[str]:

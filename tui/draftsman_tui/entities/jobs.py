@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from draftsman.jobs.job import Job
     from draftsman.jobs.requests.attachments import JobAttachment
     from draftsman.jobs.requests.service.submissions import SubmittedJob
-    from draftsman.jobs.runs.run import CheckpointSummary, Run, StepSummary
+    from draftsman.jobs.runs.run import Run
+    from draftsman.jobs.runs.saved_data import CheckpointSummary, StepSummary
     from draftsman.runtime import Runtime
 
 

@@ -25,7 +25,7 @@ LISTED: Final = 10
 def expiry_text(rule: PermissionRule, now: datetime | None = None) -> str:
     """Return when a rule expires or expired, or how long it lasts once it is ratified."""
     if rule.status is RuleStatus.ACTIVE and rule.expires_at is not None:
-        return times.left(rule.expires_at, now)
+        return times.until(rule.expires_at, now)
     if rule.status is RuleStatus.PROPOSED:
         return f"for {times.format_duration(rule.seconds)}"
     ended = rule.ended_at or rule.expires_at

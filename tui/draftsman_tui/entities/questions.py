@@ -36,7 +36,7 @@ CONTEXT_LINES = 12
 
 async def describe(rt: Runtime, question: Question) -> list[Text]:
     """Render a question for the inbox: answerers, deadline, context and choices."""
-    review = await rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
+    review = await rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     attention = await rt.acknowledgments.attention([question.job])
     return [
         heading(question, await answerers(rt, question)),
@@ -114,7 +114,7 @@ def deadline_text(question: Question, now: datetime | None = None) -> str:
             "" if question.escalated_at else f", then escalates to {question.escalate_to}"
         ),
     }
-    return f"expires {times.left(question.expires_at, now)}{fallback[question.on_expire]}"
+    return f"expires {times.until(question.expires_at, now)}{fallback[question.on_expire]}"
 
 
 def pending_text(question: Question, now: datetime | None = None) -> str:
@@ -122,7 +122,7 @@ def pending_text(question: Question, now: datetime | None = None) -> str:
     if not isinstance(question, OpenQuestion) or question.applies_at is None:
         return ""
     verb = "decided" if question.kind is QuestionKind.APPROVAL else "answered"
-    return f"{verb} by {question.decided_by}, counts {times.left(question.applies_at, now)}"
+    return f"{verb} by {question.decided_by}, counts {times.until(question.applies_at, now)}"
 
 
 def escalation_text(question: Question) -> str:

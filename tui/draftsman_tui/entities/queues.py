@@ -12,7 +12,7 @@ from draftsman_tui.terminal.output import one_line
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from draftsman.jobs.read_models import JobSummary
+    from draftsman.jobs.job_summary import JobSummary
     from draftsman.queues.queue_models import QueueSummary
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def health_of(worker: Any, settings: Settings) -> str:
     """Return `alive`, `draining`, `silent` (two heartbeats missed) or `lost`."""
-    from draftsman.worker.registry.liveness import is_lost
+    from draftsman.worker.registry.registered_worker import is_lost
 
     if is_lost(worker, settings.worker.lease):
         return "lost"

@@ -13,15 +13,16 @@ __all__ = [
     "MAX_DURATION",
     "YEARS",
     "OutOfRange",
+    "age",
     "ago",
     "clock",
     "due",
     "format_duration",
     "in_zone",
-    "left",
     "parse_duration",
     "parse_instant",
     "span",
+    "until",
 ]
 
 YEARS: Final = range(2000, 3000)
@@ -55,13 +56,18 @@ def span(seconds: float) -> str:
     return f"{seconds / 86_400:.0f} d"
 
 
+def age(moment: datetime, now: datetime | None = None) -> str:
+    """Format the time since a moment, e.g. `12 min`."""
+    return span(((now or datetime.now(UTC)) - moment).total_seconds())
+
+
 def ago(moment: datetime, now: datetime | None = None) -> str:
     """Format the time since a moment, e.g. `12 min ago`."""
     seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
     return "now" if seconds < 1 else f"{span(seconds)} ago"
 
 
-def left(moment: datetime, now: datetime | None = None) -> str:
+def until(moment: datetime, now: datetime | None = None) -> str:
     """Format the time until a moment: `in 12 min`, or `due` if it passed."""
     seconds = (moment - (now or datetime.now(UTC))).total_seconds()
     return f"in {span(seconds)}" if seconds > 0 else "due"

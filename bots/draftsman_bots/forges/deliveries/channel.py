@@ -22,7 +22,7 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import Failure, UsageError
 from draftsman.forges.api.connection import discussion_of
-from draftsman.ports import Discussion
+from draftsman.forges.forge import Discussion
 from draftsman.settings import Settings
 from draftsman_bots.forges.deliveries.render import marker_of, render, render_file, with_marker
 
@@ -71,9 +71,10 @@ class ForgeChannel:
             comments = await self._discussion(message).since(message.created_at - CLOCK_SKEW)
         except Failure as error:
             return _translated(error)
-        own = (item for item in comments if marker_of(item.body) == message.marker)
-        found = next(own, None)
-        return None if found is None else Receipt(found.id)
+        for comment in comments:
+            if marker_of(comment.body) == message.marker:
+                return Receipt(comment.id)
+        return None
 
     async def edit(self, message: Message) -> SendResult:
         """Replace the text of a comment, and keep its marker."""

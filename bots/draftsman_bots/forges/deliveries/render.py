@@ -112,7 +112,7 @@ TRUNCATED: Final = "Truncated. The full text is in the next comment."
 
 def render(message: Message) -> str:
     """Return the text of a comment."""
-    return "\n\n".join(part for part in _parts(message) if part)
+    return "\n\n".join(paragraph for paragraph in _paragraphs(message) if paragraph)
 
 
 def answer_instructions(question: Question) -> str:
@@ -126,7 +126,7 @@ def answer_instructions(question: Question) -> str:
     return f"To answer, comment `/answer {name}` and the number of a choice{free}."
 
 
-def _parts(message: Message) -> Iterator[str]:
+def _paragraphs(message: Message) -> Iterator[str]:
     subject = message.subject
     question = message.question
     match message.kind:
@@ -159,7 +159,7 @@ def _status(message: Message) -> Iterator[str]:
     yield f"{_headline(subject)}\n{_facts(subject)}"
     yield "\n".join(line(text, 300) for text in progress_text(message).split("\n"))
     if subject.status is Status.COMPLETED:
-        yield from _work(subject, LENGTH // 4)
+        yield from _result_facts(subject, LENGTH // 4)
     elif error := shown_error(subject):
         yield fenced(plain(error, LENGTH // 4))
 
@@ -169,8 +169,8 @@ def _question(message: Message, question: Question) -> Iterator[str]:
     yield f"❓ **{question.name}** {line(message.subject.title, 200)} {verb}:"
     yield quote(question.text, 6000)
     if (snippet := question.context_snippet) and snippet.strip():
-        shown = plain("\n".join(snippet.splitlines()[:LINES]), LENGTH)
-        yield fenced(shown, "diff" if is_diff(snippet) else "")
+        visible = plain("\n".join(snippet.splitlines()[:LINES]), LENGTH)
+        yield fenced(visible, "diff" if is_diff(snippet) else "")
         if is_long(snippet, LINES):
             yield TRUNCATED
     if action := question.approved_action:
@@ -191,17 +191,17 @@ def _choices(question: Question) -> str:
     for number, choice in enumerate(question.choices[:MAX_CHOICES], 1):
         note = f" - {line(str(choice['description']), 200)}" if choice.get("description") else ""
         rows.append(f"{number}. {line(str(choice['label']), 200)}{note}")
-    if (more := len(question.choices) - len(rows)) > 0:
-        rows.append(f"\nand {more} more: `draftsman show D-{question.job}`")
+    if (hidden := len(question.choices) - len(rows)) > 0:
+        rows.append(f"\nand {hidden} more: `draftsman show D-{question.job}`")
     return "\n".join(rows)
 
 
 def _people(message: Message) -> str:
     """Return the people to whom a question is addressed, mentioned if they are on this forge."""
     forge = message.target.partition("/")[0].casefold()
-    shown = [_mention(person, forge) for person in message.mentions[:MAX_MENTIONS]]
-    more = f" and {len(message.mentions) - len(shown)} more"
-    return ", ".join(shown) + (more if len(message.mentions) > len(shown) else "")
+    names = ", ".join(_mention(person, forge) for person in message.mentions[:MAX_MENTIONS])
+    hidden = len(message.mentions) - MAX_MENTIONS
+    return f"{names} and {hidden} more" if hidden > 0 else names
 
 
 def _mention(person: Person, forge: str) -> str:
@@ -226,7 +226,7 @@ def _result(message: Message) -> Iterator[str]:
     yield _headline(subject)
     if subject.status is not Status.COMPLETED:
         yield plain(_outcome(subject), LENGTH // 2)
-    yield from _work(subject, LENGTH // 2)
+    yield from _result_facts(subject, LENGTH // 2)
     if subject.usage:
         yield line(subject.usage, 200)
     yield _facts(subject, outcome=False)
@@ -234,14 +234,14 @@ def _result(message: Message) -> Iterator[str]:
         yield TRUNCATED
 
 
-def _work(subject: Subject, limit: int) -> Iterator[str]:
+def _result_facts(subject: Subject, limit: int) -> Iterator[str]:
     """Yield the result of a job: its summary, pull request and changes."""
     result = subject.result or {}
     yield plain(json_fields.string(result, "summary"), limit)
     if url := pr_url(result):
         yield line(url, 500)
-    rest = [text for text in (change_summary(result), counts_summary(result)) if text]
-    yield plain("\n".join(rest), LENGTH // 4)
+    changes = [text for text in (change_summary(result), counts_summary(result)) if text]
+    yield plain("\n".join(changes), LENGTH // 4)
 
 
 def _headline(subject: Subject) -> str:
@@ -254,12 +254,19 @@ def _facts(subject: Subject, *, outcome: bool = True) -> str:
     state = state_text(subject)
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} at {format_time(subject.next_retry_at)}"
-    ended = subject.denied or subject.status is Status.CANCELED
-    shown = "" if subject.denied else state
-    parts = [_outcome(subject, again="") if ended and outcome else shown, pause_text(subject)]
-    named = (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker))
-    parts += [f"{prefix}{value}" for prefix, value in (*named, ("group ", subject.group)) if value]
-    return " · ".join(line(part, 300) for part in parts if part)
+    if outcome and (subject.denied or subject.status is Status.CANCELED):
+        state = _outcome(subject, again="")
+    elif subject.denied:
+        state = ""
+    facts = [
+        state,
+        pause_text(subject),
+        subject.repo,
+        subject.agent and f"by {subject.agent}",
+        subject.invoker and f"for {subject.invoker}",
+        subject.group and f"group {subject.group}",
+    ]
+    return " · ".join(line(fact, 300) for fact in facts if fact)
 
 
 def _outcome(subject: Subject, again: str | None = None) -> str:

@@ -81,7 +81,8 @@ class TextCommand:
 
     verb: str
     ref: str = ""
-    rest: str = ""
+    argument: str = ""
+    """The text after the verb and `ref`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +107,14 @@ Parsed = JobRequest | ScheduleRequest | TextCommand | InvalidText
 def parse(text: str) -> Parsed:
     """Parse the text; empty text is `help`."""
     text = text.strip()
-    word, rest = _word(text)
+    word, argument = _first_word(text)
     verb = word.lower()
     if not text:
         return TextCommand("help")
     if verb.startswith("/") and verb[1:] in {*REQUESTS, *VERBS, *FIRST_WORDS}:
         return parse(text[1:])  # as in comments of Trello and forges
     if verb in REQUESTS:
-        return _request(verb, rest)
+        return _request(verb, argument)
     if verb in FIRST_WORDS:
         try:
             return ScheduleRequest(*read_phrase(text))
@@ -122,20 +123,20 @@ def parse(text: str) -> Parsed:
     if verb not in VERBS:
         return InvalidText(text)
     if verb not in _TAKES_REFERENCE:
-        return TextCommand(verb, "", rest)
-    ref, remainder = _word(rest)
+        return TextCommand(verb, argument=argument)
+    ref, argument_after_ref = _first_word(argument)
     if _REFERENCE.fullmatch(ref):
-        return TextCommand(verb, ref, remainder)
-    return TextCommand(verb, "", rest)
+        return TextCommand(verb, ref, argument_after_ref)
+    return TextCommand(verb, argument=argument)
 
 
 def parse_request(text: str) -> JobRequest | InvalidText:
     """Parse the request of a schedule, whose mode is `fix` unless the text begins with it."""
-    word, rest = _word(text.strip())
+    word, request_text = _first_word(text.strip())
     if (verb := word.lower().removeprefix("/")) in REQUESTS:
-        return _request(verb, rest)
+        return _request(verb, request_text)
     parsed = parse(text)
-    is_command = isinstance(parsed, TextCommand) and (parsed.ref or not parsed.rest)
+    is_command = isinstance(parsed, TextCommand) and (parsed.ref or not parsed.argument)
     if text.strip() and (is_command or isinstance(parsed, ScheduleRequest)):
         return InvalidText(text, f"a schedule submits jobs; it cannot run the command {word[:40]}")
     return _request(REQUESTS[0], text.strip())
@@ -143,18 +144,20 @@ def parse_request(text: str) -> JobRequest | InvalidText:
 
 def assignments(text: str) -> tuple[str, dict[str, str]]:
     """Parse `NAME a=1 b="two words"`: the name, and the values; raises UsageError."""
-    name, rest = _word(text)
+    name, unparsed = _first_word(text)
     values: dict[str, str] = {}
-    while rest:
-        match = _ASSIGNMENT.match(rest)
+    while unparsed:
+        match = _ASSIGNMENT.match(unparsed)
         if match is None:
-            shown = _word(rest)[0][:40]
-            raise UsageError(f"{shown!r} is not a parameter: write NAME=VALUE, or NAME='A VALUE'")
+            word = _first_word(unparsed)[0][:40]
+            raise UsageError(f"{word!r} is not a parameter: write NAME=VALUE, or NAME='A VALUE'")
         if match[1] in values:
             raise UsageError(f"{match[1][:40]} is set twice; set it once")
-        rest = rest[match.end() :]
-        is_empty = not rest[:1].strip()
-        values[match[1]], rest = ("", rest.lstrip()) if is_empty else _value(rest)
+        unparsed = unparsed[match.end() :]
+        is_empty = not unparsed[:1].strip()
+        values[match[1]], unparsed = (
+            ("", unparsed.lstrip()) if is_empty else _option_value(unparsed)
+        )
     return name, values
 
 
@@ -163,9 +166,9 @@ def _request(mode: str, text: str) -> JobRequest | InvalidText:
     plain = text
     while match := _OPTION.match(plain):
         name = match[1].lower()
-        rest = plain[match.end() :]
-        empty = match[0].endswith("=") and not rest[:1].strip()
-        value, plain = ("", rest) if empty else _value(rest)
+        plain = plain[match.end() :]
+        is_empty = match[0].endswith("=") and not plain[:1].strip()
+        value, plain = ("", plain) if is_empty else _option_value(plain)
         if reason := _option_error(name, value, options):
             return InvalidText(text, reason)
         options[name] = value
@@ -188,8 +191,8 @@ def _request(mode: str, text: str) -> JobRequest | InvalidText:
 def _option_error(name: str, value: str, options: dict[str, str]) -> str:
     """Return the reason why an option is invalid, or ""."""
     if name not in OPTIONS:
-        known = ", ".join(f"--{option}" for option in OPTIONS)
-        return f"unknown option --{name[:40]}; options: {known}; put text with -- in quotes"
+        options_text = ", ".join(f"--{option}" for option in OPTIONS)
+        return f"unknown option --{name[:40]}; options: {options_text}; put text with -- in quotes"
     if not value:
         return f"--{name} needs a value: --{name}=VALUE"
     if name in options:
@@ -199,19 +202,19 @@ def _option_error(name: str, value: str, options: dict[str, str]) -> str:
     return ""
 
 
-def _word(text: str) -> tuple[str, str]:
-    """Return the first word and the rest."""
-    parts = text.split(None, 1)
-    return (parts[0] if parts else "", parts[1].strip() if len(parts) > 1 else "")
+def _first_word(text: str) -> tuple[str, str]:
+    """Return the first word and the text after it."""
+    words = text.split(None, 1)
+    return (words[0] if words else "", words[1].strip() if len(words) > 1 else "")
 
 
-def _value(text: str) -> tuple[str, str]:
-    """Return the value of an option, quoted or not, and the rest."""
+def _option_value(text: str) -> tuple[str, str]:
+    """Return the value of an option, quoted or not, and the text after it."""
     text = text.lstrip()
     closing = _PAIRS.get(text[:1])
     if closing is not None and (end := text.find(closing, 1)) > 0:
         return text[1:end].strip(), text[end + 1 :].lstrip()
-    return _word(text)
+    return _first_word(text)
 
 
 def _unquoted(text: str) -> str:

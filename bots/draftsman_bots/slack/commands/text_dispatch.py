@@ -8,6 +8,7 @@ from draftsman_bots.slack.commands import command_parser
 from draftsman_bots.slack.commands.command_parser import (
     InvalidText,
     JobRequest,
+    Parsed,
     ScheduleRequest,
     TextCommand,
 )
@@ -21,8 +22,9 @@ from draftsman_bots.slack.requests import job_requests, templates
 from draftsman_bots.slack.schedules import schedules
 
 if TYPE_CHECKING:
-    from draftsman.jobs.read_models import RecentDuplicate
+    from draftsman.jobs.requests.invocation import RecentDuplicate
     from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import SlackUser
     from draftsman_bots.slack.requests.job_requests import RequestOrigin
@@ -58,43 +60,51 @@ async def dispatch_text(
     ctx: BotContext, user: SlackUser, channel: str, origin: RequestOrigin, text: str
 ) -> Reply | None:
     """Execute the text; None if there is no reply. Raises DraftsmanError."""
-    match command_parser.parse(text):
+    parsed = command_parser.parse(text)
+    actor = await _authorize(ctx, user, channel, parsed)
+    match parsed:
         case JobRequest() as request:
-            actor = await authorize_person(ctx, user, channel)
             submitted = await job_requests.submit(ctx, actor, origin, request)
             return await _submission_reply(ctx, submitted, origin)
         case TextCommand("help"):
-            await authorize(ctx, user)
             return usage(ctx)
         case TextCommand("link"):
-            return await _link_reply(ctx, user)
+            return await _link_reply(ctx, actor)
         case TextCommand("web"):
-            actor = await authorize_person(ctx, user)
             return await web_link.create(ctx, actor, origin)
         case ScheduleRequest() as request:
-            actor = await authorize_person(ctx, user, channel)
             return await schedules.propose(ctx, actor, channel, user.id, request)
-        case TextCommand("schedules", rest=rest):
-            actor = await authorize_person(ctx, user, channel)
-            return await schedules.list_schedules(ctx, actor, rest)
-        case TextCommand("templates", rest=rest):
-            await authorize_person(ctx, user, channel)
-            return await templates.list_templates(ctx, rest)
-        case TextCommand("template" | "run", rest=rest):
-            actor = await authorize_person(ctx, user, channel)
+        case TextCommand("schedules", argument=argument):
+            return await schedules.list_schedules(ctx, actor, argument)
+        case TextCommand("templates", argument=argument):
+            return await templates.list_templates(ctx, argument)
+        case TextCommand("template" | "run", argument=argument):
             reply_target = ReplyTarget(user.id, channel)
-            result = await templates.run_template(ctx, actor, origin, reply_target, rest)
+            result = await templates.run_template(ctx, actor, origin, reply_target, argument)
             if isinstance(result, Reply):
                 return result
             return await _submission_reply(ctx, result, origin)
         case TextCommand() as command:
-            actor = await authorize_person(ctx, user, channel)
             return await job_commands.execute(ctx, actor, command, origin.key)
         case InvalidText(invalid, reason):
-            await authorize(ctx, user)
             return _invalid_reply(ctx, invalid, reason)
         case unknown:
             assert_never(unknown)
+
+
+async def _authorize(ctx: BotContext, user: SlackUser, channel: str, parsed: Parsed) -> Actor:
+    """Return the actor of a text; raises NotPermitted.
+
+    Help and links to a person are for all users, and the channels that accept requests limit
+    neither these nor the web inbox.
+    """
+    match parsed:
+        case TextCommand("help" | "link") | InvalidText():
+            return await authorize(ctx, user)
+        case TextCommand("web"):
+            return await authorize_person(ctx, user)
+        case _:
+            return await authorize_person(ctx, user, channel)
 
 
 async def _submission_reply(
@@ -127,8 +137,7 @@ def _confirmation(submitted: SubmittedJob) -> str:
     return f"{submitted.name} is {escape(str(submitted.status))}. Updates follow."
 
 
-async def _link_reply(ctx: BotContext, user: SlackUser) -> Reply:
-    actor = await authorize(ctx, user)
+async def _link_reply(ctx: BotContext, actor: Actor) -> Reply:
     code = await ctx.rt.people.create_link_code(actor)
     return Reply(
         "In a terminal where draftsman knows you, run this within 15 minutes:"

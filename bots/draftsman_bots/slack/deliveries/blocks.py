@@ -62,7 +62,7 @@ def actions(elements: Sequence[Block], block_id: str | None = None) -> Block:
 
 
 def button(
-    text: str, action: str, value: str, style: str | None = None, confirm: str | None = None
+    text: str, action: str, value: str, *, style: str | None = None, confirm: str | None = None
 ) -> Block:
     """Return a button; `confirm` is the text of its confirmation dialog."""
     element = {

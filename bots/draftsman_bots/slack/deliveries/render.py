@@ -183,9 +183,9 @@ def duration_text(subject: Subject) -> str:
     hours = seconds // 3600
     if hours == 0:
         return f"took {minutes} min"
-    days, rest = divmod(hours, 24)
+    days, hours_of_day = divmod(hours, 24)
     if days:
-        return f"took {days} d {rest} h"
+        return f"took {days} d {hours_of_day} h"
     return f"took {hours} h {minutes - 60 * hours} min"
 
 
@@ -196,7 +196,7 @@ def _buttons(subject: Subject) -> Block | None:
     if subject.status in TERMINAL:
         return None
     confirm = f"Cancel {subject.name}? Work so far is kept."
-    return button("Cancel job", ids.CANCEL, value, "danger", confirm)
+    return button("Cancel job", ids.CANCEL, value, style="danger", confirm=confirm)
 
 
 def _question(message: Message, replies: bool, reactions: AnswerReactions) -> Iterator[Block]:
@@ -254,8 +254,8 @@ def _result(message: Message) -> Iterator[Block]:
     if subject.type == AGENT_TYPE and subject.status in TERMINAL:
         value = ids.job_value(subject.number)
         controls.append(button("Retry with changes…", ids.REVISE, value))
-    if shown := [control for control in controls if control is not None]:
-        yield actions(shown)
+    if buttons := [control for control in controls if control is not None]:
+        yield actions(buttons)
 
 
 def _notice(message: Message) -> Iterator[Block]:
@@ -265,5 +265,5 @@ def _notice(message: Message) -> Iterator[Block]:
         yield context(TRUNCATED_NOTICE)
     if isinstance(rule := (message.payload or {}).get("rule"), int) and rule > 0:
         value = ids.rule_value(rule)
-        ratify = button("Ratify", ids.RATIFY_RULE, value, "primary")
-        yield actions([ratify, button("Decline", ids.DECLINE_RULE, value, "danger")])
+        ratify = button("Ratify", ids.RATIFY_RULE, value, style="primary")
+        yield actions([ratify, button("Decline", ids.DECLINE_RULE, value, style="danger")])

@@ -9,7 +9,7 @@ from draftsman.people.policy import Verb
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.home.modal_views import OwnJobs
 from draftsman_bots.slack.payloads import payloads
-from draftsman_bots.slack.people.access import authorize_person, may_answer
+from draftsman_bots.slack.people.access import authorize, may_answer, require_person
 from draftsman_bots.slack.requests import suggested_prompts
 
 if TYPE_CHECKING:
@@ -46,16 +46,19 @@ def events(ctx: BotContext) -> dict[str, EventListener]:
     }
 
 
-def publish(ctx: BotContext, user: SlackUser) -> None:
-    """Publish the user's App Home, in the background."""
-    ctx.background.spawn(_publish(ctx, user))
+def publish(ctx: BotContext, user: SlackUser, actor: Actor | None = None) -> None:
+    """Publish the user's App Home, in the background; `actor` is that of an authorized user."""
+    ctx.background.spawn(_publish(ctx, user, actor))
 
 
-async def _publish(ctx: BotContext, user: SlackUser) -> None:
+async def _publish(ctx: BotContext, user: SlackUser, actor: Actor | None) -> None:
     try:
-        actor = await authorize_person(ctx, user)
-        content = await _open_questions(ctx, actor), await _own_jobs(ctx, actor)
-        view = modal_views.home(*content, ctx.settings.command)
+        if actor is None:
+            actor = await authorize(ctx, user)
+        require_person(ctx, user, actor)
+        questions = await _open_questions(ctx, actor)
+        own_jobs = await _own_jobs(ctx, actor)
+        view = modal_views.home(questions, own_jobs, ctx.settings.command)
     except NotPermitted as error:
         view = modal_views.home_denied(str(error))
     await ctx.client.views_publish(user_id=user.id, view=view)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.jobs.job import TERMINAL
-from draftsman.jobs.read_models import JobSummary
+from draftsman.jobs.job_summary import JobSummary
 from draftsman.people.policy import Verb
 from draftsman.questions.question import Question
 from draftsman_bots.slack import ids
@@ -54,7 +54,7 @@ HOME_QUESTIONS: Final = 15
 
 
 def new_job(agents: Sequence[str], target: str = "", text: str = "") -> View:
-    """Return the modal of a new job; `place` is the target of its notifications."""
+    """Return the modal of a new job; `target` is that of its notifications."""
     is_truncated = utf16_length(text) > MAX_INPUT
     blocks = [_input(TEXT, "What should be done?", truncate(text, MAX_INPUT), multiline=True)]
     if is_truncated:
@@ -65,7 +65,7 @@ def new_job(agents: Sequence[str], target: str = "", text: str = "") -> View:
     if len(agents) > 1:
         blocks.append(_select(AGENT, "Agent", agents[:MAX_AGENTS]))
     blocks.append(_input(REPO, "Repository (name or URL)", optional=True))
-    return modal(ids.NEW_JOB, "New job", "Start", target, blocks)
+    return modal(blocks, callback=ids.NEW_JOB, title="New job", submit="Start", metadata=target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def revised_request(job: int, request: ShownRequest, agents: Sequence[str], targ
     blocks.append(_input(REPO, "Repository (name or URL)", request.repo, optional=True))
     metadata = ids.revision_metadata(job, target)
     title = truncate(f"D-{job} with changes", 24)
-    return modal(ids.REVISE_VIEW, title, "Start", metadata, blocks)
+    return modal(blocks, callback=ids.REVISE_VIEW, title=title, submit="Start", metadata=metadata)
 
 
 def is_too_long(text: str) -> bool:
@@ -113,7 +113,13 @@ def free_text(job: int, question: int, text: str = "") -> View:
     name = f"D-{job}/{question}"
     blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), multiline=True)]
     value = ids.answer_value(job, question)
-    return modal(ids.FREE_VIEW, truncate(f"Answer {name}", 24), "Answer", value, blocks)
+    return modal(
+        blocks,
+        callback=ids.FREE_VIEW,
+        title=truncate(f"Answer {name}", 24),
+        submit="Answer",
+        metadata=value,
+    )
 
 
 def deny_reason(job: int, question: int) -> View:
@@ -121,7 +127,13 @@ def deny_reason(job: int, question: int) -> View:
     name = f"D-{job}/{question}"
     blocks = [_input(REASON, f"Reason for denying {name}", optional=True, multiline=True)]
     value = ids.answer_value(job, question)
-    return modal(ids.DENY_VIEW, truncate(f"Deny {name}", 24), "Deny", value, blocks)
+    return modal(
+        blocks,
+        callback=ids.DENY_VIEW,
+        title=truncate(f"Deny {name}", 24),
+        submit="Deny",
+        metadata=value,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +177,7 @@ def home_denied(reason: str) -> View:
 
 
 def _head() -> Block:
-    new = button("New job…", ids.NEW_JOB, ids.NEW_JOB, "primary")
+    new = button("New job…", ids.NEW_JOB, ids.NEW_JOB, style="primary")
     return actions([new, _refresh()])
 
 
@@ -183,14 +195,14 @@ def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
     if job.status in RETRYABLE and Verb.RETRY in allowed:
         block["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
     elif job.status not in TERMINAL and Verb.CANCEL in allowed:
-        confirm = f"Cancel D-{job.number}? Work so is_partial is kept."
+        confirm = f"Cancel D-{job.number}? Work so far is kept."
         block["accessory"] = button(
-            "Cancel job", f"{ids.CANCEL}:{job.number}", value, "danger", confirm
+            "Cancel job", f"{ids.CANCEL}:{job.number}", value, style="danger", confirm=confirm
         )
     return block
 
 
-def modal(callback: str, title: str, submit: str, metadata: str, blocks: list[Block]) -> View:
+def modal(blocks: list[Block], *, callback: str, title: str, submit: str, metadata: str) -> View:
     """Return a modal with these blocks."""
     return {
         "type": "modal",
@@ -225,12 +237,12 @@ def _input(
 
 def _select(block: str, label: str, names: Sequence[str], initial: str | None = None) -> Block:
     options = [option(name, name) for name in names]
-    place = names.index(initial) if initial in names else 0
+    selected = names.index(initial) if initial in names else 0
     element = {
         "type": "static_select",
         "action_id": block,
         "options": options,
-        "initial_option": options[place],
+        "initial_option": options[selected],
     }
     return {
         "type": "input",

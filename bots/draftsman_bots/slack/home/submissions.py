@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.plain_text import already_recorded
@@ -15,16 +14,9 @@ from draftsman_bots.slack.deliveries.mrkdwn import plain_spans
 from draftsman_bots.slack.ephemeral import is_retryable, modal_error
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.payloads import payloads
-from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.questions import answers
-from draftsman_bots.slack.requests import (
-    job_requests,
-    revisions,
-    templates,
-)
-from draftsman_bots.slack.requests import (
-    job_requests as attachments,
-)
+from draftsman_bots.slack.requests import job_requests, revisions, templates
 from draftsman_bots.slack.requests.job_requests import RequestOrigin
 
 if TYPE_CHECKING:
@@ -89,12 +81,11 @@ async def _new_job(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     mode = view.values.get(modal_views.MODE) or MODES[0]
     fields = {"repo": repo, "agent": view.values.get(modal_views.AGENT, "")}
     target = view.metadata if _TARGET.fullmatch(view.metadata) else f"slack:{view.user.id}"
+    actor = await authorize_form(ctx, view.user, target)
     channel, _, thread = target.removeprefix("slack:").partition("/")
-    user = replace(view.user, channel=channel)
-    actor = await authorize_person(ctx, user, channel if channel != user.id else "")
     options = {name: value for name, value in fields.items() if value}
     request = JobRequest(text, mode if mode in MODES else MODES[0], options)
-    refs = attachments.request_refs(ctx, channel, thread, "")
+    refs = job_requests.request_refs(ctx, channel, thread, "")
     origin = RequestOrigin(view.key, target, attachments=refs)
     await job_requests.submit(ctx, actor, origin, request)
     return {}

@@ -86,14 +86,14 @@ async def _show(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -
 
 async def _tell(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
     job = await _job(ctx, command)
-    return await thread_messages.send(ctx, actor, job.number, command.rest, key)
+    return await thread_messages.send(ctx, actor, job.number, command.argument, key)
 
 
 async def _pause(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
     job = await _job(ctx, command)
-    if not command.rest:
+    if not command.argument:
         raise UsageError(f"the reason is missing: pause {job.name} REASON")
-    await ctx.rt.job_control.pause(job.number, actor, command.rest, event=key)
+    await ctx.rt.job_control.pause(job.number, actor, command.argument, event=key)
     return Reply(
         f"{job.name} is paused. To continue it: `{ctx.settings.command} resume {job.name}`"
     )
@@ -107,12 +107,12 @@ async def _resume(ctx: BotContext, actor: Actor, command: TextCommand, key: str)
 
 async def _cancel(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
     job = await _job(ctx, command)
-    return await cancel(ctx, actor, job.number, command.rest or None)
+    return await cancel(ctx, actor, job.number, command.argument or None)
 
 
 async def _retry(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
     job = await _job(ctx, command)
-    return await retry(ctx, actor, job.number, again=bool(_AGAIN.fullmatch(command.rest)))
+    return await retry(ctx, actor, job.number, again=bool(_AGAIN.fullmatch(command.argument)))
 
 
 async def cancel(ctx: BotContext, actor: Actor, job: int, reason: str | None = None) -> Reply:
@@ -129,9 +129,9 @@ async def retry(ctx: BotContext, actor: Actor, job: int, *, again: bool = False)
 
 async def _answer(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
     job, ordinal = await _question(ctx, command)
-    if not command.rest:
+    if not command.argument:
         raise UsageError(f"the answer is missing: answer D-{job}/{ordinal} TEXT")
-    response = build_response(key, text=command.rest)
+    response = build_response(key, text=command.argument)
     verdict = await answers.submit_answer(ctx, actor, job, ordinal, response)
     return await answers.reply_to(ctx, job, verdict)
 
@@ -148,14 +148,14 @@ async def _decide(
     ctx: BotContext, actor: Actor, command: TextCommand, key: str, *, approved: bool
 ) -> Reply:
     job, ordinal = await _question(ctx, command)
-    response = build_response(key, decision=approved, reason=command.rest or None)
+    response = build_response(key, decision=approved, reason=command.argument or None)
     verdict = await answers.submit_answer(ctx, actor, job, ordinal, response)
     return await answers.reply_to(ctx, job, verdict)
 
 
 async def _attend(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
     question = await _question(ctx, command)
-    return await attend(ctx, actor, command.verb, question, command.rest)
+    return await attend(ctx, actor, command.verb, question, command.argument)
 
 
 async def attend(
@@ -184,7 +184,9 @@ async def _question(ctx: BotContext, command: TextCommand) -> tuple[int, int]:
     questions = await ctx.rt.questions.open(job)
     if not questions:
         raise UsageError(f"D-{job} has no open question")
-    listed = "; ".join(f"{item.verb} {item.name}: {item.text[:200]}" for item in questions)
+    listed = "; ".join(
+        f"{question.verb} {question.name}: {question.text[:200]}" for question in questions
+    )
     raise UsageError(f"a question is required: {listed}")
 
 
@@ -198,7 +200,11 @@ def _controls(job: Job) -> Block:
     control = button("Retry", RETRY, job_value(job.number))
     if not ended:
         control = button(
-            "Cancel", CANCEL, job_value(job.number), "danger", f"Cancel D-{job.number}?"
+            "Cancel",
+            CANCEL,
+            job_value(job.number),
+            style="danger",
+            confirm=f"Cancel D-{job.number}?",
         )
     return actions([control])
 

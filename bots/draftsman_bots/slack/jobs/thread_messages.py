@@ -17,7 +17,6 @@ from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.payloads.payloads import MessageChange
 from draftsman_bots.slack.people.access import authorize_person
 from draftsman_bots.slack.requests import job_requests, revisions
-from draftsman_bots.slack.requests import job_requests as attachments
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None
             names = " or ".join(f"D-{job}" for job in jobs)
             command = f"{ctx.settings.command} tell D-{jobs[0]} TEXT"
             return Reply(f"Which job is this message for, {names}? Send it with `{command}`.")
-        refs = attachments.file_refs(ctx, message.files)
+        refs = job_requests.file_refs(ctx, message.files)
         return await send(ctx, actor, jobs[0], text, message.key, refs)
     except NotPermitted as error:  # talk of people who may not send messages: told once
         first = ctx.background.first(("message", jobs[0], message.user.id))
@@ -90,7 +89,9 @@ async def _follow_up(ctx: BotContext, message: MessageEvent, number: int, text: 
     actor = await authorize_person(ctx, message.user, message.channel)
     job = await ctx.rt.read_model.job(number)
     request = JobRequest(text, str(job.mode), revisions.repository_options(job))
-    refs = attachments.request_refs(ctx, message.channel, message.thread, message.ts, message.files)
+    refs = job_requests.request_refs(
+        ctx, message.channel, message.thread, message.ts, message.files
+    )
     target = job_target(message.channel, message.thread, message.user.id)
     origin = RequestOrigin(message.key, target, attachments=refs, revises=number)
     await job_requests.submit(ctx, actor, origin, request)

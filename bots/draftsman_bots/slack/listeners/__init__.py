@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from draftsman_bots.slack.commands import listener as commands
+from draftsman_bots.slack.home import home, submissions
+from draftsman_bots.slack.listeners import actions, messages
+from draftsman_bots.slack.questions import reactions
+from draftsman_bots.slack.requests import job_requests
+
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
@@ -13,19 +19,10 @@ if TYPE_CHECKING:
 
 def register(app: AsyncApp, ctx: BotContext) -> None:
     """Register the listeners of commands and interactions."""
-    from draftsman_bots.slack.commands import listener as commands
-    from draftsman_bots.slack.home import submissions as views
-    from draftsman_bots.slack.listeners import actions
-    from draftsman_bots.slack.requests import job_requests as shortcuts
-
-    for module in (commands, actions, views, shortcuts):
+    for module in (commands, actions, submissions, job_requests):
         module.register(app, ctx)
 
 
 def events(ctx: BotContext) -> dict[str, EventListener]:
     """Return the listeners of events, by type."""
-    from draftsman_bots.slack.home import home
-    from draftsman_bots.slack.listeners import messages
-    from draftsman_bots.slack.questions import reactions
-
     return messages.events(ctx) | home.events(ctx) | reactions.events(ctx)

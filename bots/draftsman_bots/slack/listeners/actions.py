@@ -39,12 +39,27 @@ from draftsman_bots.slack.schedules import schedules
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
+    from draftsman.people.actor import Actor
     from draftsman.questions.response import Response
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import BlockAction
 
 GONE: Final = Reply("This is no longer active.")
 _CONTROLS: Final = frozenset({"actions", "input"})
+_RULES: Final = frozenset({ids.RATIFY_RULE, ids.DECLINE_RULE})
+_FOR_PEOPLE: Final = _RULES | {ids.ACKNOWLEDGE, ids.SNOOZE, ids.DELEGATE}
+"""Controls for people, in any channel."""
+_IN_CHANNEL: Final = frozenset(
+    {
+        ids.REVISE,
+        ids.TEMPLATE,
+        ids.ADD_SCHEDULE,
+        ids.PAUSE_SCHEDULE,
+        ids.RESUME_SCHEDULE,
+        ids.REMOVE_SCHEDULE,
+    }
+)
+"""Controls for people, in a channel that accepts requests."""
 
 
 def register(app: AsyncApp, ctx: BotContext) -> None:
@@ -105,37 +120,48 @@ async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
         return await _submit_choice(ctx, action)
     if kind == ids.APPROVE:
         return await _approve(ctx, action)
+    if kind in (ids.CANCEL, ids.RETRY):
+        return await _control_job(ctx, action, kind)
     if kind in (ids.FREE, ids.DENY):
         _open_question_modal(ctx, action, reply_target, kind)
-    elif kind in (ids.ACKNOWLEDGE, ids.SNOOZE, ids.DELEGATE):
-        return await _attend(ctx, action, kind)
-    elif kind in (ids.CANCEL, ids.RETRY):
-        return await _control_job(ctx, action, kind)
-    elif kind == ids.REVISE:
-        await revisions.open_form(ctx, action, reply_target)
-    elif kind == ids.TEMPLATE:
-        return await _run_template(ctx, action, reply_target)
-    elif kind == ids.ADD_SCHEDULE:
-        return await schedules.add(ctx, action)
-    elif kind in (ids.PAUSE_SCHEDULE, ids.RESUME_SCHEDULE, ids.REMOVE_SCHEDULE):
-        return await schedules.change(ctx, action, kind)
-    elif kind in (ids.RATIFY_RULE, ids.DECLINE_RULE):
-        return await rules.decide(ctx, action, kind)
-    else:
-        _open_home_form(ctx, action, reply_target, kind)
+    elif kind == ids.NEW_JOB:
+        _open_new_job(ctx, action, reply_target)
+    elif kind == ids.REFRESH:
+        home.publish(ctx, action.user)
+    elif kind in _FOR_PEOPLE:
+        actor = await authorize_person(ctx, action.user)
+        return await _route_for_person(ctx, actor, action, kind)
+    elif kind in _IN_CHANNEL:
+        actor = await authorize_person(ctx, action.user, action.channel)
+        return await _route_in_channel(ctx, actor, action, reply_target, kind)
     return None
 
 
-def _open_home_form(
-    ctx: BotContext, action: BlockAction, reply_target: ReplyTarget, kind: str
-) -> None:
-    """Handle a button of the App Home: the form of a new job, or the newest content."""
-    if kind == ids.REFRESH:
-        home.publish(ctx, action.user)
-    elif kind == ids.NEW_JOB:
-        check_modal_access(ctx, action.user)
-        view = modal_views.new_job(ctx.rt.settings.agent_names, f"slack:{action.user.id}")
-        open_modal(ctx, reply_target, action.trigger_id, view)
+async def _route_for_person(
+    ctx: BotContext, actor: Actor, action: BlockAction, kind: str
+) -> Reply | None:
+    if kind in _RULES:
+        return await rules.decide(ctx, actor, action, kind)
+    return await _attend(ctx, actor, action, kind)
+
+
+async def _route_in_channel(
+    ctx: BotContext, actor: Actor, action: BlockAction, reply_target: ReplyTarget, kind: str
+) -> Reply | None:
+    if kind == ids.REVISE:
+        await revisions.open_form(ctx, actor, action, reply_target)
+        return None
+    if kind == ids.TEMPLATE:
+        return await _run_template(ctx, actor, action, reply_target)
+    if kind == ids.ADD_SCHEDULE:
+        return await schedules.add(ctx, actor, action)
+    return await schedules.change(ctx, actor, action, kind)
+
+
+def _open_new_job(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> None:
+    check_modal_access(ctx, action.user)
+    view = modal_views.new_job(ctx.rt.settings.agent_names, f"slack:{action.user.id}")
+    open_modal(ctx, reply_target, action.trigger_id, view)
 
 
 async def _submit_choice(ctx: BotContext, action: BlockAction) -> Reply | None:
@@ -157,15 +183,17 @@ async def _approve(ctx: BotContext, action: BlockAction) -> Reply | None:
 async def _submit(
     ctx: BotContext, action: BlockAction, ref: AnswerValue, response: Response
 ) -> Reply | None:
-    verdict = await answers.submit_as(ctx, action.user, ref.job, ref.question, response)
+    job = ref.job
+    question = ref.question
+    actor = await answers.authorize_response(ctx, action.user, job, question, response)
+    verdict = await answers.submit_answer(ctx, actor, job, question, response)
     if not action.channel:
-        home.publish(ctx, action.user)
-    return await answers.unshown_reply(ctx, ref.job, verdict)
+        home.publish(ctx, action.user, actor)
+    return await answers.unshown_reply(ctx, job, verdict)
 
 
-async def _attend(ctx: BotContext, action: BlockAction, kind: str) -> Reply:
+async def _attend(ctx: BotContext, actor: Actor, action: BlockAction, kind: str) -> Reply:
     """Acknowledge, snooze or delegate a question."""
-    actor = await authorize_person(ctx, action.user)
     verb = kind.removeprefix("draftsman_")
     if kind == ids.DELEGATE:
         ref = ids.parse_attention_block(action.block)
@@ -197,23 +225,23 @@ async def _control_job(ctx: BotContext, action: BlockAction, kind: str) -> Reply
         ("cancel", job_commands.cancel) if kind == ids.CANCEL else ("retry", job_commands.retry)
     )
     try:
-        reply = await control(ctx, await authorize_person(ctx, action.user), job)
+        actor = await authorize_person(ctx, action.user)
+        reply = await control(ctx, actor, job)
     except NotPermitted as error:
-        actor = actor_of(ctx, action.user)
-        await ctx.rt.job_control.refuse(job, verb, action.key, actor, str(error))
+        refused = actor_of(ctx, action.user)
+        await ctx.rt.job_control.refuse(job, verb, action.key, refused, str(error))
         raise
     if not action.channel:
-        home.publish(ctx, action.user)
+        home.publish(ctx, action.user, actor)
     return reply
 
 
 async def _run_template(
-    ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
+    ctx: BotContext, actor: Actor, action: BlockAction, reply_target: ReplyTarget
 ) -> Reply | None:
     name = ids.parse_template(action.value)
     if name is None:
         raise NotFound("template not found")
-    actor = await authorize_person(ctx, action.user, action.channel)
     target = job_target(action.channel, action.thread, action.user.id)
     origin = RequestOrigin(action.key, target, action.trigger_id)
     result = await templates.run_template(ctx, actor, origin, reply_target, name)

@@ -35,7 +35,6 @@ from draftsman_bots.slack.payloads.payloads import MessageChange, MessageEvent
 from draftsman_bots.slack.people.access import authorize_person
 from draftsman_bots.slack.questions import thread_replies
 from draftsman_bots.slack.requests import job_requests
-from draftsman_bots.slack.requests import job_requests as attachments
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 
 if TYPE_CHECKING:
@@ -128,7 +127,9 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
         return None
     if _is_agent_request(ctx, message, parsed):
         parsed = JobRequest(message.text.strip(), command_parser.MODES[0])
-    refs = attachments.request_refs(ctx, message.channel, message.thread, message.ts, message.files)
+    refs = job_requests.request_refs(
+        ctx, message.channel, message.thread, message.ts, message.files
+    )
     target = job_target(message.channel, message.thread or message.ts, message.user.id)
     origin = RequestOrigin(message.key, target, attachments=refs)
     if not isinstance(parsed, JobRequest):

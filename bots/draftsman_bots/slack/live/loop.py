@@ -46,23 +46,23 @@ async def candidates(
     """
     assert thread.started_at is not None  # noqa: S101 - the stream was being started
     oldest = f"{(thread.started_at - CLOCK_SKEW).timestamp():.6f}"
-    found: list[str] = []
+    refs: list[str] = []
     args = {"channel": channel, "ts": ts, "oldest": oldest, "include_all_metadata": "true"}
     async for page in web_api.pages("conversations.replies", **args):
         if isinstance(page, Failure):
-            return None if page.code in {"connect", "no_reply", "ratelimited"} else found
+            return None if page.code in {"connect", "no_reply", "ratelimited"} else refs
         messages = page.get("messages")
-        found += [
+        refs += [
             ids.message_ref(channel, str(message["ts"]))
             for message in (messages if isinstance(messages, list) else [])
             if _may_be_stream(message, identity, ts)
         ]
-    return found
+    return refs
 
 
 def _may_be_stream(message: Mapping[str, Any], identity: Identity, root: str) -> bool:
-    own = message.get("bot_id") is not None and message.get("bot_id") == identity.bot_id
-    return own and not message.get("metadata") and message.get("ts") != root
+    is_own = message.get("bot_id") is not None and message.get("bot_id") == identity.bot_id
+    return is_own and not message.get("metadata") and message.get("ts") != root
 
 
 INTERVAL: Final = 2.0
@@ -114,7 +114,7 @@ class LiveThreadLoop:
         if self._identity.bot_user is None:
             return
         claimed = await self._live.claim(MAX_CLAIMED, LEASE)
-        await asyncio.gather(*(self._continue(*item) for item in claimed))
+        await asyncio.gather(*(self._continue(thread, progress) for thread, progress in claimed))
 
     async def _continue(self, thread: LiveThread, progress: LiveProgress) -> None:
         """Continue a thread within half of its claim; another process continues it otherwise."""
@@ -135,15 +135,17 @@ class LiveThreadLoop:
                 await self._live.record(hidden, INTERVAL)
 
     async def _show(self, thread: LiveThread, progress: LiveProgress) -> None:
-        if (place := _place(thread)) is not None:
-            thread = await self._show_stream(thread, progress, *place)
-            thread = await self._show_status(thread, progress, *place)
+        if (address := _channel_and_thread(thread)) is not None:
+            channel, root = address
+            thread = await self._show_stream(thread, progress, channel, root)
+            thread = await self._show_status(thread, progress, channel, root)
         await self._live.record(thread, INTERVAL)
 
     async def _end(self, thread: LiveThread) -> None:
-        if (place := _place(thread)) is not None:
-            thread = await self._end_stream(thread, *place)
-            thread = await self._remove_status(thread, *place)
+        if (address := _channel_and_thread(thread)) is not None:
+            channel, root = address
+            thread = await self._end_stream(thread, channel, root)
+            thread = await self._remove_status(thread, channel, root)
             if thread.has_status or thread.stream in (StreamState.STARTING, StreamState.OPEN):
                 await self._live.record(thread, INTERVAL)
                 return
@@ -231,11 +233,11 @@ class LiveThreadLoop:
         refs = await candidates(self._calls.web_api, self._identity, thread, channel, root)
         if refs is None:
             return False
-        known = await self._live.known_streams(refs)
+        known_refs = await self._live.known_streams(refs)
         results = [
             await self._calls.stop(channel, ref.rpartition("/")[2], None)
             for ref in refs
-            if ref not in known
+            if ref not in known_refs
         ]
         return LiveRefusal.LATER not in results
 
@@ -268,7 +270,7 @@ class LiveThreadLoop:
         return {"recipient_user_id": user, "recipient_team_id": team}
 
 
-def _place(thread: LiveThread) -> tuple[str, str] | None:
+def _channel_and_thread(thread: LiveThread) -> tuple[str, str] | None:
     """Return channel and thread; None before the status message is posted."""
     root = MessageRef.parse(thread.root)
     return None if root is None else (root.channel, thread.thread or root.thread_root)

@@ -57,8 +57,8 @@ Steps = dict[str, Any]
 
 def status_line(thread: LiveThread, progress: LiveProgress) -> str:
     """Return the status, which Slack shows after the name of the app."""
-    about = progress.line or progress.plan or thread.title
-    return _plain(f"is working on {thread.name}: {about}", MAX_STATUS)
+    activity = progress.line or progress.plan or thread.title
+    return _plain(f"is working on {thread.name}: {activity}", MAX_STATUS)
 
 
 def steps_of(thread: LiveThread, progress: LiveProgress) -> Steps:
@@ -90,14 +90,14 @@ def ended(thread: LiveThread) -> Steps:
     return tasks
 
 
-def changed(tasks: Steps, shown: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the chunks of the tasks that differ from those shown; each replaces its task."""
+def changed(tasks: Steps, visible: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the chunks of the tasks that differ from the visible ones; each replaces its task."""
     return [
         {"type": "plan_update", "title": title}
         if id == PLAN
         else {"type": "task_update", "id": id, "title": title, "status": state}
         for id, (title, state) in tasks.items()
-        if shown.get(id) != [title, state]
+        if visible.get(id) != [title, state]
     ]
 
 

@@ -97,8 +97,8 @@ class SlackUser:
         origin = self.origin(home, org)
         if origin is not UserOrigin.UNSURE:
             return origin is UserOrigin.ELSEWHERE
-        known = self.team in colleagues or f"{self.id}@{self.team}" in colleagues
-        return not known and not (home or self.app_team).startswith("E")
+        is_colleague = self.team in colleagues or f"{self.id}@{self.team}" in colleagues
+        return not is_colleague and not (home or self.app_team).startswith("E")
 
     def account(
         self, home: str | None, org: str | None = None, colleagues: Collection[str] = ()
@@ -127,8 +127,8 @@ UNAVAILABLE: Final = {
 
 def parse_files(message: object) -> tuple[FileRef, ...]:
     """Return the files of a message, in order."""
-    files = [item for item in objects(message, "files") if string(item, "id")]
-    return tuple(_file_ref(item) for item in files[:MAX_PARSED])
+    files = [file for file in objects(message, "files") if string(file, "id")]
+    return tuple(_file_ref(file) for file in files[:MAX_PARSED])
 
 
 def unavailable(file: object) -> str | None:

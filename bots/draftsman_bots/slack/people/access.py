@@ -73,8 +73,11 @@ async def is_internal(ctx: BotContext, channel: str) -> bool:
             response: Any = (await ctx.client.conversations_info(channel=channel)).data
     except (SlackApiError, *NETWORK):
         return False
-    info = response.get("channel") or {}
-    return info.get("is_ext_shared") is False and info.get("is_pending_ext_shared") is not True
+    conversation = response.get("channel") or {}
+    return (
+        conversation.get("is_ext_shared") is False
+        and conversation.get("is_pending_ext_shared") is not True
+    )
 
 
 class ChannelNotAllowed(NotPermitted):
@@ -143,6 +146,22 @@ async def may_answer(ctx: BotContext, actor: Actor, question: Question) -> bool:
 async def authorize_person(ctx: BotContext, user: SlackUser, channel: str = "") -> Actor:
     """Return the actor of a person; raises NotPermitted for all other users."""
     actor = await authorize(ctx, user, channel)
+    require_person(ctx, user, actor)
+    return actor
+
+
+async def authorize_form(ctx: BotContext, user: SlackUser, target: str) -> Actor:
+    """Return the actor of a person who submits a form, whose job reports to `target`.
+
+    Raises NotPermitted, also if the channel of the target accepts no requests.
+    """
+    channel = target.removeprefix("slack:").partition("/")[0]
+    requested_in = channel if channel != user.id else ""
+    return await authorize_person(ctx, replace(user, channel=channel), requested_in)
+
+
+def require_person(ctx: BotContext, user: SlackUser, actor: Actor) -> None:
+    """Raise NotPermitted for an actor without a person."""
     if actor.person is None:
         people = ", ".join(sorted(ctx.rt.policy.people)) or "none configured"
         # an event of the App Home lacks the workspace, and guests cannot link
@@ -151,4 +170,3 @@ async def authorize_person(ctx: BotContext, user: SlackUser, channel: str = "") 
             f"your account is not linked to a person; allowed: {people}; to link it,"
             f" {condition}send {ctx.settings.command} link, or ask an operator"
         )
-    return actor

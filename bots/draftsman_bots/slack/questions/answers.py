@@ -25,18 +25,21 @@ if TYPE_CHECKING:
 async def submit_as(
     ctx: BotContext, user: SlackUser, job: int, question: int, response: Response
 ) -> Verdict:
-    """Submit the response of a Slack user.
+    """Submit the response of a Slack user; raises NotPermitted, NotFound, UsageError."""
+    actor = await authorize_response(ctx, user, job, question, response)
+    return await submit_answer(ctx, actor, job, question, response)
 
-    A response of an unauthorized user is recorded as refused. Raises NotPermitted, NotFound,
-    UsageError.
-    """
+
+async def authorize_response(
+    ctx: BotContext, user: SlackUser, job: int, question: int, response: Response
+) -> Actor:
+    """Return the actor of a response; raises NotPermitted, and records a refused response."""
     try:
-        actor = await authorize(ctx, user)
+        return await authorize(ctx, user)
     except NotPermitted as error:
         actor = actor_of(ctx, user)
         await ctx.rt.questions.refuse(job, question, response, actor, str(error))
         raise
-    return await submit_answer(ctx, actor, job, question, response)
 
 
 async def submit_answer(
@@ -48,8 +51,9 @@ async def submit_answer(
 
 def choice_value(question: Question, choice: int | None) -> str | None:
     """Return the value of a choice, None if the question has no such choice."""
-    values = question.values()
-    return values[choice - 1] if choice is not None and choice <= len(values) else None
+    if choice is None or choice > len(question.choices):
+        return None
+    return question.values()[choice - 1]
 
 
 async def unshown_reply(ctx: BotContext, job: int, verdict: Verdict) -> Reply | None:

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from draftsman.deliveries.thread import QuestionMessage
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure, LostRace
-from draftsman.jobs.read_models import QuestionMessage
 from draftsman.processes.lifecycle import StopSignal
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman.runtime import Runtime
@@ -148,11 +148,11 @@ class Backfill:
                 return
         await self._handler(_event(workspace, channel, reply), notify)
 
-    async def _with_retries(self, work: Callable[[], Awaitable[T]]) -> T | None:
-        """Do the work, and retry while the database is unreachable; other errors are logged."""
+    async def _with_retries(self, operation: Callable[[], Awaitable[T]]) -> T | None:
+        """Retry the operation while the database is unreachable; other errors are logged."""
         for _ in range(MAX_ATTEMPTS):
             try:
-                return await work()
+                return await operation()
             except (DatabaseUnreachable, LostRace):
                 if await self.stop.wait(RETRY_DELAY):
                     break
@@ -173,8 +173,8 @@ def _replies(page: Data, oldest: str) -> list[Data]:
     messages = page.get("messages")
     if not isinstance(messages, list):
         return []
-    replies = [item for item in messages if isinstance(item, dict)]
-    return [item for item in replies if isinstance(item.get("ts"), str) and item["ts"] > oldest]
+    replies = [message for message in messages if isinstance(message, dict)]
+    return [reply for reply in replies if isinstance(reply.get("ts"), str) and reply["ts"] > oldest]
 
 
 def closed_since(question: Question, ts: str) -> bool:

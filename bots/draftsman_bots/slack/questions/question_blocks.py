@@ -146,8 +146,8 @@ def controls(question: Question, detail: Detail = Detail.ALL) -> Iterator[Block]
     block = ids.question_block(question.job, question.ordinal)
     value = ids.answer_value(question.job, question.ordinal)
     if question.kind is QuestionKind.APPROVAL:
-        approve = button("Approve", ids.APPROVE, value, "primary")
-        yield actions([approve, button("Deny…", ids.DENY, value, "danger")], block)
+        approve = button("Approve", ids.APPROVE, value, style="primary")
+        yield actions([approve, button("Deny…", ids.DENY, value, style="danger")], block)
         yield _attention(question)
         return
     buttons = list(_choices(question, detail))
@@ -239,8 +239,9 @@ def _reactions(question: Question, reactions: AnswerReactions) -> str:
 
 
 def _mention_list(people: Sequence[Person]) -> str:
-    more = f" and {len(people) - MAX_MENTIONS} more" if len(people) > MAX_MENTIONS else ""
-    return ", ".join(_mention(person) for person in people[:MAX_MENTIONS]) + more
+    names = ", ".join(_mention(person) for person in people[:MAX_MENTIONS])
+    hidden = len(people) - MAX_MENTIONS
+    return f"{names} and {hidden} more" if hidden > 0 else names
 
 
 def _footer(question: Question, replies: bool) -> Iterator[str]:
@@ -254,7 +255,8 @@ def _footer(question: Question, replies: bool) -> Iterator[str]:
     if question.expires_at is not None:
         yield f"expires {local_time(question.expires_at)}"
     is_approval = question.kind is QuestionKind.APPROVAL
-    verb, example = ("approve or deny", "approve") if is_approval else ("answer", "ANSWER")
+    verb = "approve or deny" if is_approval else "answer"
+    example = "approve" if is_approval else "ANSWER"
     reply = "by replying" if replies else f"with `{BOT_NAME} {example}`"
     yield f"{verb} here, {reply} in this thread, or in a terminal: {question.name}"
 

@@ -54,12 +54,12 @@ def parse_reaction(body: object) -> Reaction | None:
     """Parse a reaction to a message; None for a reaction to something else."""
     data = mapping(body)
     event = nested(data, "event")
-    item = nested(event, "item")
+    message = nested(event, "item")
     user = string(event, "user")
     emoji = canonical(string(event, "reaction"))
-    channel = string(item, "channel")
-    ts = string(item, "ts")
-    if string(item, "type") != "message" or not (user and emoji and channel and ts):
+    channel = string(message, "channel")
+    ts = string(message, "ts")
+    if string(message, "type") != "message" or not (user and emoji and channel and ts):
         return None
     shared = data.get("is_ext_shared_channel")
     return Reaction(
@@ -108,8 +108,8 @@ async def _on_reaction(ctx: BotContext, body: dict[str, Any], handle: Any) -> No
     thread = ""
     reply = None
     try:
-        if (asked := await _question_of(ctx, reaction)) is not None:
-            question, thread = asked
+        if (question_and_thread := await _question_of(ctx, reaction)) is not None:
+            question, thread = question_and_thread
             reply = await handle(ctx, reaction, question)
     except DraftsmanError as error:
         if is_retryable(error):
@@ -124,12 +124,13 @@ async def _question_of(ctx: BotContext, reaction: Reaction) -> tuple[Question, s
 
     A reaction to a notice about a question is no answer.
     """
-    asked = await ctx.rt.threads.question_of_message(reaction.channel, reaction.ts)
-    if asked is None:
+    reference = await ctx.rt.threads.question_of_message(reaction.channel, reaction.ts)
+    if reference is None:
         return None
+    job, ordinal = reference
     topics = await ctx.rt.threads.slack(reaction.channel, reaction.ts)
-    threads = [topic.thread for topic in topics if topic.job == asked[0] and topic.thread]
-    return await ctx.rt.questions.get(*asked), threads[0] if threads else ""
+    threads = [topic.thread for topic in topics if topic.job == job and topic.thread]
+    return await ctx.rt.questions.get(job, ordinal), threads[0] if threads else ""
 
 
 async def _added(ctx: BotContext, reaction: Reaction, question: Question) -> Reply | None:
@@ -174,11 +175,11 @@ async def _may_be_external(ctx: BotContext, reaction: Reaction) -> bool:
 async def _removed(ctx: BotContext, reaction: Reaction, question: Question) -> Reply | None:
     """Tell the author of an accepted reaction that its removal changes nothing."""
     _, recorded = await ctx.rt.questions.of_job(question.job)
-    own = ids.reaction_prefix(reaction.channel, reaction.ts, reaction.user.id)
+    prefix = ids.reaction_prefix(reaction.channel, reaction.ts, reaction.user.id)
     answered = any(
-        item.question == question.ordinal
-        and item.accepted
-        and (item.source_event_id or "").startswith(own)
-        for item in recorded
+        answer.question == question.ordinal
+        and answer.accepted
+        and (answer.source_event_id or "").startswith(prefix)
+        for answer in recorded
     )
     return Reply(KEPT.format(question.name)) if answered else None

@@ -111,11 +111,12 @@ async def record_edit(ctx: BotContext, message: MessageEvent) -> bool:
         return False
     for question in await _answered_by(ctx, message, await _thread_questions(ctx, message) or ()):
         actor = await authorize(ctx, message.user)
-        answer_ref = (question.job, question.ordinal, message.key, actor)
+        job = question.job
+        ordinal = question.ordinal
         if message.change is MessageChange.EDITED:
-            await ctx.rt.threads.edited(*answer_ref, message.text)
+            await ctx.rt.threads.edited(job, ordinal, message.key, actor, message.text)
         else:
-            await ctx.rt.threads.deleted(*answer_ref)
+            await ctx.rt.threads.deleted(job, ordinal, message.key, actor)
         return True
     return False
 
@@ -142,10 +143,10 @@ async def thread_hint(ctx: BotContext, message: MessageEvent) -> Reply | None:
         for target in sorted(targets)
         for question in await ctx.rt.threads.open_questions_in(target, HINT_WINDOW)
     ]
-    own = [question for question in questions if await may_answer(ctx, actor, question)]
-    if not own or not ctx.background.first(("hint", own[0].name, actor.id)):
+    permitted = [question for question in questions if await may_answer(ctx, actor, question)]
+    if not permitted or not ctx.background.first(("hint", permitted[0].name, actor.id)):
         return None
-    names = ", ".join(question.name for question in own)
+    names = ", ".join(question.name for question in permitted)
     return Reply(f"To answer {names}, reply in its thread or use its buttons.")
 
 
@@ -170,7 +171,9 @@ async def _answered_by(
     answered: list[Question] = []
     for job in sorted({question.job for question in questions}):
         _, responses = await ctx.rt.questions.of_job(job)
-        ordinals = {item.question for item in responses if item.source_event_id == message.key}
+        ordinals = {
+            response.question for response in responses if response.source_event_id == message.key
+        }
         answered += [
             question
             for question in questions
@@ -218,7 +221,10 @@ async def _late_reply(
         return None
     actor = await authorize(ctx, message.user)
     _, responses = await ctx.rt.questions.of_job(latest.job)
-    if any(item.question == latest.ordinal and item.voter == actor.voter for item in responses):
+    if any(
+        response.question == latest.ordinal and response.voter == actor.voter
+        for response in responses
+    ):
         return None
     verdict = await _submit(ctx, actor, message, result.decision, latest)
     return await answers.reply_to(ctx, latest.job, verdict)

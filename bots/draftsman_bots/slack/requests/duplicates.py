@@ -10,7 +10,7 @@ from draftsman.errors import DraftsmanError
 
 if TYPE_CHECKING:
     from draftsman.deliveries.target import Target
-    from draftsman.jobs.read_models import RecentDuplicate
+    from draftsman.jobs.requests.invocation import RecentDuplicate
     from draftsman.jobs.requests.service.submissions import Submissions
     from draftsman_bots.process.background import BackgroundTasks
 

@@ -14,8 +14,8 @@ from draftsman_bots.slack.requests.template_form import (
     Input,
     Parameter,
     form_parameters,
+    index_of_option,
     label,
-    place_of,
 )
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -46,13 +46,13 @@ def entered_values(
                 errors[parameter.block] = "Enter a value."
             continue
         try:
-            values[parameter.name] = _value(parameter, text)
+            values[parameter.name] = _entered_value(parameter, text)
         except (ValueError, RecursionError):
             errors[parameter.block] = _EXPECTED[parameter.input]
     return values, errors
 
 
-def _value(parameter: Parameter, text: str) -> Any:
+def _entered_value(parameter: Parameter, text: str) -> Any:
     """Return an entered value; raises ValueError."""
     match parameter.input:
         case Input.TEXT:
@@ -64,7 +64,7 @@ def _value(parameter: Parameter, text: str) -> Any:
         case Input.CHOICES:
             if text.startswith("["):
                 return json.loads(text, parse_constant=_refuse_constant)
-            return [_chosen(parameter.choices, item) for item in text.split(",")]
+            return [_chosen(parameter.choices, choice) for choice in text.split(",")]
         case Input.NUMBER:
             return _number(text)
         case Input.JSON:
@@ -87,9 +87,9 @@ def _listed(text: str, allowed: tuple[str, ...]) -> str:
 
 def _chosen(choices: list[Any], text: str) -> Any:
     """Return the choice of an option; an input without options has the text of the choice."""
-    place = place_of(text)
-    if place is not None and place < len(choices):
-        return choices[place]
+    index = index_of_option(text)
+    if index is not None and index < len(choices):
+        return choices[index]
     for choice in choices:
         if label(choice) == text.strip():
             return choice

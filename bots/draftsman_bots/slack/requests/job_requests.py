@@ -20,9 +20,8 @@ from draftsman.errors import (
     UsageError,
 )
 from draftsman.jobs.job import TERMINAL, Condition
-from draftsman.jobs.read_models import RecentDuplicate
 from draftsman.jobs.requests.attachments import MAX_FILES
-from draftsman.jobs.requests.invocation import FileRef, Invocation
+from draftsman.jobs.requests.invocation import FileRef, Invocation, RecentDuplicate
 from draftsman.jobs.requests.service.request_checks import check_agent
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.repos.repo_catalog import RepoLocation
@@ -204,10 +203,10 @@ async def _agent(
         if name is not None:
             check_agent(name, settings)
     except RejectedField as error:
-        known = ", ".join(error.known or ())
-        problem = f"unknown agent {error.value[:60]!r}; choose: {known}"
+        agents = ", ".join(error.known or ())
+        problem = f"unknown agent {error.value[:60]!r}; choose: {agents}"
         if error.rule == "required":
-            problem = f"--agent is required: {known}"
+            problem = f"--agent is required: {agents}"
         raise error.reworded(problem) from None
     return name
 
@@ -229,8 +228,8 @@ async def _repository(ctx: BotContext, repo: str) -> RepoLocation | None:
         problem = "is not valid; use a name or a URL: https://…, ssh://… or git@…"
         text = f"--repo={repo[:60]} {problem}"
         raise UnknownRepository(text, field="repo", problem=problem)
-    known = await ctx.rt.repos.known(repo)
-    return RepoLocation(known) if known is not None else None
+    registered = await ctx.rt.repos.known(repo)
+    return RepoLocation(registered) if registered is not None else None
 
 
 def all_targets(ctx: BotContext, target: str) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import NotFound, Refused
@@ -17,13 +16,14 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.commands.command_parser import MODES, JobRequest
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.home.modal_views import ShownRequest, View, open_modal
-from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.requests import job_requests
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 from draftsman_bots.slack.requests.template_form import template_form
 
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
+    from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.ephemeral import ReplyTarget
     from draftsman_bots.slack.payloads.payloads import BlockAction, ViewSubmission
@@ -31,19 +31,20 @@ if TYPE_CHECKING:
 CHANGES: Final = "Changes to this request:"
 
 
-async def open_form(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> None:
+async def open_form(
+    ctx: BotContext, actor: Actor, action: BlockAction, reply_target: ReplyTarget
+) -> None:
     """Open the form of a finished job's request; raises DraftsmanError."""
     number = ids.parse_job(action.value)
     if number is None:
         raise NotFound("job not found")
-    actor = await authorize_person(ctx, action.user, action.channel)
     ctx.rt.policy.check(actor, Verb.SUBMIT)
     job = await _finished(ctx, number)
     target = job_target(action.channel, action.thread or action.ts, action.user.id)
     view = await _template_view(ctx, job, target)
     if view is None:
         agents = ctx.rt.settings.agent_names
-        view = modal_views.revised_request(number, _shown(job), agents, target)
+        view = modal_views.revised_request(number, _shown_request(job), agents, target)
     open_modal(ctx, reply_target, action.trigger_id, view)
 
 
@@ -59,9 +60,7 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     text = view.values.get(modal_views.TEXT, "").strip()
     if not text:
         return {modal_views.TEXT: "Describe the work."}
-    channel = target.removeprefix("slack:").partition("/")[0]
-    user = replace(view.user, channel=channel)
-    actor = await authorize_person(ctx, user, channel if channel != user.id else "")
+    actor = await authorize_form(ctx, view.user, target)
     job = await _finished(ctx, number)
     original = job.ticket_text or job.ticket_title or ""
     if modal_views.is_too_long(original):
@@ -71,7 +70,7 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
         "repo": view.values.get(modal_views.REPO, "").strip(),
         "agent": view.values.get(modal_views.AGENT, ""),
     }
-    if fields["repo"] == _shown(job).repo:
+    if fields["repo"] == _shown_request(job).repo:
         fields["ref"] = string(nested(job.payload, "repo"), "ref")
     options = {name: value for name, value in fields.items() if value}
     request = JobRequest(text, mode if mode in MODES else MODES[0], options)
@@ -112,11 +111,15 @@ def repository_options(job: Job) -> dict[str, str]:
     result = job.result or {}
     branch = result.get("branch") if job.pr_url is None else None
     ref = string(nested(job.payload, "repo"), "ref")
-    options = {"repo": _shown(job).repo, "agent": job.agent or "", "ref": str(branch or ref)}
+    options = {
+        "repo": _shown_request(job).repo,
+        "agent": job.agent or "",
+        "ref": str(branch or ref),
+    }
     return {name: value for name, value in options.items() if value}
 
 
-def _shown(job: Job) -> ShownRequest:
+def _shown_request(job: Job) -> ShownRequest:
     source = string(nested(job.payload, "repo"), "source")
     is_url = is_repo_url(source) and source.startswith(("https://", "ssh://", "git@"))
     repo = source if is_url else job.repo or ""

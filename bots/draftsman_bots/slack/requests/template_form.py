@@ -32,7 +32,7 @@ from draftsman_bots.text import utf16_length
 
 
 _COMPOSED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "if"})
-_PLACE: Final = re.compile("#[0-9]+")
+_OPTION_VALUE: Final = re.compile("#[0-9]+")
 NOT_SET: Final = "unset"
 """Option of a flag without a value."""
 MAX_REFERENCES: Final = 10
@@ -85,8 +85,9 @@ class Parameter:
     @property
     def choices(self) -> list[Any]:
         """The values that the schema lists, for an array those of its items."""
-        items = self.schema.get("items")
-        schema = items if self.type == "array" and isinstance(items, dict) else self.schema
+        schema = self.schema
+        if self.type == "array" and isinstance(schema.get("items"), dict):
+            schema = schema["items"]
         listed = schema.get("enum", [schema["const"]] if "const" in schema else [])
         return listed if isinstance(listed, list) else []
 
@@ -111,18 +112,22 @@ def are_options(choices: list[Any]) -> bool:
     return 0 < len(choices) == len(labels) <= MAX_OPTIONS and all(map(_is_label, labels))
 
 
-def place_value(place: int) -> str:
+def option_value(index: int) -> str:
     """Return the value of the option of a choice, which is short for any choice."""
-    return f"#{place}"
+    return f"#{index}"
 
 
-def place_of(value: str) -> int | None:
-    """Return the place of a choice in a value of an option."""
-    return int(value[1:]) if _PLACE.fullmatch(value) else None
+def index_of_option(value: str) -> int | None:
+    """Return the index of a choice in a value of an option."""
+    return int(value[1:]) if _OPTION_VALUE.fullmatch(value) else None
 
 
 def _is_label(text: str) -> bool:
-    return 0 < utf16_length(text) <= OPTION_TEXT and bool(text.strip()) and place_of(text) is None
+    return (
+        0 < utf16_length(text) <= OPTION_TEXT
+        and bool(text.strip())
+        and index_of_option(text) is None
+    )
 
 
 def label(value: Any) -> str:
@@ -170,7 +175,7 @@ def template_form(
     Parameters beyond the limit have their defaults. A view that is too large has plain inputs.
     `values` are entered instead of the defaults; `job` is the job that had them.
     """
-    parameters = [_filled(item, values or {}) for item in form_parameters(definition)]
+    parameters = [_filled(parameter, values or {}) for parameter in form_parameters(definition)]
     blocks: list[Block] = []
     if definition.description:
         blocks.append(context(escape_truncated(definition.description, 600)))
@@ -179,17 +184,21 @@ def template_form(
             f"template {template.name} has more than {MAX_PARAMETERS} required parameters, too many"
             f" for a form; in a terminal: draftsman templates run {template.name}"
         )
-    shown = parameters[:MAX_PARAMETERS]
+    visible = parameters[:MAX_PARAMETERS]
     note = (
         [context(f"{count} more parameters keep their defaults.")]
-        if (count := len(parameters) - len(shown))
+        if (count := len(parameters) - len(visible))
         else []
     )
     metadata = ids.form_metadata(f"{template.name}@{template.version}", target, job)
     for build in (_block, _plain_block, _empty_block, _bare_block):
-        inputs = [build(parameter) for parameter in shown]
+        inputs = [build(parameter) for parameter in visible]
         view = modal(
-            ids.TEMPLATE_VIEW, f"Run {template.name}", "Run", metadata, [*blocks, *inputs, *note]
+            [*blocks, *inputs, *note],
+            callback=ids.TEMPLATE_VIEW,
+            title=f"Run {template.name}",
+            submit="Run",
+            metadata=metadata,
         )
         if len(json.dumps(view).encode()) <= MAX_VIEW:
             break
@@ -350,9 +359,9 @@ def _boolean(parameter: Parameter) -> Block:
 def _choice(parameter: Parameter) -> Block:
     options = _options(parameter)
     element: Block = {"type": "static_select", "options": options}
-    place = _place(parameter.choices, parameter.schema.get("default"))
-    if parameter.has_default and place is not None:
-        element["initial_option"] = options[place]
+    index = _index_of(parameter.choices, parameter.schema.get("default"))
+    if parameter.has_default and index is not None:
+        element["initial_option"] = options[index]
     return element
 
 
@@ -361,21 +370,21 @@ def _choices(parameter: Parameter) -> Block:
     kind = "checkboxes" if len(options) <= MAX_CHECKBOXES else "multi_static_select"
     element: Block = {"type": kind, "options": options}
     default = parameter.schema.get("default")
-    items = default if isinstance(default, list) else []
-    places = [_place(parameter.choices, item) for item in items]
-    if initial := [options[place] for place in places if place is not None]:
+    initial_choices = default if isinstance(default, list) else []
+    indexes = [_index_of(parameter.choices, choice) for choice in initial_choices]
+    if initial := [options[index] for index in indexes if index is not None]:
         element["initial_options"] = initial
     return element
 
 
 def _options(parameter: Parameter) -> list[Block]:
-    return [option(label(choice), place_value(at)) for at, choice in enumerate(parameter.choices)]
+    return [option(label(choice), option_value(at)) for at, choice in enumerate(parameter.choices)]
 
 
-def _place(choices: list[Any], value: Any) -> int | None:
-    """Return the place of a value of the same type."""
-    labels = [label(choice) for choice in choices]
-    return labels.index(label(value)) if label(value) in labels else None
+def _index_of(choices: list[Any], choice: Any) -> int | None:
+    """Return the index of a choice of the same type."""
+    labels = [label(listed) for listed in choices]
+    return labels.index(label(choice)) if label(choice) in labels else None
 
 
 _ELEMENTS: Final[Mapping[Input, Callable[[Parameter], Block]]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import InvalidParameters, NotFound
@@ -14,7 +13,7 @@ from draftsman_bots.slack.deliveries.blocks import Block, actions, button, conte
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget
 from draftsman_bots.slack.home.modal_views import open_modal
-from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.people.access import authorize_form
 from draftsman_bots.slack.requests.form_values import entered_values
 from draftsman_bots.slack.requests.job_requests import (
     RequestOrigin,
@@ -36,10 +35,9 @@ MAX_LISTED: Final = 12
 
 async def list_templates(ctx: BotContext, text: str) -> Reply:
     """Return the templates whose name or description contains the text."""
-    known = await ctx.rt.templates.all()
     templates = [
         (template, definition)
-        for template in known
+        for template in await ctx.rt.templates.all()
         if (definition := template.definition) is not None
         and text.casefold() in f"{template.name} {definition.description}".casefold()
     ]
@@ -49,8 +47,8 @@ async def list_templates(ctx: BotContext, text: str) -> Reply:
         return Reply("No templates yet. In a terminal: `draftsman templates add --help`")
     blocks = [_listed(template, definition) for template, definition in templates[:MAX_LISTED]]
     names = ", ".join(template.name for template, _ in templates[:MAX_LISTED])
-    if (more := len(templates) - MAX_LISTED) > 0:
-        search = f"{more} more; to search: `{ctx.settings.command} templates TEXT`"
+    if (hidden := len(templates) - MAX_LISTED) > 0:
+        search = f"{hidden} more; to search: `{ctx.settings.command} templates TEXT`"
         blocks.append(context(search))
         names = f"{names}; {search}"
     return Reply(f"Templates: {names}", blocks)
@@ -63,14 +61,14 @@ async def run_template(
 
     Raises DraftsmanError.
     """
-    name, given = assignments(text)
+    name, values = assignments(text)
     if not name:
         return await list_templates(ctx, "")
     ctx.rt.policy.check(actor, Verb.SUBMIT)
     template = await ctx.rt.templates.get(name)
     definition = _definition(template)
-    if given or not definition.properties:
-        return await _submit(ctx, actor, origin, name, given, typed=True)
+    if values or not definition.properties:
+        return await _submit(ctx, actor, origin, name, values, typed=True)
     view = template_form(template, definition, origin.target)
     if not origin.trigger_id:  # a message cannot open a modal
         note = f"{name} has parameters."
@@ -88,9 +86,7 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     if form is None:
         raise NotFound("this form is not valid any more; open it again")
     name, target, revised = form
-    channel = target.removeprefix("slack:").partition("/")[0]
-    user = replace(view.user, channel=channel)
-    actor = await authorize_person(ctx, user, channel if channel != user.id else "")
+    actor = await authorize_form(ctx, view.user, target)
     await ctx.rt.templates.get(name.partition("@")[0])  # it may be removed by now
     template = await ctx.rt.templates.get(name)
     definition = _definition(template)

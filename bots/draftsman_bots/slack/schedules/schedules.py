@@ -27,7 +27,6 @@ from draftsman_bots.slack.deliveries.blocks import Block, actions, bold, button,
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.people.access import authorize_person
 from draftsman_bots.slack.requests.job_requests import job_target, request_fields
 from draftsman_bots.text import utf16_length
 
@@ -57,7 +56,7 @@ class Proposal:
     """The mode of the request; "" for a template."""
     options: dict[str, str] = field(default_factory=dict)
 
-    def value(self) -> str:
+    def button_value(self) -> str:
         """Return the value of the button; raises UsageError if it is too long."""
         value = json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
         if (size := utf16_length(value)) > MAX_VALUE:
@@ -75,16 +74,18 @@ def parse_proposal(value: str) -> Proposal | None:
     except (ValueError, RecursionError):
         return None
     options = mapping(data.get("options"))
-    name, rule, zone = (string(data, key) for key in ("name", "rule", "zone"))
+    name = string(data, "name")
+    rule = string(data, "rule")
+    zone = string(data, "zone")
     if not (name and rule and zone):
         return None
     return Proposal(
-        name,
-        rule,
-        zone,
-        string(data, "text"),
-        string(data, "mode"),
-        {key: string(options, key) for key in options},
+        name=name,
+        rule=rule,
+        zone=zone,
+        text=string(data, "text"),
+        mode=string(data, "mode"),
+        options={key: string(options, key) for key in options},
     )
 
 
@@ -109,7 +110,9 @@ def proposal_blocks(
     ]
     return [
         section("\n".join(lines)),
-        actions([button("Add schedule", ids.ADD_SCHEDULE, proposal.value(), "primary")]),
+        actions(
+            [button("Add schedule", ids.ADD_SCHEDULE, proposal.button_value(), style="primary")]
+        ),
     ]
 
 
@@ -134,7 +137,9 @@ def listed_schedule(schedule: Schedule, *, controlled: bool) -> list[Block]:
     if schedule.paused_at is not None:
         toggle = button("Resume", f"{ids.RESUME_SCHEDULE}:{schedule.id}", value)
     confirm = f"Remove schedule {schedule.name} and its history?"
-    remove = button("Remove", f"{ids.REMOVE_SCHEDULE}:{schedule.id}", value, "danger", confirm)
+    remove = button(
+        "Remove", f"{ids.REMOVE_SCHEDULE}:{schedule.id}", value, style="danger", confirm=confirm
+    )
     return [text, actions([toggle, remove])]
 
 
@@ -146,16 +151,18 @@ def zone_time(at: datetime, zone: str) -> str:
 def _target(spec: ScheduleSpec, limit: int = 1000) -> str:
     """Return the request that a schedule submits."""
     if spec.template is not None:
-        params = " ".join(f"{name}={_shown(value)}" for name, value in (spec.params or {}).items())
+        params = " ".join(
+            f"{name}={_value_text(value)}" for name, value in (spec.params or {}).items()
+        )
         return escape_truncated(f"template {spec.template} {params}".strip(), limit)
     request = spec.request or {}
-    parts = [f"{name} {request[name]}" for name in ("repo", "ref", "agent") if request.get(name)]
-    note = ", ".join([str(request.get("mode") or request.get("type", "")), *parts])
+    options = [f"{name} {request[name]}" for name in ("repo", "ref", "agent") if request.get(name)]
+    note = ", ".join([str(request.get("mode") or request.get("type", "")), *options])
     text = " ".join(str(request.get("text") or request.get("title") or "").split())
     return f"{escape_truncated(text, limit)} ({escape_truncated(note, 200)})".strip()
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -176,9 +183,9 @@ async def propose(
     phrase = request.phrase
     zone, source = (phrase.zone, "") if phrase.zone else await _zone(ctx, user)
     rule = phrase.rule(zone, await ctx.rt.schedules.now())
-    known = {schedule.name for schedule in await ctx.rt.schedules.all()}
+    used_names = {schedule.name for schedule in await ctx.rt.schedules.all()}
     if (template := _TEMPLATE.fullmatch(request.text)) is not None:
-        name = _free_name(template[1].split()[0], known)
+        name = _free_name(template[1].split()[0], used_names)
         proposal = Proposal(name, rule, zone, template[1])
     else:
         if not request.text:
@@ -186,8 +193,15 @@ async def propose(
         parsed = parse_request(request.text)
         if isinstance(parsed, InvalidText):
             raise UsageError(parsed.reason)
-        name = _free_name(parsed.text, known)
-        proposal = Proposal(name, rule, zone, parsed.text, parsed.mode, parsed.options)
+        name = _free_name(parsed.text, used_names)
+        proposal = Proposal(
+            name=name,
+            rule=rule,
+            zone=zone,
+            text=parsed.text,
+            mode=parsed.mode,
+            options=parsed.options,
+        )
     spec = await ctx.rt.schedules.checked(await _spec(ctx, proposal, channel, user), chats=False)
     times = await ctx.rt.schedules.preview(spec, SHOWN_TIMES)
     blocks = proposal_blocks(
@@ -201,7 +215,7 @@ async def propose(
     return Reply(f"Add the schedule {escape_truncated(name)}? It is not saved yet.", blocks)
 
 
-async def add(ctx: BotContext, action: BlockAction) -> Reply:
+async def add(ctx: BotContext, actor: Actor, action: BlockAction) -> Reply:
     """Add the schedule of a proposal in the name of the person who confirms it.
 
     A repeated confirmation changes nothing. Raises DraftsmanError.
@@ -209,7 +223,6 @@ async def add(ctx: BotContext, action: BlockAction) -> Reply:
     proposal = parse_proposal(action.value)
     if proposal is None:
         raise NotFound("schedule not found")
-    actor = await authorize_person(ctx, action.user, action.channel)
     try:
         spec = await _spec(ctx, proposal, action.channel, action.user.id)
         schedule = await ctx.rt.schedules.add(spec, actor, chats=False)
@@ -230,24 +243,24 @@ async def add(ctx: BotContext, action: BlockAction) -> Reply:
     )
 
 
-async def change(ctx: BotContext, action: BlockAction, kind: str) -> Reply:
+async def change(ctx: BotContext, actor: Actor, action: BlockAction, kind: str) -> Reply:
     """Pause, resume or remove the schedule of a button; raises DraftsmanError."""
-    actor = await authorize_person(ctx, action.user, action.channel)
     number = ids.parse_schedule(action.value)
     schedules = ctx.rt.schedules
-    name = next((item.name for item in await schedules.all() if item.id == number), None)
-    if name is None:
+    names = {schedule.id: schedule.name for schedule in await schedules.all()}
+    if number not in names:
         raise NotFound("schedule not found")
-    shown = escape_truncated(name)
+    name = names[number]
+    escaped_name = escape_truncated(name)
     if kind == ids.REMOVE_SCHEDULE:
         await schedules.remove(name, actor)
-        return Reply(f"Schedule {shown} is removed.")
+        return Reply(f"Schedule {escaped_name} is removed.")
     if kind == ids.PAUSE_SCHEDULE:
         await schedules.pause(name, actor)
-        return Reply(f"Schedule {shown} is paused.")
+        return Reply(f"Schedule {escaped_name} is paused.")
     resumed = await schedules.resume(name, actor)
     following = zone_time(resumed.due_at, resumed.timezone) if resumed.due_at else "never"
-    return Reply(f"Schedule {shown} is resumed; next: {following}")
+    return Reply(f"Schedule {escaped_name} is resumed; next: {following}")
 
 
 async def list_schedules(ctx: BotContext, actor: Actor, text: str) -> Reply:
@@ -266,8 +279,8 @@ async def list_schedules(ctx: BotContext, actor: Actor, text: str) -> Reply:
     for schedule in schedules[:MAX_LISTED]:
         blocks += listed_schedule(schedule, controlled=_may_change(ctx, actor, schedule))
     names = ", ".join(schedule.name for schedule in schedules[:MAX_LISTED])
-    if (more := len(schedules) - MAX_LISTED) > 0:
-        search = f"{more} more; to search: `{ctx.settings.command} schedules TEXT`"
+    if (hidden := len(schedules) - MAX_LISTED) > 0:
+        search = f"{hidden} more; to search: `{ctx.settings.command} schedules TEXT`"
         blocks.append(context(search))
         names = f"{names}; {search}"
     return Reply(f"Schedules: {names}", blocks)
@@ -284,9 +297,9 @@ def _may_change(ctx: BotContext, actor: Actor, schedule: Schedule) -> bool:
 async def _spec(ctx: BotContext, proposal: Proposal, channel: str, user: str) -> ScheduleSpec:
     """Return the definition of a proposal, as if it were typed; raises DraftsmanError."""
     if not proposal.mode:
-        name, given = assignments(proposal.text)
+        name, values = assignments(proposal.text)
         template = await ctx.rt.templates.get(name)
-        params = template.definition.parsed(given) if template.definition is not None else given
+        params = values if template.definition is None else template.definition.parsed(values)
         return ScheduleSpec(
             proposal.name, proposal.rule, proposal.zone, template=name, params=params or None
         )
@@ -317,9 +330,9 @@ async def _zone(ctx: BotContext, user: str) -> tuple[str, str]:
     return str(zone), "of your Slack profile"
 
 
-def _free_name(text: str, known: set[str]) -> str:
+def _free_name(text: str, used_names: set[str]) -> str:
     """Return a name made from the first words of a text, which no schedule has."""
     words = re.findall(r"[a-z0-9]+", text.casefold())
     name = "-".join(words)[:MAX_NAME].strip("-") or "schedule"
-    numbered = (f"{name}-{number}" for number in range(2, len(known) + 3))
-    return next(option for option in (name, *numbered) if option not in known)
+    numbered = (f"{name}-{number}" for number in range(2, len(used_names) + 3))
+    return next(option for option in (name, *numbered) if option not in used_names)

@@ -105,10 +105,10 @@ def _refusal(response: Any, method: str) -> Failure | Unconfirmed:
         return Unconfirmed(f"{method}: HTTP 200, but no JSON")
     if code is None:
         return Failure(f"HTTP {status}: {method}", origin="slack", http_status=status)
-    return _known(code, method, status, data)
+    return _known_error(code, method, status, data)
 
 
-def _known(code: str, method: str, status: int | None, data: Any) -> Failure:
+def _known_error(code: str, method: str, status: int | None, data: Any) -> Failure:
     if code in ACCOUNT:
         needed = data.get("needed") if code == "missing_scope" else None
         details = f", needs {needed}" if isinstance(needed, str) else ""

@@ -40,34 +40,34 @@ async def download_file(web_api: WebApi, file: str) -> bytes:
         if response.http_status == 429 or response.code in ("connect", "no_reply"):
             raise response
         raise FileRefused(f"Slack refused it: {response}")
-    about = nested(response, "file")
-    if (reason := unavailable(about)) is not None:
+    info = nested(response, "file")
+    if (reason := unavailable(info)) is not None:
         raise FileRefused(reason)
-    if (size_of(about) or 0) > MAX_BYTES:
+    if (size_of(info) or 0) > MAX_BYTES:
         raise FileRefused(f"a file has at most {MAX_BYTES:,} bytes")
-    url = string(about, "url_private_download") or string(about, "url_private")
+    url = string(info, "url_private_download") or string(info, "url_private")
     if not is_of_slack(url, web_api.web.base_url):
         raise FileRefused("its address is not a host of Slack")
-    return await _get(web_api, url, about)
+    return await _get(web_api, url, info)
 
 
 def is_of_slack(url: str, api_url: str) -> bool:
     """Return whether a URL may get the token: HTTPS to Slack, or the configured API server."""
     try:
-        parts = urlsplit(url)
+        address = urlsplit(url)
         api = urlsplit(api_url)
-        if parts.username is not None or parts.password is not None:
+        if address.username is not None or address.password is not None:
             return False
-        if (parts.scheme, parts.hostname, parts.port) == (api.scheme, api.hostname, api.port):
+        if (address.scheme, address.hostname, address.port) == (api.scheme, api.hostname, api.port):
             return True
-        host = parts.hostname or ""
-        own = any(host == domain or host.endswith(f".{domain}") for domain in HOSTS)
-        return own and parts.scheme == "https" and parts.port in (None, 443)
+        host = address.hostname or ""
+        is_slack_host = any(host == domain or host.endswith(f".{domain}") for domain in HOSTS)
+        return is_slack_host and address.scheme == "https" and address.port in (None, 443)
     except ValueError:
         return False
 
 
-async def _get(web_api: WebApi, url: str, about: dict[str, Any]) -> bytes:
+async def _get(web_api: WebApi, url: str, info: dict[str, Any]) -> bytes:
     headers = {"Authorization": f"Bearer {web_api.web.token}"}
     limit = aiohttp.ClientTimeout(total=web_api.timeout)
     proxy = web_api.web.proxy
@@ -82,16 +82,16 @@ async def _get(web_api: WebApi, url: str, about: dict[str, Any]) -> bytes:
                 raise FileRefused(NO_PAGE)
             if response.status != 200:
                 raise FileRefused(f"Slack answered HTTP {response.status}")
-            data = await _read(response)
+            content = await _read(response)
             is_page = response.content_type in ("text/html", "application/xhtml+xml")
     except (FileRefused, Failure):
         raise
     except Exception as error:
         failure = translate(error, "download", writes=False)
         raise failure if isinstance(failure, Failure) else Failure("download") from None
-    if is_page and (string(about, "mimetype") != "text/html" or len(data) != size_of(about)):
+    if is_page and (string(info, "mimetype") != "text/html" or len(content) != size_of(info)):
         raise FileRefused(NO_PAGE)
-    return data
+    return content
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
@@ -116,7 +116,8 @@ async def download(web_api: WebApi, identity: Identity, file: PendingFile) -> by
     """
     if (file_id := string(file.reference, "file")) != "":
         return await download_file(web_api, file_id)
-    channel, thread = (string(file.reference, name) for name in ("channel", "thread"))
+    channel = string(file.reference, "channel")
+    thread = string(file.reference, "thread")
     messages = await _thread(web_api, channel, thread, string(file.reference, "before"))
     bot = identity.bot_user
     people = [message for message in messages if not bot or string(message, "user") != bot]
@@ -144,9 +145,9 @@ def _lines(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "# Messages of the Slack thread before the request"
     for message in messages:
         names = ", ".join(ref.name for ref in parse_files(message))
-        parts = [readable_text(string(message, "text")), f"(files: {names})" if names else ""]
+        paragraphs = [readable_text(string(message, "text")), f"(files: {names})" if names else ""]
         author = string(message, "user") or string(message, "username") or "unknown"
-        text = "\n".join(part for part in parts if part.strip())
+        text = "\n".join(paragraph for paragraph in paragraphs if paragraph.strip())
         yield f"## {author}, {_time(string(message, 'ts'))}\n\n{text}"
 
 

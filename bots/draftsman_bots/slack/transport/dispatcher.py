@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from slack_bolt.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.error import BoltUnhandledRequestError
 from slack_bolt.listener.async_listener_start_handler import AsyncListenerStartHandler
@@ -35,7 +36,6 @@ from draftsman_bots.slack.transport.installation import INSTALLATION
 from draftsman_bots.slack.transport.payload_kind import PayloadKind
 
 if TYPE_CHECKING:
-    from slack_bolt.async_app import AsyncApp
     from slack_sdk.web.async_client import AsyncWebClient
 
 
@@ -149,7 +149,6 @@ def build(client: AsyncWebClient, identity: Identity, register: Register) -> Asy
 
     Signatures are verified before the app, and the listeners ignore the bot's own messages.
     """
-    from slack_bolt.async_app import AsyncApp
 
     async def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
         return AuthorizeResult(
@@ -252,10 +251,10 @@ class SlackDispatcher:
         return await self._in_time(kind, body, self._dispatch(kind, body, request))
 
     async def _in_time(
-        self, kind: PayloadKind, body: dict[str, Any], work: Coroutine[Any, Any, Acknowledgment]
+        self, kind: PayloadKind, body: dict[str, Any], listener: Coroutine[Any, Any, Acknowledgment]
     ) -> Acknowledgment:
         """Run the listener; cancel it at its timeout, which rolls its change back."""
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(listener)
         try:
             done, _ = await asyncio.wait({task}, timeout=LISTENER_TIMEOUT)
             if not done:

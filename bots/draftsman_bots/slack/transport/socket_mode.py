@@ -86,7 +86,7 @@ class SocketModeClient:
         self._open = 0
         self._disconnected_since: float | None = None
         """Start of the time without a connection, by the monotonic clock."""
-        self._work: set[Task] = set()
+        self._payload_tasks: set[Task] = set()
         self._readers: set[Task] = set()
 
     async def run(self) -> None:
@@ -98,8 +98,8 @@ class SocketModeClient:
                     *(self._keep_connected(session, n) for n in range(CONNECTIONS))
                 )
             finally:
-                if self._work:
-                    await asyncio.wait(self._work, timeout=DEADLINE)
+                if self._payload_tasks:
+                    await asyncio.wait(self._payload_tasks, timeout=DEADLINE)
                 for reader in self._readers:
                     reader.cancel()
                 await asyncio.gather(*self._readers, return_exceptions=True)
@@ -194,14 +194,14 @@ class SocketModeClient:
         envelope = connection.parse_envelope(text)
         if envelope is None:
             return
-        if len(self._work) >= MAX_IN_FLIGHT:
-            await asyncio.wait(self._work, return_when=asyncio.FIRST_COMPLETED)
-        task = self._start_task(self._acknowledge(connection, envelope), self._work)
+        if len(self._payload_tasks) >= MAX_IN_FLIGHT:
+            await asyncio.wait(self._payload_tasks, return_when=asyncio.FIRST_COMPLETED)
+        task = self._start_task(self._acknowledge(connection, envelope), self._payload_tasks)
         connection.in_flight.add(task)
         task.add_done_callback(connection.in_flight.discard)
 
-    def _start_task(self, work: Coroutine[Any, Any, None], tasks: set[Task]) -> Task:
-        task = asyncio.create_task(work)
+    def _start_task(self, coroutine: Coroutine[Any, Any, None], tasks: set[Task]) -> Task:
+        task = asyncio.create_task(coroutine)
         tasks.add(task)
         task.add_done_callback(tasks.discard)
         return task

@@ -69,8 +69,8 @@ async def digest_card(trello: Trello, board: str, text: str) -> str | None:
     """
     if text.strip().casefold() == NONE:
         return None
-    parts = urlsplit(text.strip()).path.strip("/").split("/")
-    reference = parts[1] if parts[0] == "c" and len(parts) > 1 else parts[0]
+    segments = urlsplit(text.strip()).path.strip("/").split("/")
+    reference = segments[1] if segments[0] == "c" and len(segments) > 1 else segments[0]
     if not (is_id(reference) or _SHORT.fullmatch(reference)):
         raise UsageError(
             f"--digest-card {text[:80]!r} is not a card; give its URL, https://trello.com/c/…, or"

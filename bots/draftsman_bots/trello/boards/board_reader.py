@@ -46,7 +46,7 @@ async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
     for _ in range(MAX_PAGES):
         fetch = trello.board(board).fetch_actions
         first = ids.format_time(since)
-        page = _items(await trello.read(fetch, LISTED_TYPES, PAGE_SIZE, before, first))
+        page = _objects_with_id(await trello.read(fetch, LISTED_TYPES, PAGE_SIZE, before, first))
         parsed = [action for action in map(parse_action, page) if action is not None]
         new = {action.id: action for action in parsed if action.id not in actions}
         actions |= new
@@ -62,7 +62,7 @@ async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
 
 async def last_activity(trello: Trello, board: str) -> datetime | None:
     """Return the time of the last action of a board; raises Failure."""
-    page = _items(await trello.read(trello.board(board).fetch_actions, "all", 1))
+    page = _objects_with_id(await trello.read(trello.board(board).fetch_actions, "all", 1))
     return ids.parse_time(page[0].get("date")) if page else None
 
 
@@ -76,10 +76,11 @@ async def labels(trello: Trello, board: str) -> list[Label]:
     return list(await trello.read(trello.board(board).get_labels, limit=PAGE_SIZE))
 
 
-def _items(page: Any) -> list[dict[str, Any]]:
+def _objects_with_id(page: Any) -> list[dict[str, Any]]:
     """Return the objects of a page that have an id."""
-    items = page if isinstance(page, list) else []
-    return [item for item in items if isinstance(item, dict) and ids.is_id(item.get("id"))]
+    if not isinstance(page, list):
+        return []
+    return [entry for entry in page if isinstance(entry, dict) and ids.is_id(entry.get("id"))]
 
 
 async def _add_cards(trello: Trello, path: str, cards: dict[str, Card], state: str) -> bool:
@@ -87,7 +88,7 @@ async def _add_cards(trello: Trello, path: str, cards: dict[str, Card], state: s
     before: str | None = None
     for _ in range(MAX_PAGES):
         query = {"fields": CARD_FIELDS, "filter": state, "limit": PAGE_SIZE, "before": before}
-        page = _items(await trello.get(path, **query))
+        page = _objects_with_id(await trello.get(path, **query))
         new = {
             data["id"]: parse_card(trello, data["id"], data)
             for data in page

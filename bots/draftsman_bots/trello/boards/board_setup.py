@@ -75,10 +75,10 @@ class BoardOptions:
 
 def parse_reference(text: str) -> str:
     """Return the id or the short link in a board's URL; raises UsageError."""
-    parts = urlsplit(text.strip()).path.strip("/").split("/")
-    if parts[0] == "c" and len(parts) > 1:
+    segments = urlsplit(text.strip()).path.strip("/").split("/")
+    if segments[0] == "c" and len(segments) > 1:
         raise UsageError(f"{text[:80]!r} is a card, not a board; give the URL of its board, …/b/…")
-    reference = parts[1] if parts[0] == "b" and len(parts) > 1 else parts[0]
+    reference = segments[1] if segments[0] == "b" and len(segments) > 1 else segments[0]
     if not (is_id(reference) or _SHORT.fullmatch(reference)):
         raise UsageError(
             f"{text[:80]!r} is not a board; give its URL, https://trello.com/b/…, or its id"
@@ -103,7 +103,12 @@ async def fetch_layout(trello: Trello, board: str) -> BoardLayout:
     if trello_board.closed:
         raise NotFound(f"the board {trello_board.name!r} is closed; reopen it in Trello")
     return BoardLayout(
-        trello_board.id, trello_board.name, trello_board.url, _names(labels), _names(lists), fields
+        id=trello_board.id,
+        name=trello_board.name,
+        url=trello_board.url,
+        labels=_names(labels),
+        lists=_names(lists),
+        fields=fields,
     )
 
 
@@ -139,9 +144,9 @@ def build_config(
         fields["custom_fields"] = board_fields.choose_fields(board.fields, options.fields)
     if options.digest_card is not None:
         fields["digest_card_id"] = None if options.digest_card == NONE else options.digest_card
-    plain = ("include_existing", "checklists", "due_dates")
-    given = {name: getattr(options, name) for name in plain}
-    fields |= {name: value for name, value in given.items() if value is not None}
+    for name in ("include_existing", "checklists", "due_dates"):
+        if (value := getattr(options, name)) is not None:
+            fields[name] = value
     try:
         return BoardConfig(**fields), warnings
     except ValidationError as error:
@@ -177,10 +182,10 @@ def _label(board: BoardLayout, text: str) -> tuple[str, dict[str, Any]]:
 
     A name may contain these signs itself.
     """
-    name, equals, rest = text.rpartition("=")
+    name, equals, rule = text.rpartition("=")
     if not equals or _matching(board.labels, text):
         return text, {}
-    mode, _, detail = rest.partition("/")
+    mode, _, detail = rule.partition("/")
     if mode == TEMPLATE and detail:
         return name, {"template": detail}
     if mode not in list(Mode):
@@ -230,17 +235,17 @@ def _queued(board: BoardLayout, name: str, warnings: list[str]) -> str | None:
 
 
 def _transition(board: BoardLayout, text: str) -> tuple[str, Any]:
-    status, equals, rest = text.partition("=")
+    status, equals, lists = text.partition("=")
     status = status.strip()
-    if not equals or not rest.strip():
+    if not equals or not lists.strip():
         raise UsageError(f"--rule {text!r}: {RULE_HELP}")
-    if status not in (known := (*Status, *ENDS)):
+    if status not in (statuses := (*Status, *ENDS)):
         raise UsageError(
-            f"--rule {text!r}: unknown status {status!r}; available: {', '.join(known)}"
+            f"--rule {text!r}: unknown status {status!r}; available: {', '.join(statuses)}"
         )
-    to, word, out_of = rest.rpartition(" from ")
-    if not word or _matching(board.lists, rest):
-        return status, _list_id(board, rest, "--rule")
+    to, word, out_of = lists.rpartition(" from ")
+    if not word or _matching(board.lists, lists):
+        return status, _list_id(board, lists, "--rule")
     sources = [id for name in out_of.split(",") for id in _list_ids(board, name, "--rule")]
     return status, {"to": _list_id(board, to, "--rule"), "from": sources}
 
@@ -264,20 +269,29 @@ def _list_ids(board: BoardLayout, name: str, option: str) -> list[str]:
 
 
 def _matching(names_by_id: Mapping[str, str], name: str) -> list[str]:
-    if name.strip() in names_by_id:
-        return [name.strip()]
-    key = name.strip().casefold()
-    return [id for id, own in names_by_id.items() if own.strip().casefold() == key and key]
+    typed = name.strip()
+    if typed in names_by_id:
+        return [typed]
+    if not typed:
+        return []
+    return [
+        id
+        for id, existing in names_by_id.items()
+        if existing.strip().casefold() == typed.casefold()
+    ]
 
 
 def _unknown(kind: str, name: str, option: str, existing: Mapping[str, str]) -> str:
-    names = [repr(own) if own.strip() else f"{id} (no name)" for id, own in existing.items()]
+    names = [
+        repr(existing_name) if existing_name.strip() else f"{id} (no name)"
+        for id, existing_name in existing.items()
+    ]
     listed = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     return f"{option}: the board has no {kind} {name.strip()!r}; it has: {listed or 'none'}"
 
 
-def _names(items: Sequence[Label] | Sequence[List]) -> dict[str, str]:
-    return {item.id: item.name or "" for item in items}
+def _names(entries: Sequence[Label] | Sequence[List]) -> dict[str, str]:
+    return {entry.id: entry.name or "" for entry in entries}
 
 
 def _first(error: ValidationError) -> str:

@@ -36,13 +36,13 @@ async def compare(
     """
     boards = context.rt.boards
     sightings = labeled(board, cards)
-    known = await boards.present(board.board_id)
-    known |= await boards.present_on(sorted({sighting.card for sighting in sightings}))
+    recorded = await boards.present(board.board_id)
+    recorded |= await boards.present_on(sorted({sighting.card for sighting in sightings}))
     removed = [
         LabelSighting(card, label)
-        for card, label in sorted(known)
+        for card, label in sorted(recorded)
         if card in cards and label not in cards[card].idLabels
     ]
     await boards.end_episodes(removed, began)
-    new = [sighting for sighting in sightings if (sighting.card, sighting.label) not in known]
-    return await boards.begin_episodes(board.board_id, new, began), known
+    new = [sighting for sighting in sightings if (sighting.card, sighting.label) not in recorded]
+    return await boards.begin_episodes(board.board_id, new, began), recorded

@@ -62,8 +62,8 @@ class BoardSync:
             cursor = await boards.cursor(board.board_id)
         until = None
         if cursor is not None:
-            _, known = await label_comparison.compare(self._context, board, cards, began)
-            await self._check_missing(board, sorted({card for card, _ in known} - cards.keys()))
+            _, recorded = await label_comparison.compare(self._context, board, cards, began)
+            await self._check_missing(board, sorted({card for card, _ in recorded} - cards.keys()))
             until = await self._catch_up(board, cursor.actions_until)
         await boards.advance(board.board_id, until)
         await self._show_expiries(board)
@@ -117,10 +117,10 @@ class BoardSync:
         return until
 
 
-def _remember(known: OrderedDict[str, None], key: str) -> None:
-    known[key] = None
-    if len(known) > MAX_REMEMBERED:
-        known.popitem(last=False)
+def _remember(keys: OrderedDict[str, None], key: str) -> None:
+    keys[key] = None
+    if len(keys) > MAX_REMEMBERED:
+        keys.popitem(last=False)
 
 
 LEASE: Final = 30.0
@@ -138,12 +138,12 @@ class Poller:
     """Competes for the lease, and polls while it holds the lease."""
 
     def __init__(
-        self, context: BotContext, every: float, sender: Callable[[], int | None] = lambda: None
+        self, context: BotContext, interval: float, sender: Callable[[], int | None] = lambda: None
     ) -> None:
         """Create a poller; `sender` returns the number of the held session lock, or None."""
         self.stop = StopSignal()
         self._context = context
-        self._every = every
+        self._interval = interval
         self._sender = sender
         self._owner = new_id()
         self._sync = BoardSync(context)
@@ -160,7 +160,7 @@ class Poller:
             await resolve_identity(self._context, self.stop)
         while not self.stop:
             await self._outage.guard(self._hold_lease)
-            await self.stop.wait(min(self._every, LEASE_RETRY))
+            await self.stop.wait(min(self._interval, LEASE_RETRY))
 
     async def poll_once(self) -> float:
         """Poll every board once; return the seconds to wait for Trello's rate limit."""
@@ -183,7 +183,7 @@ class Poller:
             async with self._renewing(term) as lost:
                 while not self.stop and not lost.is_set():
                     wait = await self.poll_once()
-                    await self.stop.wait(max(wait, self._every))
+                    await self.stop.wait(max(wait, self._interval))
         finally:
             self._context.health.polling = False
             with contextlib.suppress(DraftsmanError):

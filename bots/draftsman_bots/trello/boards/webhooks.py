@@ -31,8 +31,8 @@ async def ensure(context: BotContext, board: BoardConfig) -> None:
             text = f"board {board.name}: cannot create a webhook: {error}; polling is used instead"
             context.health.note(_key(board), text)
             return
-    if (trouble := failure_warning(hook)) is not None:
-        context.health.note(_key(board), f"board {board.name}: {trouble}")
+    if (warning := failure_warning(hook)) is not None:
+        context.health.note(_key(board), f"board {board.name}: {warning}")
     else:
         context.health.clear(_key(board))
 

@@ -112,9 +112,9 @@ async def search(trello: Trello, message: Message) -> str | None:
 
 
 def _find_match(page: Any, message: Message, is_match: Any) -> str | None:
-    for item in page if isinstance(page, list) else []:
-        if is_match(message, item) and is_id(item.get("id")):
-            return str(item["id"])
+    for entry in page if isinstance(page, list) else []:
+        if is_match(message, entry) and is_id(entry.get("id")):
+            return str(entry["id"])
     return None
 
 

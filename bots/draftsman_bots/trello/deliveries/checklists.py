@@ -53,21 +53,28 @@ async def add_checklist(trello: Trello, cards: TrelloCards, message: Message) ->
         return
     if await cards.checklist(card, question.job, question.ordinal) is not None:
         return
-    found = await _find(trello, message)
-    if not found:
+    checklists = await _find(trello, message)
+    if not checklists:
         name = _name(message, "check one item to answer")
-        found = [await trello.post(f"/cards/{card}/checklists", name=name)]
-    checklist = string(found[0], "id")
-    for other in found[1:]:
-        await trello.delete(f"/checklists/{string(other, 'id')}")
-    items = {string(item, "name"): string(item, "id") for item in objects(found[0], "checkItems")}
+        checklists = [await trello.post(f"/cards/{card}/checklists", name=name)]
+    first, *duplicates = checklists
+    checklist = string(first, "id")
+    for duplicate in duplicates:
+        await trello.delete(f"/checklists/{string(duplicate, 'id')}")
+    item_ids = {string(item, "name"): string(item, "id") for item in objects(first, "checkItems")}
     for name in item_names(question):
-        if name not in items:
+        if name not in item_ids:
             item = await trello.post(f"/checklists/{checklist}/checkItems", name=name)
-            items[name] = string(item, "id")
-    numbers = {items[name]: number for number, name in enumerate(item_names(question), 1)}
+            item_ids[name] = string(item, "id")
+    numbers = {item_ids[name]: number for number, name in enumerate(item_names(question), 1)}
     await cards.save_checklist(
-        CardChecklist(card, question.job, question.ordinal, checklist, numbers)
+        CardChecklist(
+            card=card,
+            job=question.job,
+            question=question.ordinal,
+            checklist=checklist,
+            items=numbers,
+        )
     )
 
 
@@ -114,14 +121,14 @@ async def _find(trello: Trello, message: Message) -> list[dict[str, Any]]:
     """Return the checklists of a question on its card, oldest first."""
     page = await trello.get(f"/cards/{message.target}/checklists")
     entries = [entry for entry in page if isinstance(entry, dict)] if page else []
-    own = [entry for entry in entries if _is_of(message, string(entry, "name"))]
-    return sorted(own, key=lambda entry: string(entry, "id"))
+    of_question = [entry for entry in entries if _is_of(message, string(entry, "name"))]
+    return sorted(of_question, key=lambda entry: string(entry, "id"))
 
 
 def _name(message: Message, text: str) -> str:
     question = message.question
-    shown = strip_mentions(truncate(" ".join(text.split()), MAX_NAME))  # a name is no Markdown
-    return f"{question.name if question else ''}: {shown} · {_tag(message)}"
+    safe_text = strip_mentions(truncate(" ".join(text.split()), MAX_NAME))  # a name is no Markdown
+    return f"{question.name if question else ''}: {safe_text} · {_tag(message)}"
 
 
 def _is_of(message: Message, name: str) -> bool:
@@ -136,8 +143,8 @@ def _tag(message: Message) -> str:
 
 def _is_used(checklist: dict[str, Any], question: Question) -> bool:
     """Return whether people checked an item, or added items of their own."""
-    own = item_names(question)
+    original_names = item_names(question)
     return any(
-        string(item, "state") == "complete" or string(item, "name") not in own
+        string(item, "state") == "complete" or string(item, "name") not in original_names
         for item in objects(checklist, "checkItems")
     )

@@ -45,7 +45,10 @@ async def _show(trello: Trello, cards: TrelloCards, board: BoardConfig, card: st
         current = await read_due(trello, card)
         if wanted is None:
             return old is None or await _put_back(trello, cards, old, current)
-        return await _write(trello, cards, old, wanted, current, board.board_id, card)
+        new = CardDueDate(
+            card=card, board=board.board_id, earlier=current, shown=wanted, replaced=current
+        )
+        return await _write(trello, cards, old, new, current)
     except Failure as error:
         if error.http_status not in GONE:
             raise
@@ -62,21 +65,20 @@ async def _write(
     trello: Trello,
     cards: TrelloCards,
     old: CardDueDate | None,
-    wanted: datetime,
+    new: CardDueDate,
     current: datetime | None,
-    board: str,
-    card: str,
 ) -> bool:
+    """Write the date of `new`, and record it before and after."""
+    wanted = new.shown
     if old is not None and not old.is_ours(current):
-        kept = replace(old, shown=wanted, replaced=wanted, changed=True)
-        return kept == old or await cards.change_due_date(old, kept)
-    new = CardDueDate(card, board, current, wanted, current)
+        overridden = replace(old, shown=wanted, replaced=wanted, changed=True)
+        return overridden == old or await cards.change_due_date(old, overridden)
     if old is not None:
         new = replace(old, shown=wanted, replaced=current)
     if new != old and not await cards.change_due_date(old, new):
         return False
     if current != wanted:
-        await trello.write(trello.card(card).set_due, wanted)
+        await trello.write(trello.card(new.card).set_due, wanted)
     written = replace(new, replaced=wanted)
     return written == new or await cards.change_due_date(new, written)
 

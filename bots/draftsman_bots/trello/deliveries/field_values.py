@@ -42,15 +42,17 @@ class FieldWriter:
     ) -> None:
         """Write the status and the cost of a job into the fields of its card; raises Failure."""
         card = message.target
-        wanted = {field.id: (field, value) for field, value in _values(config, fields, message)}
-        values = {id: value for id, (_, value) in wanted.items()}
-        if not wanted or self._written.get(card) == values:
+        wanted = {
+            field.id: (field, value) for field, value in _wanted_values(config, fields, message)
+        }
+        values_by_id = {id: value for id, (_, value) in wanted.items()}
+        if not wanted or self._written.get(card) == values_by_id:
             return
         current = await fetch_values(trello, card)
         for id, (field, value) in wanted.items():
             if current.get(id) != value:
                 await set_value(trello, card, field, value)
-        self._written[card] = values
+        self._written[card] = values_by_id
         if len(self._written) > MAX_CARDS:
             self._written.popitem(last=False)
 
@@ -60,7 +62,7 @@ def status_text(subject: Subject) -> str:
     return "denied" if subject.denied else str(subject.status).replace("_", " ")
 
 
-def _values(
+def _wanted_values(
     config: BoardConfig, fields: Sequence[CustomField], message: Message
 ) -> Iterator[tuple[CustomField, Any]]:
     """Yield the fields with a value; a list without a matching option is left as it is."""

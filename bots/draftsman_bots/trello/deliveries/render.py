@@ -93,8 +93,8 @@ def render_question(
     if people:
         yield f"For {_people(people, names)}"
     if delegation is not None:
-        asked = escape_truncated(delegation.text, 300)
-        yield f"{asked}, until {format_time(delegation.until)}."
+        delegation_text = escape_truncated(delegation.text, 300)
+        yield f"{delegation_text}, until {format_time(delegation.until)}."
     yield " ".join(_instructions(question, checklist=checklist))
 
 
@@ -116,17 +116,17 @@ def _choices(question: Question) -> str:
         line = _choice(number, choice, described=described)
         room -= utf16_length(line) + 1
         if room < 0:
-            left = len(question.choices) - len(lines)
+            hidden = len(question.choices) - len(lines)
             job = question.name.partition("/")[0]
-            return "\n".join(lines) + f"\n\n… and {left} more: `draftsman show {job}`"
+            return "\n".join(lines) + f"\n\n… and {hidden} more: `draftsman show {job}`"
         lines.append(line)
     return "\n".join(lines)
 
 
 def _choice(number: int, choice: Mapping[str, Any], *, described: bool) -> str:
     note = choice.get("description") if described else None
-    more = f" - {one_line(str(note), 400)}" if note else ""
-    return f"{number}. {one_line(str(choice['label']), 200)}{more}"
+    description = f" - {one_line(str(note), 400)}" if note else ""
+    return f"{number}. {one_line(str(choice['label']), 200)}{description}"
 
 
 def _context(snippet: str) -> Iterator[str]:
@@ -139,8 +139,9 @@ def _context(snippet: str) -> Iterator[str]:
 
 
 def _people(people: Sequence[Person], names: MemberNames) -> str:
-    more = f" and {len(people) - MAX_MENTIONS} more" if len(people) > MAX_MENTIONS else ""
-    return ", ".join(_mention(person, names) for person in people[:MAX_MENTIONS]) + more
+    mentions = ", ".join(_mention(person, names) for person in people[:MAX_MENTIONS])
+    hidden = len(people) - MAX_MENTIONS
+    return f"{mentions} and {hidden} more" if hidden > 0 else mentions
 
 
 def _mention(person: Person, names: MemberNames) -> str:
@@ -198,7 +199,9 @@ def render(
     """
     if message.kind is DeliveryKind.RESULT and template is not None:
         return fill(template, template_fields(message))
-    return "\n\n".join(part for part in _parts(message, names, checklist) if part)
+    return "\n\n".join(
+        paragraph for paragraph in _paragraphs(message, names, checklist) if paragraph
+    )
 
 
 def template_fields(message: Message) -> dict[str, str]:
@@ -216,15 +219,15 @@ def template_fields(message: Message) -> dict[str, str]:
         "error": truncate(subject.error or "", LENGTH // 4),
     }
     url = pr_url(result)
-    rest = _rest(result)
+    changes = _changes(result)
     return {name: escape_truncated(text or "") for name, text in texts.items()} | {
         "job": subject.name,
         "pr_url": link(url) if url else "",
-        "result": escape_truncated(truncate(rest, LENGTH // 4)),
+        "result": escape_truncated(truncate(changes, LENGTH // 4)),
     }
 
 
-def _parts(message: Message, names: MemberNames, checklist: bool) -> Iterator[str]:
+def _paragraphs(message: Message, names: MemberNames, checklist: bool) -> Iterator[str]:
     match message.kind:
         case DeliveryKind.STATUS:
             yield from _card(message, names)
@@ -295,8 +298,8 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
         yield link(url)
     if subject.usage:
         yield subject.usage
-    if rest := _rest(result):
-        yield escape_truncated(truncate(rest, LENGTH // 4))
+    if changes := _changes(result):
+        yield escape_truncated(truncate(changes, LENGTH // 4))
     yield _facts(subject, names, outcome=False)
     if overflow_files(message):
         yield TRUNCATED_NOTICE if is_truncated_result(message) else DATA_NOTICE
@@ -347,5 +350,5 @@ def _state(subject: Subject) -> str:
     return state
 
 
-def _rest(result: dict[str, Any]) -> str:
+def _changes(result: dict[str, Any]) -> str:
     return "\n".join(line for line in (change_summary(result), counts_summary(result)) if line)

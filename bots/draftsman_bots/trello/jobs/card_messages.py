@@ -38,8 +38,10 @@ def is_message(comment: ParsedComment, action: Action, questions: Sequence[Quest
     if not comment.mentioned or comment.decision is not None or comment.question is not None:
         return False
     late = (
-        item.answered_at is not None and action.date is not None and item.answered_at >= action.date
-        for item in questions
+        question.answered_at is not None
+        and action.date is not None
+        and question.answered_at >= action.date
+        for question in questions
     )
     return bool(comment.text) and not any(late)
 

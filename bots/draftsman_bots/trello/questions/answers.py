@@ -12,6 +12,7 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionKind
 from draftsman.questions.response import Response
+from draftsman.questions.rights import check_response
 from draftsman_bots.conversation import attention as attention_commands
 from draftsman_bots.conversation import comments as comment_parser
 from draftsman_bots.conversation.answers import (
@@ -28,7 +29,6 @@ from draftsman_bots.trello.actions import Action, ActionKind
 from draftsman_bots.trello.deliveries.error_text import error_text
 from draftsman_bots.trello.deliveries.markdown import marker_of
 from draftsman_bots.trello.jobs import card_messages
-from draftsman_bots.trello.jobs import card_messages as pause_comments
 from draftsman_bots.trello.jobs.card_messages import reply, verdict_text
 from draftsman_bots.trello.requests import edit_notices
 
@@ -85,14 +85,14 @@ async def _record_answer_change(
                 continue
             if answer.source_event_id == ids.edit_key(action.comment, action.id):
                 return True  # a repeated webhook: this edit was the accepted answer
-            identity = (job, answer.question, answer.source_event_id, actor)
+            event = answer.source_event_id
             if action.kind is ActionKind.COMMENT_EDITED:
-                if await context.rt.threads.edited(*identity, action.text):
+                if await context.rt.threads.edited(job, answer.question, event, actor, action.text):
                     await edit_notices.notify_answer_edited(
                         context, action, actor, f"D-{job}/{answer.question}", job
                     )
             else:
-                await context.rt.threads.deleted(*identity)
+                await context.rt.threads.deleted(job, answer.question, event, actor)
             return True
     return False
 
@@ -104,11 +104,11 @@ def _of_comment(event: str, key: str) -> bool:
 async def _questions_before(context: BotContext, action: Action, jobs: list[int]) -> list[Question]:
     """Return the questions posted on the card before this comment, newest first."""
     copies = await context.rt.threads.trello(action.card)
-    shown = {(copy.job, copy.question): copy for copy in copies if copy.question is not None}
+    posted = {(copy.job, copy.question): copy for copy in copies if copy.question is not None}
     questions = []
     for job in jobs:
         for question in (await context.rt.questions.of_job(job))[0]:
-            copy = shown.get((job, question.ordinal))
+            copy = posted.get((job, question.ordinal))
             if copy is None:
                 continue
             since = (
@@ -183,7 +183,7 @@ async def _execute(
         return await _attend(context, action, actor, comment, questions, jobs[0])
     if comment.tell:
         return await _send(context, action, actor, comment, jobs)
-    job, text, outcome = await pause_comments.change(context, action, actor, comment, jobs)
+    job, text, outcome = await card_messages.change(context, action, actor, comment, jobs)
     if text is None:
         return outcome
     return await reply(context, action, job, actor, text, outcome)
@@ -277,7 +277,7 @@ async def _is_answer(
 async def _may_answer(context: BotContext, actor: Actor, question: Question) -> bool:
     invoker = (await context.rt.read_model.job(question.job)).invoker_id
     try:
-        context.rt.policy.check_answer(actor, question.approvers, invoker=invoker, key=question.key)
+        check_response(context.rt.policy, actor, question, invoker=invoker)
     except NotPermitted:
         return False
     return True

@@ -35,9 +35,9 @@ async def on_rescheduled(context: BotContext, board: BoardConfig, action: Action
         return "ignored"
     if action.member == context.me.id:
         return "own"
-    shown = await cards.due_date(action.card)
+    recorded = await cards.due_date(action.card)
     expiring = await cards.expiring(action.card)
-    if shown is None or not expiring or not action.member:
+    if recorded is None or not expiring or not action.member:
         return "ignored"
     if not await _is_current(context, action):
         return "outdated"
@@ -55,8 +55,8 @@ async def on_rescheduled(context: BotContext, board: BoardConfig, action: Action
         extended = await _extend(context, expiring, action.due, actor)
     except (NotPermitted, Refused, UsageError) as error:
         return await reply(context, action, first.job, actor, error_text(error), "rejected")
-    adopted = replace(shown, shown=action.due, replaced=action.due, changed=True)
-    await cards.change_due_date(shown, adopted)
+    adopted = replace(recorded, shown=action.due, replaced=action.due, changed=True)
+    await cards.change_due_date(recorded, adopted)
     text = f"{', '.join(extended)} now expires at {_clock(action.due)}."
     return await reply(context, action, first.job, actor, text, "extended")
 
@@ -76,15 +76,15 @@ async def _extend(
 ) -> list[str]:
     """Extend the questions that expire before a date; return the names of those that have it."""
     names = []
-    for item in expiring:
-        if item.expires_at - SAME <= due:  # the date may be the last that exists
-            await context.rt.questions.extend(item.job, item.question, due, actor)
-            names.append(_name(item))
+    for question in expiring:
+        if question.expires_at - SAME <= due:  # the date may be the last that exists
+            await context.rt.questions.extend(question.job, question.question, due, actor)
+            names.append(_name(question))
     return names
 
 
-def _name(item: ExpiringQuestion) -> str:
-    return question_name(item.job, item.question)
+def _name(question: ExpiringQuestion) -> str:
+    return question_name(question.job, question.question)
 
 
 def _clock(when: datetime) -> str:

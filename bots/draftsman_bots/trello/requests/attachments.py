@@ -31,12 +31,12 @@ def file_refs(card: dict[str, Any], me: str) -> tuple[FileRef, ...]:
     Links are not files: they are in the text of the ticket.
     """
     files = [
-        item
-        for item in objects(card, "attachments")
-        if _is_uploaded(item) and item.get("idMember") != me
+        attachment
+        for attachment in objects(card, "attachments")
+        if _is_uploaded(attachment) and attachment.get("idMember") != me
     ]
-    files.sort(key=lambda item: string(item, "id"))
-    return tuple(_ref(string(card, "id"), item) for item in files[:MAX_REFS])
+    files.sort(key=lambda file: string(file, "id"))
+    return tuple(_ref(string(card, "id"), file) for file in files[:MAX_REFS])
 
 
 async def on_attached(context: BotContext, action: Action) -> str:
@@ -55,16 +55,16 @@ async def on_attached(context: BotContext, action: Action) -> str:
     try:
         context.rt.policy.check(actor, Verb.TELL, invoker=job.invoker_id)
         path = f"/cards/{action.card}/attachments/{action.attachment}"
-        item = await context.trello.get(path)
+        attachment = await context.trello.get(path)
     except NotPermitted:
         return "rejected"
     except Failure as error:
         if error.http_status not in GONE_STATUSES:
             raise
         return "ignored"
-    if not (isinstance(item, dict) and _is_uploaded(item)):
+    if not (isinstance(attachment, dict) and _is_uploaded(attachment)):
         return "ignored"
-    files = [_ref(action.card, item)]
+    files = [_ref(action.card, attachment)]
     added = await context.rt.db.run_transaction(
         lambda conn: attachments.add(conn, job.number, actor, files)
     )
@@ -78,14 +78,14 @@ def _is_uploaded(attachment: dict[str, Any]) -> bool:
     return attachment.get("isUpload") is True and is_id(attachment.get("id"))
 
 
-def _ref(card: str, item: dict[str, Any]) -> FileRef:
+def _ref(card: str, attachment: dict[str, Any]) -> FileRef:
     """Return the reference of a file; its address ends with the name that downloads need."""
-    file = unquote(urlsplit(string(item, "url")).path.rpartition("/")[2])
-    size = item.get("bytes")
-    name = string(item, "name") or file
+    file = unquote(urlsplit(string(attachment, "url")).path.rpartition("/")[2])
+    size = attachment.get("bytes")
+    name = string(attachment, "name") or file
     return FileRef(
-        reference={"card": card, "attachment": string(item, "id"), "file": file[:300]},
+        reference={"card": card, "attachment": string(attachment, "id"), "file": file[:300]},
         name=name[:1000] or "file",
-        media_type=string(item, "mimeType")[:200] or None,
+        media_type=string(attachment, "mimeType")[:200] or None,
         size=size if isinstance(size, int) and size >= 0 else None,
     )

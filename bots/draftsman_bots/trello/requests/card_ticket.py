@@ -76,10 +76,10 @@ async def ticket(trello: Trello, board: str, card: Json) -> Json:
 
 def ticket_text(ticket: Json) -> str:
     """Return a ticket as text: the description, then the other content of the card."""
-    return "\n\n".join(part for part in _parts(ticket) if part)[:MAX_TEXT]
+    return "\n\n".join(paragraph for paragraph in _paragraphs(ticket) if paragraph)[:MAX_TEXT]
 
 
-def _parts(ticket: Json) -> Iterator[str]:
+def _paragraphs(ticket: Json) -> Iterator[str]:
     yield ticket["description"].strip() or ticket["title"]
     for checklist in ticket["checklists"]:
         items = [
@@ -96,9 +96,10 @@ def _parts(ticket: Json) -> Iterator[str]:
 
 def _attachment(attachment: Json) -> Json:
     """Return the name and size of a file, or the address of a link."""
-    known = {"name": string(attachment, "name"), "bytes": attachment.get("bytes")}
-    is_link = attachment.get("isUpload") is False
-    return known | ({"url": string(attachment, "url")} if is_link else {})
+    described = {"name": string(attachment, "name"), "bytes": attachment.get("bytes")}
+    if attachment.get("isUpload") is False:
+        described["url"] = string(attachment, "url")
+    return described
 
 
 def _attachment_text(attachment: Json) -> str:

@@ -89,14 +89,15 @@ async def check_card(context: BotContext, board: BoardConfig, card: str) -> list
     current = await fetch(context, card)
     if current is None:
         return []
-    here = set(current.idLabels)
+    labels = set(current.idLabels)
     at = current.dateLastActivity
-    known = {label for _, label in await context.rt.boards.present_on([card])}
-    removed = [LabelSighting(card, label, at) for label in sorted(known - here)]
+    recorded = {label for _, label in await context.rt.boards.present_on([card])}
+    removed = [LabelSighting(card, label, at) for label in sorted(recorded - labels)]
     await context.rt.boards.end_episodes(removed, began)
     if not is_on_board(board, current):
         return []
-    new = [LabelSighting(card, label, at) for label in sorted((board.labels.keys() & here) - known)]
+    new_labels = (board.labels.keys() & labels) - recorded
+    new = [LabelSighting(card, label, at) for label in sorted(new_labels)]
     return await context.rt.boards.begin_episodes(board.board_id, new, began)
 
 
@@ -108,9 +109,9 @@ async def process_episode(
     The card is locked and the episode read again: the label may belong to the next episode now.
     """
     async with context.card_lock(episode.card):
-        for now in await context.rt.boards.due_on(episode.card):
-            if now.key == episode.key:
-                await _continue(context, board, now, by)
+        for due in await context.rt.boards.due_on(episode.card):
+            if due.key == episode.key:
+                await _continue(context, board, due, by)
 
 
 async def _continue(
@@ -118,10 +119,10 @@ async def _continue(
 ) -> None:
     if episode.stage is EpisodeStage.PENDING and not await _submit_job(context, board, episode, by):
         return
-    taken_off = await _change_labels(context, board, episode, _swap(context, board, episode))
-    if taken_off is None:
+    was_removed = await _change_labels(context, board, episode, _swap(context, board, episode))
+    if was_removed is None:
         return
-    if taken_off and episode.stage is EpisodeStage.SUBMITTED:
+    if was_removed and episode.stage is EpisodeStage.SUBMITTED:
         await _notify_label_removed(context, board, episode)
     await check_card(context, board, episode.card)  # the label may have been added again meanwhile
 
@@ -217,11 +218,10 @@ async def _submit(
         request = await _card_request(context, episode, rule, ticket)
     files = attachments.file_refs(card, context.me.id)
     request = request.model_copy(update={"attachments": files})
-    known = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
+    may_invoke = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
+    actor = by if by is not None and may_invoke else board_actor(board)
     try:
-        submitted = await context.rt.submissions.submit(
-            request, by if by and known else board_actor(board)
-        )
+        submitted = await context.rt.submissions.submit(request, actor)
     except IdempotencyConflict:
         return None
     if files:
@@ -297,10 +297,8 @@ async def _swap(context: BotContext, board: BoardConfig, episode: Episode) -> bo
         try:
             await trello.write(card.add_label, trello.label(board.queued_label_id))
         except Failure as error:
-            if error.http_status not in (
-                400,
-                *GONE_STATUSES,
-            ):  # already on the card, or the label was deleted
+            # already on the card, or the label was deleted
+            if error.http_status not in (400, *GONE_STATUSES):
                 raise
     return await _remove_label(context, episode)
 
@@ -326,7 +324,7 @@ async def _remove_label(context: BotContext, episode: Episode) -> bool:
 class LabelPreview:
     """A label with the number of its cards that would create a job.
 
-    `known` cards had the label before or have their job; `ignored` cards are in ignored lists.
+    `old` cards had the label before or have their job; `ignored` cards are in ignored lists.
     """
 
     label: str
@@ -335,7 +333,7 @@ class LabelPreview:
     agent: str | None
     template: str | None
     jobs: int
-    known: int
+    old: int
     ignored: int
 
 
@@ -351,8 +349,16 @@ async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelP
         old = [id for id in counted if (id, label) in recorded]
         if not was_polled and not board.include_existing:
             old = counted
-        jobs = len(counted) - len(old)
-        ignored = len(labeled) - len(counted)
-        fields = (label, rule.name, str(rule.mode), rule.agent, rule.template)
-        previews.append(LabelPreview(*fields, jobs=jobs, known=len(old), ignored=ignored))
+        previews.append(
+            LabelPreview(
+                label=label,
+                name=rule.name,
+                mode=str(rule.mode),
+                agent=rule.agent,
+                template=rule.template,
+                jobs=len(counted) - len(old),
+                old=len(old),
+                ignored=len(labeled) - len(counted),
+            )
+        )
     return previews

@@ -69,7 +69,7 @@ def read_parameters(names: Collection[str], ticket: Mapping[str, Any]) -> CardPa
             text.append(line)
         elif name in values:
             problems[name] = "is on two lines; write a single line"
-        elif value := _value(match[2] or ""):
+        elif value := _parameter_value(match[2] or ""):
             values[name] = value
     card = {TITLE: ticket.get("title"), DESCRIPTION: "\n".join(text), URL: ticket.get("url")}
     for name, content in card.items():
@@ -78,7 +78,7 @@ def read_parameters(names: Collection[str], ticket: Mapping[str, Any]) -> CardPa
     return CardParameters(values, problems)
 
 
-def _value(text: str) -> str:
+def _parameter_value(text: str) -> str:
     """Return a value as it was typed."""
     text = text.strip()
     if (code := _CODE.fullmatch(text)) is not None:
@@ -113,8 +113,8 @@ async def template_request(
     definition = template.definition
     if definition is None:
         raise UsageError(f"template {template_name} was removed")
-    given = read_parameters(definition.properties, ticket)
-    values = definition.parsed(given.values)
+    on_card = read_parameters(definition.properties, ticket)
+    values = definition.parsed(on_card.values)
     fields: dict[str, Any] = {
         "key": episode.key,
         "external_event_id": episode.key,
@@ -122,7 +122,7 @@ async def template_request(
         "source_type": "trello_ticket",
     }
     fields |= {"url": ticket["url"]} if ticket["url"] and not definition.url else {}
-    problems = dict(given.problems)
+    problems = dict(on_card.problems)
     if not problems:
         try:
             request = await templates.request(template_name, values, fields=fields, chats=False)
@@ -156,10 +156,10 @@ async def ask_once(
     trello = context.trello
     text = markdown.with_marker(comment, marker)
     written = mapping(await trello.write(trello.card(episode.card).comment, text))
-    first, *others = _comments(await card_ticket.fetch_card(trello, episode.card), marker) or [""]
-    own = string(written, "id")
-    if own in others and own != first:
-        await trello.write(trello.card(episode.card).delete_comment, {"id": own})
+    comments = _comments(await card_ticket.fetch_card(trello, episode.card), marker)
+    comment_id = string(written, "id")
+    if comment_id in comments and comment_id != comments[0]:
+        await trello.write(trello.card(episode.card).delete_comment, {"id": comment_id})
 
 
 def _comments(card: Mapping[str, Any], marker: str) -> list[str]:
@@ -185,8 +185,8 @@ def missing_comment(
     """Return the comment that asks for the parameters of a template, each with its problem."""
     lines = []
     for name, problem in list(problems.items())[:MAX_ASKED]:
-        about = definition.properties.get(name, {}).get("description")
-        note = f" ({markdown.one_line(about, 200)})" if isinstance(about, str) else ""
+        description = definition.properties.get(name, {}).get("description")
+        note = f" ({markdown.one_line(description, 200)})" if isinstance(description, str) else ""
         lines.append(f"- {markdown.one_line(name, 200)}{note}: {markdown.one_line(problem, 300)}")
     example = "\n".join(f"{name}: VALUE" for name in list(problems)[:MAX_ASKED])
     return "\n".join(

@@ -71,15 +71,15 @@ class CustomField:
     def option(self, text: str) -> str | None:
         """Return the id of the option with a text, in any case."""
         key = text.casefold()
-        matching = [id for id, own in self.options.items() if own.strip().casefold() == key]
+        matching = [id for id, option in self.options.items() if option.strip().casefold() == key]
         return matching[0] if matching else None
 
 
 async def fetch_fields(trello: Trello, board: str) -> list[CustomField]:
     """Return the custom fields of a board; raises Failure."""
     page = await trello.get(f"/boards/{board}/customFields")
-    fields = [item for item in page if isinstance(item, dict)] if isinstance(page, list) else []
-    return [_field(item) for item in fields if is_id(item.get("id"))]
+    fields = [field for field in page if isinstance(field, dict)] if isinstance(page, list) else []
+    return [_field(field) for field in fields if is_id(field.get("id"))]
 
 
 async def fetch_values(trello: Trello, card: str) -> dict[str, Any]:
@@ -100,9 +100,9 @@ async def set_value(trello: Trello, card: str, field: CustomField, value: Any) -
         await trello.put(path, value=value)
 
 
-def _field(item: dict[str, Any]) -> CustomField:
+def _field(field: dict[str, Any]) -> CustomField:
     options = {
         string(option, "id"): string(nested(option, "value"), "text")
-        for option in objects(item, "options")
+        for option in objects(field, "options")
     }
-    return CustomField(string(item, "id"), string(item, "name"), string(item, "type"), options)
+    return CustomField(string(field, "id"), string(field, "name"), string(field, "type"), options)

@@ -128,7 +128,9 @@ class HttpService:
         if status != 200:
             text = body[:1000].decode("utf-8", "replace")
             text = secret_values.redact_values(text, *self._tokens.all)
-            raise self._rejected(status, headers, text, "GET download", path, writes=False)
+            raise self._rejected(
+                status, headers, text, where="GET download", path=path, writes=False
+            )
         return body
 
     def close(self) -> None:
@@ -139,10 +141,10 @@ class HttpService:
     def _try(self, request: httpx.Request, path: str, until: float) -> HttpResponse | Failure:
         """Send a request within the rate limit; return failures, without the request in them."""
         where = secret_values.redact_values(f"{request.method} {path}", *self._tokens.all)
-        left = until - time.monotonic()
-        if left <= 0:
+        seconds = until - time.monotonic()
+        if seconds <= 0:
             return api_errors.timed_out(where, "no time left", writes=False)
-        wait, reserved = self._pace.reserve(path.removeprefix("/1"), left / 2)
+        wait, reserved = self._pace.reserve(path.removeprefix("/1"), seconds / 2)
         if not reserved:
             return api_errors.from_status(
                 429, f"rate limit reached; retry in {wait:.1f} s", where, writes=False, wait=wait
@@ -156,7 +158,7 @@ class HttpService:
         self._pace.update_limits(headers)
         text = secret_values.redact_values(body.decode("utf-8", "replace"), *self._tokens.all)
         if not 200 <= status < 300:
-            return self._rejected(status, headers, text, where, path, writes)
+            return self._rejected(status, headers, text, where=where, path=path, writes=writes)
         if not _is_json(text):
             return api_errors.unconfirmed(f"HTTP {status}, but no JSON ({where})", writes=writes)
         return HttpResponse(200, text)
@@ -166,6 +168,7 @@ class HttpService:
         status: int,
         headers: httpx.Headers,
         text: str,
+        *,
         where: str,
         path: str,
         writes: bool,
@@ -180,8 +183,8 @@ class HttpService:
 
     def _exchange(self, request: httpx.Request, until: float) -> tuple[int, httpx.Headers, bytes]:
         """Send a request and read the whole response; raises TimeoutException after `until`."""
-        left = max(0.001, until - time.monotonic())
-        request.extensions["timeout"] = httpx.Timeout(left).as_dict()
+        seconds = max(0.001, until - time.monotonic())
+        request.extensions["timeout"] = httpx.Timeout(seconds).as_dict()
         response = self._client.send(request, stream=True)
         with ExitStack() as stack:
             stack.callback(response.close)
@@ -202,9 +205,9 @@ def _read(
 
     Nothing is decompressed: a chunk can become a thousand times as large before it is counted.
     """
-    left = max(0.001, until - time.monotonic())
+    seconds = max(0.001, until - time.monotonic())
     plain = {"Accept-Encoding": "identity"}
-    with client.stream("GET", url, headers=plain, timeout=httpx.Timeout(left)) as response:
+    with client.stream("GET", url, headers=plain, timeout=httpx.Timeout(seconds)) as response:
         body = bytearray()
         for chunk in response.iter_raw(1 << 16):
             body += chunk

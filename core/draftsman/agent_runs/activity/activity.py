@@ -99,13 +99,13 @@ class ActivityBuffer:
 
     def __init__(self, mask: Callable[[str], str]) -> None:
         self._mask = mask
-        self._items: list[Activity] = []
+        self._rows: list[Activity] = []
         self._characters = 0
         self._omitted = 0
         self._held_since: float | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._items or self._omitted)
+        return bool(self._rows or self._omitted)
 
     def add(self, item: Activity) -> None:
         """Add activity, or count it as omitted if the batch is full."""
@@ -113,9 +113,9 @@ class ActivityBuffer:
             self._add_text(item)
             return
         item = self._cleaned(item)
-        for at, other in enumerate(self._items):
+        for at, other in enumerate(self._rows):
             if (other.kind, other.key) == (item.kind, item.key):
-                self._items[at] = item
+                self._rows[at] = item
                 return
         self._append(item)
 
@@ -131,8 +131,8 @@ class ActivityBuffer:
 
     def take(self, now: float, *, final: bool = False) -> list[Activity]:
         """Return the batch, without a line whose end may still come; `now` is monotonic."""
-        rows = self._items
-        self._items = []
+        rows = self._rows
+        self._rows = []
         self._characters = 0
         if not final:
             rows = self._hold_back(rows, now)
@@ -147,11 +147,11 @@ class ActivityBuffer:
     def _add_text(self, item: Activity) -> None:
         text = item.text
         continues = item.continues
-        if continues and self._items and self._items[-1].kind is item.kind:
-            last = self._items[-1]
+        if continues and self._rows and self._rows[-1].kind is item.kind:
+            last = self._rows[-1]
             room = max(0, min(TEXT - len(last.text), BATCH_CHARACTERS - self._characters))
             part = _first_part(text, room)
-            self._items[-1] = replace(last, text=last.text + part)
+            self._rows[-1] = replace(last, text=last.text + part)
             self._characters += len(part)
             text = text[len(part) :]
         while text:
@@ -163,11 +163,11 @@ class ActivityBuffer:
             continues = True
 
     def _append(self, item: Activity) -> bool:
-        full = len(self._items) >= BATCH_ROWS
+        full = len(self._rows) >= BATCH_ROWS
         if full or self._characters + len(item.text) > BATCH_CHARACTERS:
             self._omitted += len(item.text)
             return False
-        self._items.append(item)
+        self._rows.append(item)
         self._characters += len(item.text)
         return True
 
@@ -187,7 +187,7 @@ class ActivityBuffer:
             self._held_since = None
             return rows
         held = replace(last, text=tail, continues=last.continues or bool(newline))
-        self._items = [held]
+        self._rows = [held]
         self._characters = len(tail)
         return [*rows[:-1], *([replace(last, text=head + newline)] if newline else [])]
 

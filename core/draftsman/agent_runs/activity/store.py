@@ -12,7 +12,7 @@ from draftsman.agent_runs.activity.activity import Activity, ActivityRow
 from draftsman.agent_runs.activity.live_thread import CARD_INTERVAL
 from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
-from draftsman.jobs.read_models import JobFigures
+from draftsman.jobs.job_summary import JobFigures
 from draftsman.jobs.runs.run import Lease
 
 _Q = load("activity")

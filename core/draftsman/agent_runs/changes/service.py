@@ -1,25 +1,45 @@
-"""Changes that people review with a question of a job."""
+"""Patches of runs, and the changes that people review with a question of a job."""
 
 from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Final
 
+from draftsman.agent_runs.changes.diff import changed_files
 from draftsman.agent_runs.changes.interdiff import interdiff
 from draftsman.agent_runs.changes.review import Review, last_approved, renewals
 from draftsman.database.database import Connection, Database
 from draftsman.errors import CommandHint, Refused
 from draftsman.ids import question_name
-from draftsman.jobs.runs.store import checkpoints
+from draftsman.jobs.reserved_names import PATCH
+from draftsman.jobs.runs.run import Lease
+from draftsman.jobs.runs.saved_data import Artifact
+from draftsman.jobs.runs.service.checkpoints import Checkpoints
+from draftsman.jobs.runs.store import checkpoints as store
 from draftsman.questions.question import POLICY_KEY, Question
 from draftsman.questions.store import questions
 
+COUNTED_PATCH: Final = 1024 * 1024
+"""Maximum size of a patch whose changed lines are counted, in bytes."""
 
-class Reviews:
-    """Patches of questions, and what changed since an earlier question."""
+
+class Changes:
+    """Patches of runs and of questions, and what changed since an earlier question."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._checkpoints = Checkpoints(db)
+
+    async def store(self, lease: Lease, patch: bytes) -> None:
+        """Store the changes of the run so far; raises LeaseLost, and UsageError over 25 MB."""
+        counts = _changed_lines(patch)
+        await self._checkpoints.artifact(lease, PATCH, "patch", patch, counts)
+
+    async def patch(self, job: int, run: int | None = None) -> Artifact | None:
+        """Return the patch of a run, or the newest patch of the job."""
+        async with self._db.connection() as conn:
+            return await store.find_patch(conn, job, run)
 
     async def of_question(self, question: Question, most: int | None = None) -> Review:
         """Return the changes of a question, compared with the last approved question of its job.
@@ -68,6 +88,14 @@ class Reviews:
         return await _difference(earlier, question, before, after), earlier.name
 
 
+def _changed_lines(patch: bytes) -> tuple[int, int] | None:
+    """Return the lines that a patch adds and removes; None for a patch that is not counted."""
+    if len(patch) > COUNTED_PATCH:
+        return None
+    files = changed_files(patch.decode("utf-8", "replace"))
+    return sum(added for _, added, _ in files), sum(removed for _, _, removed in files)
+
+
 async def _difference(earlier: Question, question: Question, before: str, after: str) -> str:
     """Return the difference of the patches of two questions, whose base may have moved."""
     bases = {
@@ -83,8 +111,8 @@ async def _patch(conn: Connection, question: Question, most: int | None) -> str 
     """Return the patch that was stored with a question; None without a patch, or a larger patch."""
     if question.patch_sha256 is None:
         return None
-    artifact = await checkpoints.find_patch(conn, question.job, question.run)
+    artifact = await store.find_patch(conn, question.job, question.run)
     if artifact is None or (most is not None and artifact.size > most * 1024 * 1024):
         return None
-    data = await checkpoints.content(conn, artifact.id)
+    data = await store.content(conn, artifact.id)
     return data.decode("utf-8", "surrogateescape")

@@ -18,9 +18,10 @@ from draftsman.jobs.job import TERMINAL, Job
 from draftsman.jobs.reserved_names import EVIDENCE
 
 if TYPE_CHECKING:
+    from draftsman.agent_runs.changes.service import Changes
     from draftsman.agent_runs.evidence.signing import PublicKey
     from draftsman.jobs.details.service.read_model import ReadModel
-    from draftsman.jobs.read_models import Artifact
+    from draftsman.jobs.runs.saved_data import Artifact
     from draftsman.jobs.runs.service.checkpoints import Checkpoints
 
 
@@ -34,9 +35,10 @@ class VerifiedEvidence(NamedTuple):
 class EvidenceVerifier:
     """Checks the evidence of jobs."""
 
-    def __init__(self, read_model: ReadModel, checkpoints: Checkpoints) -> None:
+    def __init__(self, read_model: ReadModel, checkpoints: Checkpoints, changes: Changes) -> None:
         self._read_model = read_model
         self._checkpoints = checkpoints
+        self._changes = changes
 
     async def verify(self, number: int, trusted: Sequence[PublicKey]) -> VerifiedEvidence:
         """Return the evidence of a job, which is about its newest patch and commit.
@@ -44,7 +46,7 @@ class EvidenceVerifier:
         Raises NotFound for a job without evidence, Refused for evidence that is not valid.
         """
         job = await self._read_model.job(number)
-        patch = await self._checkpoints.patch(number)
+        patch = await self._changes.patch(number)
         try:
             _, data = await self._checkpoints.read_artifact(number, EVIDENCE)
         except NotFound:

@@ -14,15 +14,14 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
 from draftsman.errors import ConfigError
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
 
 KEY_FILE: Final = "evidence.key"
 MAX_KEY_BYTES: Final = 100_000
@@ -37,8 +36,6 @@ class PublicKey:
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
         """Return whether the signature of the message is by the private key of this key."""
-        from cryptography.exceptions import InvalidSignature
-
         try:
             self.key.verify(signature, message)
         except InvalidSignature:
@@ -91,9 +88,6 @@ def trusted_keys(data_dir: Path, other_files: tuple[Path, ...]) -> Iterator[Publ
 
 def read_public(path: Path) -> PublicKey:
     """Return the public key of a PEM file; raises ConfigError."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
     try:
         key = load_pem_public_key(_read(path))
     except ValueError:
@@ -104,9 +98,6 @@ def read_public(path: Path) -> PublicKey:
 
 
 def _create(path: Path) -> None:
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     pem = Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -135,9 +126,6 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 
 def _read_private(path: Path) -> Ed25519PrivateKey:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     data = _read(path, private=True)
     try:
         key = load_pem_private_key(data, password=None)
@@ -166,8 +154,6 @@ def _read(path: Path, *, private: bool = False) -> bytes:
 
 
 def _public(key: Ed25519PublicKey) -> PublicKey:
-    from cryptography.hazmat.primitives import serialization
-
     der = key.public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
@@ -175,8 +161,6 @@ def _public(key: Ed25519PublicKey) -> PublicKey:
 
 
 def _pem(public: PublicKey) -> bytes:
-    from cryptography.hazmat.primitives import serialization
-
     return public.key.public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )

@@ -9,12 +9,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from codeowners import CodeOwners
 
 from draftsman.agent_runs.policies.repo_policy import PolicyFinding
-
-if TYPE_CHECKING:
-    from codeowners import CodeOwners
 
 FILES: Final = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
 """Paths of the file; the first that exists counts."""
@@ -34,8 +33,6 @@ class OwnerRules:
 
     @cached_property
     def _parsed(self) -> CodeOwners:
-        from codeowners import CodeOwners
-
         lines = (_COMMENT.sub("", line).strip() for line in self.text.splitlines())
         return CodeOwners("\n".join("" if _UNSUPPORTED.search(line) else line for line in lines))
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from draftsman.agent_runs.clones.workspace import Workspace
-from draftsman.agent_runs.iteration import Iteration
+from draftsman.agent_runs.iteration_plan import IterationPlan
 from draftsman.agent_runs.protocol.protocol import (
     AnswerBody,
     AttachmentBody,
@@ -21,13 +21,10 @@ from draftsman.agent_runs.protocol.protocol import (
     StartMessage,
     StepState,
 )
-from draftsman.agent_runs.repository import JobRepository
-from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Status
 from draftsman.jobs.reserved_names import KEYS
 from draftsman.log import redact
 from draftsman.repos.repo_profile import effective_profile
-from draftsman.settings.agents import AgentSettings
 from draftsman.settings.network import as_json
 from draftsman.workflows.dependencies import Parent
 
@@ -38,22 +35,19 @@ PARENTS_LIMIT: Final = 1024 * 1024
 
 
 async def build_start_message(
-    run: WorkerRun,
+    plan: IterationPlan,
     workspace: Workspace,
     *,
-    repository: JobRepository,
-    checkpoint: dict[str, Any] | None,
-    iteration: Iteration,
     deadline: datetime,
     messages: Sequence[MessageBody],
     attachments: Sequence[AttachmentBody],
-    network: bool | tuple[str, ...],
 ) -> StartMessage:
     """Return the message with the state of earlier runs and iterations.
 
-    `messages` and `attachments` are those of people, `network` is that of the agent, without
-    groups.
+    `messages` and `attachments` are those of people.
     """
+    run = plan.run
+    repository = plan.repository
     answers = {
         key: AnswerBody(
             outcome=answer.outcome,
@@ -85,6 +79,9 @@ async def build_start_message(
         "skills": tuple(dict.fromkeys(skills)),
     }
     profile = profile.model_copy(update=extra)
+    limits: dict[str, Any] = {}
+    if repo_profile is not None:
+        limits = repo_profile.limits | {"network": as_json(plan.agent.network)}
     return StartMessage(
         job=run.job.name,
         run=run.job.run,
@@ -92,7 +89,7 @@ async def build_start_message(
         workspace=workspace.sandbox_path,
         branch=workspace.branch,
         base_sha=workspace.base_sha,
-        checkpoint=(checkpoint or {}).get("agent"),
+        checkpoint=plan.checkpoint.get("agent"),
         steps=steps,
         answers=answers,
         mode=run.job.mode.value,
@@ -101,10 +98,10 @@ async def build_start_message(
         attachments=tuple(attachments),
         profile=profile,
         deadline=deadline,
-        iteration=iteration.number,
+        iteration=plan.iteration.number,
         messages=tuple(messages),
-        failed=tuple(FailedValidator.model_validate(item) for item in iteration.failed),
-        limits=repo_profile.limits | {"network": as_json(network)} if repo_profile else {},
+        failed=tuple(FailedValidator.model_validate(item) for item in plan.iteration.failed),
+        limits=limits,
     )
 
 
@@ -132,27 +129,24 @@ def parent_bodies(parents: Sequence[Parent]) -> tuple[ParentBody, ...]:
 
 
 def run_parameters(
-    name: str,
-    agent: AgentSettings,
-    workspace: Workspace,
-    repository: JobRepository,
-    start: StartMessage,
+    plan: IterationPlan, workspace: Workspace, start: StartMessage
 ) -> dict[str, Any]:
     """Return what the run resolved: its agent, repository, limits and sandbox.
 
     The request of the job, which never changes, is not repeated.
     """
+    sandbox = workspace.sandbox
     params = {
-        "agent": name,
-        "version": agent.version,
-        "command": [redact(word) for word in agent.command],
-        "repo": repository.source,
-        "ref": repository.ref,
+        "agent": plan.agent_name,
+        "version": plan.agent.version,
+        "command": [redact(word) for word in plan.agent.command],
+        "repo": plan.repository.source,
+        "ref": plan.repository.ref,
         "base_sha": start.base_sha,
         "mode": start.mode,
         "limits": start.limits,
         "skills": list(start.profile.skills),
         "deadline": None if start.deadline is None else start.deadline.isoformat(),
-        "sandbox": None if workspace.sandbox is None else workspace.sandbox.as_event(agent.network),
+        "sandbox": None if sandbox is None else sandbox.as_event(plan.agent.network),
     }
     return {key: value for key, value in params.items() if value is not None}

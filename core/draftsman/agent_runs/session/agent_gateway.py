@@ -18,10 +18,9 @@ from draftsman.agent_runs.session.run_socket import Respond
 from draftsman.costs.budgets import CallEstimate, failure_of, refusal_of
 from draftsman.errors import Failure
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.sandbox.gateway.access import MCP_PATH, GatewayAccess
-from draftsman.sandbox.gateway.api_formats import Provider
 from draftsman.sandbox.gateway.gateway import Gateway, ModelCall
 from draftsman.sandbox.gateway.http_server import GatewayReply, GatewayRequest, serve
+from draftsman.sandbox.gateway_access import MCP_PATH, GatewayAccess, Provider
 from draftsman.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings.agents import AgentSettings
 

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.protocol import MessageBody, PersonMessage
+from draftsman.agent_runs.written_attachments import write_attachments
 from draftsman.errors import LeaseLost
-from draftsman.handlers.job_attachments import write_attachments
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.control.job_message import JobMessage
 
@@ -23,7 +23,7 @@ class PersonMessages:
     def __init__(self, run: WorkerRun, workspace: Workspace) -> None:
         self._run = run
         self._workspace = workspace
-        self._given: dict[str, int] = {}
+        self._delivered: dict[str, int] = {}
         self._started: set[int] = set()
         self._woken = asyncio.Event()
         self._listening = False
@@ -33,7 +33,7 @@ class PersonMessages:
         messages = await self._take()
         self._started = {message.ordinal for message in messages}
         fields = await self._fields(messages)
-        self._given |= {str(message.ordinal): message.ordinal for message in messages}
+        self._delivered |= {str(message.ordinal): message.ordinal for message in messages}
         return tuple(map(MessageBody.model_validate, fields))
 
     def listen(self) -> None:
@@ -58,14 +58,14 @@ class PersonMessages:
                     for message, fields in zip(messages, await self._fields(messages), strict=True):
                         if not is_open():  # the agent ended its work while files were downloaded
                             break
-                        self._given[str(message.ordinal)] = message.ordinal
+                        self._delivered[str(message.ordinal)] = message.ordinal
                         await send(PersonMessage.model_validate(fields))
                 except LeaseLost:  # parked meanwhile, perhaps to continue after an answer
                     continue
 
     def ordinals(self, ids: Sequence[str] | None) -> list[int]:
         """Return the numbers of the sent messages with these ids; None means all."""
-        return [n for id, n in self._given.items() if ids is None or id in ids]
+        return [n for id, n in self._delivered.items() if ids is None or id in ids]
 
     async def remain(self, ids: Sequence[str] | None) -> bool:
         """Return whether the work that has the messages `ids` misses another message."""
@@ -79,7 +79,7 @@ class PersonMessages:
     async def deliver(self, ids: Sequence[str] | None) -> None:
         """Record that the messages are delivered by the end of the work."""
         if ordinals := self.seen(ids):
-            deliver = self._run.services.checkpoints.messages.deliver
+            deliver = self._run.services.run_messages.deliver
             await self._run.wait(deliver, self._run.job.lease, ordinals)
 
     async def _take(self) -> list[JobMessage]:
@@ -88,9 +88,9 @@ class PersonMessages:
         They are given only when they are sent: meanwhile, the run may wait for their files.
         """
         undelivered = await self._undelivered()
-        messages = [item for item in undelivered if item.ordinal not in self._given.values()]
+        messages = [item for item in undelivered if item.ordinal not in self._delivered.values()]
         if messages:
-            hand = self._run.services.checkpoints.messages.hand
+            hand = self._run.services.run_messages.hand
             await self._run.wait(hand, self._run.job.lease, [item.ordinal for item in messages])
         return messages
 
@@ -107,7 +107,7 @@ class PersonMessages:
         ]
 
     async def _undelivered(self) -> list[JobMessage]:
-        read = self._run.services.checkpoints.messages.undelivered
+        read = self._run.services.run_messages.undelivered
         return await self._run.wait(read, self._run.job.number)
 
 

@@ -152,7 +152,11 @@ class CommandRunner:
             text = f"the repository has no folder {profile.path!r}; correct its profile"
             raise Failure(text, origin="agent", code="no_folder", declared="PERMANENT")
         return cls(
-            *(workspace, profile.path, profile.env, settings.worker.stop_after, on_heartbeat),
+            workspace=workspace,
+            path=profile.path,
+            env=profile.env,
+            lease=settings.worker.stop_after,
+            on_heartbeat=on_heartbeat,
             network=profile_network(settings, profile),
             quotas=settings.quotas,
             http=settings.http,
@@ -183,12 +187,14 @@ class CommandRunner:
             missing = not _is_of_repository(settings.command)
         else:
             missing = await self._is_missing(settings, code, output.text())
-        text = output.text()
-        required = getattr(settings, "required", True)
-        seconds = clock() - started
-        command_line = shlex.join(settings.command)
         return CommandResult(
-            *(settings.name, command_line, code, seconds, text, required, missing),
+            name=settings.name,
+            command=shlex.join(settings.command),
+            exit_code=code,
+            seconds=clock() - started,
+            output=output.text(),
+            required=getattr(settings, "required", True),
+            missing=missing,
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 

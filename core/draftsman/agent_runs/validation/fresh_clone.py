@@ -13,17 +13,29 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from draftsman.agent_runs.agent_choice import profile_network
-from draftsman.agent_runs.clones.workspace import Workspace
+from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
 from draftsman.agent_runs.validation.commands import CommandResult, CommandRunner, missing_module
 from draftsman.errors import Failure
 from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import Owner
+from draftsman.repos.repo_profile import SavedProfile
 from draftsman.settings.network import intersect
 from draftsman.settings.profiles import CommandSettings, SetupSettings
 
 SETUP: Final = "setup"
 """Failure code of a setup command, which may have failed because of the network."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedWork:
+    """The work of an iteration as a commit, and the profile by which it is validated."""
+
+    run: WorkerRun
+    workspace: Workspace
+    snapshot: Snapshot
+    saved: SavedProfile
+    network: bool | tuple[str, ...]
+    """The network of the agent, without groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +67,17 @@ class FreshClone:
 
 @asynccontextmanager
 async def fresh_clone(
-    run: WorkerRun,
-    workspace: Workspace,
-    saved: SavedProfile,
-    commit: str,
-    *,
-    purpose: str,
-    network: bool | tuple[str, ...],
+    work: CommittedWork, commit: str, *, purpose: str
 ) -> AsyncIterator[FreshClone]:
     """Clone a commit of the mirror, and run the setup commands.
 
-    `purpose` is part of the folder's name: letters. `network` is that of the agent. Setup commands
-    with more access than the agent run on the base commit, before the files of the commit replace
-    those of the base: else the agent could give them code to run. Raises Failure `setup` if a
-    command fails on the base commit.
+    `purpose` is part of the folder's name: letters. Setup commands with more access than the agent
+    run on the base commit, before the files of the commit replace those of the base: else the agent
+    could give them code to run. Raises Failure `setup` if a command fails on the base commit.
     """
-    profile = saved.profile
-    on_base = setup_has_more_access(run, saved, network)
+    run = work.run
+    workspace = work.workspace
+    on_base = setup_has_more_access(run, work.saved, work.network)
     clone = await Workspace.prepare(
         run.settings.data_dir,
         workspace.source.location,
@@ -83,14 +89,14 @@ async def fresh_clone(
     )
     try:
         clone = await clone.with_sandbox(run.settings.sandbox)
-        runner = runner_of(run, clone, saved)
+        runner = runner_of(run, clone, work.saved)
         broken = None
         if on_base:
-            await run_setup(run, clone, saved)
+            await run_setup(run, clone, work.saved)
             await clone.check_out(commit)
         else:
-            broken = await _first_failure(run, runner, profile.setup_commands)
-        yield FreshClone(clone, runner, broken, workspace.base_sha)
+            broken = await _first_failure(run, runner, work.saved.profile.setup_commands)
+        yield FreshClone(clone, runner, broken=broken, base_sha=workspace.base_sha)
     finally:
         with suppress(Failure, OSError):
             await clone.remove()
@@ -133,4 +139,10 @@ async def _first_failure(
 
 def runner_of(run: WorkerRun, workspace: Workspace, saved: SavedProfile) -> CommandRunner:
     """Return the runner of the profile's commands in a clone of this run."""
-    return CommandRunner.of(workspace, saved.profile, run.settings, run.on_heartbeat, run.log_line)
+    return CommandRunner.of(
+        workspace,
+        saved.profile,
+        run.settings,
+        on_heartbeat=run.on_heartbeat,
+        log=run.log_line,
+    )

@@ -6,14 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
 from draftsman.agent_runs.evidence.findings import TestEvidence
 from draftsman.agent_runs.validation.changed_tests import prove
 from draftsman.agent_runs.validation.commands import CommandResult
-from draftsman.agent_runs.validation.fresh_clone import fresh_clone
+from draftsman.agent_runs.validation.fresh_clone import CommittedWork, fresh_clone
 from draftsman.agent_runs.validation.line_coverage import measure
-from draftsman.handlers.worker_run import WorkerRun
-from draftsman.jobs.read_models import SavedProfile
 from draftsman.jobs.reserved_names import Owner
 from draftsman.repos.repo_profile import check_files
 from draftsman.text import digest
@@ -37,19 +34,19 @@ class Validation:
     @property
     def failed(self) -> list[CommandResult]:
         """The required commands that failed; the work must not be published."""
-        return [item for item in self.commands if item.required and not item.passed]
+        return [result for result in self.commands if result.required and not result.passed]
 
     @property
     def weakened(self) -> list[str]:
         """Required commands that pass with the changed check files alone."""
-        return [item.name for item in self.base_checks if not item.passed]
+        return [result.name for result in self.base_checks if not result.passed]
 
     @property
     def outcome(self) -> str:
         """The outcome of the iteration: `passed`, `failed`, or `not_validated` by any command."""
         if self.failed:
             return "failed"
-        return "not_validated" if all(item.missing for item in self.commands) else "passed"
+        return "not_validated" if all(result.missing for result in self.commands) else "passed"
 
     def reasons(self, names: Callable[[Sequence[str]], str]) -> Iterator[str]:
         """Yield the reasons for an approval of work that passes; `names` lists files."""
@@ -62,9 +59,9 @@ class Validation:
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object of the step that records it."""
         return {
-            "commands": [asdict(item) for item in self.commands],
+            "commands": [asdict(result) for result in self.commands],
             "check_files": list(self.check_files),
-            "base_checks": [asdict(item) for item in self.base_checks],
+            "base_checks": [asdict(result) for result in self.base_checks],
             "evidence": None if self.evidence is None else self.evidence.as_json(),
         }
 
@@ -73,10 +70,10 @@ class Validation:
         """Return the recorded validation."""
         evidence = fields["evidence"]
         return cls(
-            tuple(CommandResult(**item) for item in fields["commands"]),
-            tuple(fields["check_files"]),
-            tuple(CommandResult(**item) for item in fields["base_checks"]),
-            None if evidence is None else TestEvidence.of(evidence),
+            commands=tuple(CommandResult(**result) for result in fields["commands"]),
+            check_files=tuple(fields["check_files"]),
+            base_checks=tuple(CommandResult(**result) for result in fields["base_checks"]),
+            evidence=None if evidence is None else TestEvidence.of(evidence),
         )
 
     def add_to(self, result: dict[str, Any]) -> dict[str, Any]:
@@ -85,99 +82,93 @@ class Validation:
             result = result | {"check_files": list(self.check_files)}
         if not self.commands:
             return result
-        missing = [item.name for item in self.commands if item.missing]
+        missing = [command.name for command in self.commands if command.missing]
         note = ""
         if len(missing) == len(self.commands):
             note = f"; no validators ran: install {', '.join(missing)} on the workers"
         return result | {
             "summary": f"{result['summary']}{note}".removeprefix("; "),
             "validated": not note and not self.failed,
-            "validation": [item.as_json() for item in self.commands],
+            "validation": [command.as_json() for command in self.commands],
         }
 
 
-async def recorded_validation(
-    run: WorkerRun, snapshot: Snapshot, saved: SavedProfile
-) -> Validation | None:
+async def recorded_validation(work: CommittedWork) -> Validation | None:
     """Return the validation of this tree by this profile, if an earlier run recorded it."""
-    step = (await run.steps(Owner.WORKER)).get(_step_key(snapshot, saved))
+    step = (await work.run.steps(Owner.WORKER)).get(_step_key(work))
     return Validation.of(step.result) if step is not None and step.status == "done" else None
 
 
-async def validate(
-    run: WorkerRun,
-    workspace: Workspace,
-    snapshot: Snapshot,
-    saved: SavedProfile,
-    *,
-    network: bool | tuple[str, ...],
-) -> Validation:
+async def validate(work: CommittedWork) -> Validation:
     """Run the validation commands in a fresh clone of the commit, and record the results.
 
-    Each result is an event. If the work changes check files and passes, the required commands
-    run again with the check files of the base commit, which the agent could not weaken. Then the
-    changed tests run, if the profile has `evidence`.
+    Each result is an event.
     """
-    key = _step_key(snapshot, saved)
-    await run.note_step(key, owner=Owner.WORKER)
-    changed = tuple(check_files(await workspace.changed_paths(snapshot), saved.profile))
-    results = await _run_commands(run, workspace, saved, snapshot.commit, "check", network=network)
-    validation = Validation(tuple(results), changed)
-    required = [item.name for item in results if item.required]
-    if changed and required and not validation.failed:
-        mixed = await workspace.mixed(snapshot.commit, snapshot.base_sha, changed)
-        again = await _run_commands(
-            run, workspace, saved, mixed, "base", only=required, network=network
-        )
-        validation = Validation(validation.commands, changed, tuple(again))
-    if (asked := saved.profile.evidence) is not None and not validation.failed:
-        evidence, entry = await prove(run, workspace, snapshot, saved, asked, network=network)
-        commands = (*validation.commands, entry)
-        if (coverage := asked.coverage) is not None and not entry.missing:
-            covered, measured = await measure(
-                *(run, workspace, snapshot, saved, coverage),
-                required=asked.required,
-                network=network,
-            )
-            evidence = replace(evidence, coverage=covered)
-            commands = (*commands, measured)
-        validation = Validation(commands, changed, validation.base_checks, evidence)
-    await run.finish_step(key, validation.as_json(), Owner.WORKER)
+    key = _step_key(work)
+    await work.run.note_step(key, owner=Owner.WORKER)
+    changed_paths = await work.workspace.changed_paths(work.snapshot)
+    validation = Validation(
+        commands=tuple(await _run_commands(work, work.snapshot.commit, purpose="check")),
+        check_files=tuple(check_files(changed_paths, work.saved.profile)),
+    )
+    if not validation.failed:
+        validation = await _with_base_checks(work, validation)
+        validation = await _with_evidence(work, validation)
+    await work.run.finish_step(key, validation.as_json(), Owner.WORKER)
     return validation
 
 
+async def _with_base_checks(work: CommittedWork, validation: Validation) -> Validation:
+    """Run the required commands again with the check files of the base commit.
+
+    The agent could weaken those that the work changes.
+    """
+    required = [result.name for result in validation.commands if result.required]
+    if not validation.check_files or not required:
+        return validation
+    snapshot = work.snapshot
+    mixed = await work.workspace.mixed(snapshot.commit, snapshot.base_sha, validation.check_files)
+    results = await _run_commands(work, mixed, purpose="base", only=required)
+    return replace(validation, base_checks=tuple(results))
+
+
+async def _with_evidence(work: CommittedWork, validation: Validation) -> Validation:
+    """Run the changed tests and measure their coverage, if the profile has `evidence`."""
+    profile = work.saved.profile.evidence
+    if profile is None:
+        return validation
+    evidence, entry = await prove(work, profile)
+    commands = (*validation.commands, entry)
+    if profile.coverage is not None and not entry.missing:
+        coverage, entry = await measure(work, profile.coverage, required=profile.required)
+        evidence = replace(evidence, coverage=coverage)
+        commands = (*commands, entry)
+    return replace(validation, commands=commands, evidence=evidence)
+
+
 async def _run_commands(
-    run: WorkerRun,
-    workspace: Workspace,
-    saved: SavedProfile,
-    commit: str,
-    purpose: str,
-    *,
-    only: Sequence[str] | None = None,
-    network: bool | tuple[str, ...],
+    work: CommittedWork, commit: str, *, purpose: str, only: Sequence[str] | None = None
 ) -> list[CommandResult]:
     """Run the commands on a commit: all, or `only` these, with the check files of the base."""
     commands = [
         command
-        for command in saved.profile.validation_commands
+        for command in work.saved.profile.validation_commands
         if only is None or command.name in only
     ]
     if not commands:
         return []
     results = []
-    async with fresh_clone(
-        run, workspace, saved, commit, purpose=purpose, network=network
-    ) as clone:
+    async with fresh_clone(work, commit, purpose=purpose) as clone:
         if clone.broken is not None:
             return [clone.broken]
         for command in commands:
             result = await clone.run(command)
             base_checks = {} if only is None else {"check_files": "base"}
-            await run.event("validation_ran", result.as_event() | base_checks, Owner.WORKER)
+            await work.run.event("validation_ran", result.as_event() | base_checks, Owner.WORKER)
             results.append(result)
     return results
 
 
-def _step_key(snapshot: Snapshot, saved: SavedProfile) -> str:
-    profile = digest(saved.profile.model_dump(mode="json"))
-    return f"{STEP}{snapshot.tree}:{profile[:16]}"
+def _step_key(work: CommittedWork) -> str:
+    profile = digest(work.saved.profile.model_dump(mode="json"))
+    return f"{STEP}{work.snapshot.tree}:{profile[:16]}"

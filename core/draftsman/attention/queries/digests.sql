@@ -10,12 +10,6 @@ SELECT d.person, d.hours, d.timezone, draftsman.next_digest(d.person) AS next_at
   FROM draftsman.digest_hours d
  WHERE d.person = %(person)s
 
--- The people who have a question in a digest.
--- name: readers
-SELECT person FROM draftsman.digest_questions
- WHERE job = %(job)s AND question = %(question)s
- ORDER BY person
-
 -- part: due
 SELECT d.job, d.question, d.person FROM draftsman.digest_questions d
  WHERE d.sent_at IS NULL AND d.digest_at <= draftsman.now()
@@ -74,9 +68,3 @@ SELECT t.person, t.job, t.question, t.digest_at, q.text, q.expires_at,
           AND (d.digest_at = t.digest_at OR (i.job, i.question) IN (
               SELECT k.job, k.question FROM taken k WHERE k.person = t.person)))
  ORDER BY t.person, q.expires_at NULLS LAST, t.job
-
--- A digest is a notice in a thread of its own, so that it waits for no other message.
--- name: send
-INSERT INTO draftsman.deliveries (job, channel, target, thread_key, kind, payload, dedupe_key)
-VALUES (%(job)s, %(channel)s, %(target)s, %(key)s, 'notice', %(payload)s, %(key)s)
-    ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING

@@ -23,7 +23,8 @@ from draftsman.people.actor import Actor
 from draftsman.people.policy import Person, Policy
 from draftsman.people.spans import spans_text
 from draftsman.questions.answer import LockedQuestion, closed_reason
-from draftsman.questions.question import QuestionKind, QuestionStatus
+from draftsman.questions.question import QuestionStatus
+from draftsman.questions.rights import check_response
 from draftsman.questions.service.questions import Questions
 
 if TYPE_CHECKING:
@@ -118,19 +119,16 @@ class Acknowledgments:
             delegate = self._policy.people[person]
             self._check_delegate(locked, delegate)
             target = delegate.ids.get(Source.SLACK, "").partition("@")[0] or None
-            return await ladders.delegate(conn, job, ordinal, actor, seconds, person, target)
+            return await ladders.delegate(
+                conn, job, ordinal, actor=actor, seconds=seconds, delegate=person, target=target
+            )
 
         return await self._db.run_transaction(work)
 
     def _check_delegate(self, locked: LockedQuestion, person: Person) -> None:
         """Raise NotPermitted if a person may not answer a question."""
-        question = locked.question
-        invoker = locked.invoker
         actor = Actor(Source.INTERNAL, person.name, person.name, person.name, person.roles)
-        if question.kind is QuestionKind.APPROVAL:
-            self._policy.check_vote(actor, question.approvers, invoker=invoker)
-        else:
-            self._policy.check_answer(actor, question.approvers, invoker=invoker, key=question.key)
+        check_response(self._policy, actor, locked.question, invoker=locked.invoker)
 
     async def attention(self, jobs: Sequence[int]) -> dict[tuple[int, int], QuestionAttention]:
         """Return the notifications and delays of the open questions of jobs, by job and ordinal."""
@@ -159,10 +157,5 @@ class Acknowledgments:
         question = locked.question
         if question.status is not QuestionStatus.OPEN:
             raise QuestionClosed(spans_text(closed_reason(question)))
-        if question.kind is QuestionKind.APPROVAL:
-            self._policy.check_vote(actor, question.approvers, invoker=locked.invoker)
-        else:
-            self._policy.check_answer(
-                actor, question.approvers, invoker=locked.invoker, key=question.key
-            )
+        check_response(self._policy, actor, question, invoker=locked.invoker)
         return locked

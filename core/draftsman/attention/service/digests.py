@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -12,10 +14,12 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
 from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.store import deliveries
 from draftsman.deliveries.target import Target
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import checkpoints
+from draftsman.jobs.runs.sweep import Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 
@@ -25,13 +29,23 @@ OFF: Final = "off"
 class Digests:
     """Hours of digests, and their messages."""
 
-    def __init__(self, db: Database, policy: Policy, timezone: str, limit: int) -> None:
+    def __init__(self, *, db: Database, policy: Policy, timezone: str, limit: int) -> None:
         """`timezone` is that of people without their own."""
         self._db = db
         self._policy = policy
         self._timezone = timezone
         self._limit = limit
-        self.isolation: Final = Isolation(db, "digests")
+        self._isolation = Isolation(db, "digests")
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of digests."""
+        return [
+            Sweep(
+                name="digests",
+                run=partial(repeat, self.sweep, self._limit),
+                isolations=(self._isolation,),
+            )
+        ]
 
     async def hours(self, person: str) -> DigestHours | None:
         """Return the hours of a person's digests; None without digests."""
@@ -60,7 +74,9 @@ class Digests:
             _check_zone(timezone)
         hours = [] if text.strip().lower() == OFF else parse_hours(text)
         await self._db.run_transaction(
-            lambda conn: store.choose(conn, name, hours, timezone, self._timezone, actor)
+            lambda conn: store.choose(
+                conn, name, hours=hours, timezone=timezone, default=self._timezone, actor=actor
+            )
         )
         return await self.hours(name)
 
@@ -84,10 +100,10 @@ class Digests:
                 key = f"digest {person} {at.isoformat()} {questions[0].job}"
                 to = questions[0].trello if target.channel is ChannelName.TRELLO else None
                 text = digest_text(questions, shared=to is not None)
-                await store.send(conn, questions[0].job, target, key, text, to=to)
+                await deliveries.post(conn, questions[0].job, target, key, text, to=to)
             return len(due)
 
-        return await self.isolation.run(
+        return await self._isolation.run(
             work, lambda conn, selection: store.candidates(conn, term, self._limit, selection)
         )
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from draftsman.attention.calendars.calendar_reader import read_calendar
-from draftsman.attention.calendars.icalendar import CalendarEvent
 from draftsman.attention.oncall import (
     CalendarDuties,
     Duty,
@@ -21,12 +19,14 @@ from draftsman.attention.oncall import (
     on_duty,
     person_in,
 )
+from draftsman.calendars.calendar_reader import read_calendar
+from draftsman.calendars.icalendar import CalendarEvent
 from draftsman.errors import DraftsmanError, Failure
 from draftsman.outbound import secret_values
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.people.policy import Policy
+from draftsman.settings import Settings
 from draftsman.settings.attention import OnCallSettings
-from draftsman.settings.http import HttpSettings
 
 HORIZON: Final = timedelta(days=400)
 """Time ahead in which the next duty is looked for."""
@@ -40,27 +40,15 @@ _log = logging.getLogger(__name__)
 class OnCall:
     """The people on duty, by schedule."""
 
-    def __init__(
-        self,
-        schedules: Callable[[], Mapping[str, OnCallSettings]],
-        policy: Policy,
-        timezone: str,
-        http: Callable[[], HttpSettings],
-    ) -> None:
-        """`schedules` and `http` are those of the configuration, read when they are needed.
-
-        `timezone` is the default of schedules.
-        """
-        self._schedules = schedules
+    def __init__(self, settings: Settings, policy: Policy) -> None:
+        self._settings = settings
         self._policy = policy
-        self._timezone = timezone
-        self._http = http
         self._calendars: dict[str, tuple[float, CalendarDuties]] = {}
 
     async def on_duty(self, now: datetime) -> dict[str, tuple[str, ...]]:
         """Return the people on duty of each schedule; empty for a calendar that cannot be read."""
         people: dict[str, tuple[str, ...]] = {}
-        for name in self._schedules():
+        for name in self._settings.oncall:
             try:
                 duties = on_duty(await self._read(name, now), now)
             except DraftsmanError as error:
@@ -79,7 +67,7 @@ class OnCall:
 
     def zone(self, name: str) -> str:
         """Return the time zone of a schedule."""
-        return self._schedules()[name].timezone or self._timezone
+        return self._settings.oncall[name].timezone or self._settings.questions.timezone
 
     def away_until(self, person: str, now: datetime) -> datetime | None:
         """Return until when a person may not be interrupted; None for a person who may be."""
@@ -91,10 +79,10 @@ class OnCall:
     @property
     def names(self) -> list[str]:
         """Names of the schedules."""
-        return sorted(self._schedules())
+        return sorted(self._settings.oncall)
 
     async def _read(self, name: str, now: datetime) -> DutySchedule:
-        settings = self._schedules()[name]
+        settings = self._settings.oncall[name]
         zone = ZoneInfo(self.zone(name))
         if settings.start is not None:
             return rotation(settings, zone)
@@ -129,7 +117,7 @@ class OnCall:
 
         assert settings.url is not None  # noqa: S101 - the settings have a file or a URL
         url = secret_values.read_secret(settings.url, "the calendar of a schedule")
-        client = HttpClient(self._http(), trusted=[url])
+        client = HttpClient(self._settings.http, trusted=[url])
         timeouts = Timeouts(call=20.0, connect=10.0)
         async with client.stream(HttpCall("GET", url), timeouts) as response:
             if response.status != 200:

@@ -15,7 +15,8 @@ from draftsman.errors import DraftsmanError, NotPermitted, UsageError
 from draftsman.people.actor import Actor
 from draftsman.people.hours import QuietHours
 from draftsman.people.policy import Policy
-from draftsman.questions.question import OpenQuestion, QuestionKind
+from draftsman.questions.question import OpenQuestion
+from draftsman.questions.rights import check_response
 
 MAX_QUESTIONS: Final = 20_000
 """Questions of which figures are computed, the newest."""
@@ -78,12 +79,7 @@ class QuestionFigures:
         """Return whether a resolved actor may answer or decide an open question."""
         invoker = self._policy.requester(question.requester)
         try:
-            if question.kind is QuestionKind.APPROVAL:
-                self._policy.check_vote(actor, question.approvers, invoker=invoker)
-            else:
-                self._policy.check_answer(
-                    actor, question.approvers, invoker=invoker, key=question.key
-                )
+            check_response(self._policy, actor, question, invoker=invoker)
         except NotPermitted:
             return False
         return True

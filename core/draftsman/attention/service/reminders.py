@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from functools import partial
 
 from draftsman.attention.attention import PingAudience, PingRecipient, plan_ping
 from draftsman.attention.store import reminders as store
@@ -10,6 +11,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.hours import InterruptibleHours, QuietHours
 from draftsman.people.policy import Policy
 from draftsman.questions.question import QuestionKind
@@ -18,13 +20,25 @@ from draftsman.questions.question import QuestionKind
 class Reminders:
     """Writes reminders to the outbox; the database limits them to three for each question."""
 
-    def __init__(self, db: Database, policy: Policy, quiet: QuietHours | None, limit: int) -> None:
-        self._db = db
+    def __init__(
+        self, *, db: Database, policy: Policy, quiet: QuietHours | None, limit: int
+    ) -> None:
+        """`quiet` are the quiet hours of questions without known respondents."""
         self._policy = policy
-        self._quiet: Final = quiet
-        """Quiet hours of questions without known respondents."""
+        self._quiet = quiet
         self._limit = limit
-        self.isolation: Final = Isolation(db, "remind")
+        self._isolation = Isolation(db, "remind")
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of reminders."""
+        return [
+            Sweep(
+                name="remind",
+                run=partial(repeat, self.remind, self._limit),
+                isolations=(self._isolation,),
+                due_turn=DueTurn.QUESTIONS,
+            )
+        ]
 
     async def remind(self, term: LeaderTerm) -> int:
         """Send due reminders, or postpone them to the end of the recipients' quiet hours.
@@ -45,7 +59,7 @@ class Reminders:
             due = await store.due(conn, term, self._limit, selection)
             return sorted({reminder.job for reminder in due})
 
-        return await self.isolation.run(work, candidates)
+        return await self._isolation.run(work, candidates)
 
     def _audience(self, due: store.DueReminder) -> PingAudience:
         """Return the people whom a reminder may reach."""

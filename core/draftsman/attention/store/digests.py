@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import time
-from typing import Any
-
-from psycopg.types.json import Jsonb
 
 from draftsman.attention.digests import DigestHours, DigestQuestion
 from draftsman.database.database import Connection, execute, fetch_all, fetch_one, rows
 from draftsman.database.named_queries import load
 from draftsman.database.selection import ALL, Selection
-from draftsman.deliveries.target import Target
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 
@@ -40,12 +36,6 @@ async def hours(conn: Connection, person: str) -> DigestHours | None:
     return await fetch_one(conn, _Q["hours"], {"person": person}, DigestHours)
 
 
-async def readers(conn: Connection, job: int, question: int) -> frozenset[str]:
-    """Return the people who have a question in a digest."""
-    params = {"job": job, "question": question}
-    return frozenset(row[0] for row in await rows(conn, _Q["readers"], params))
-
-
 async def take_due(
     conn: Connection,
     term: LeaderTerm,
@@ -67,25 +57,3 @@ async def candidates(
     """Return the jobs of the questions whose digest is due."""
     params = term.params(limit) | {"away": []} | selection.params
     return sorted({row[0] for row in await rows(conn, _Q["candidates"], params)})
-
-
-async def send(
-    conn: Connection,
-    job: int,
-    target: Target,
-    key: str,
-    text: str,
-    *,
-    to: str | None = None,
-    rule: int | None = None,
-) -> None:
-    """Write the message of a digest, once for each key; `job` is that of a question in it.
-
-    `to` is the account to mention where others read the target as well. Also the message about a
-    proposed `rule`.
-    """
-    params = {"job": job, "channel": target.channel, "target": target.target, "key": key}
-    payload: dict[str, Any] = {"text": text, "names_job": True}
-    payload |= {} if to is None else {"to": to}
-    payload |= {} if rule is None else {"rule": rule}
-    await execute(conn, _Q["send"], params | {"payload": Jsonb(payload)})

@@ -15,6 +15,7 @@ from draftsman.database.database import Database
 from draftsman.database.isolation import run_all
 from draftsman.errors import UsageError
 from draftsman.jobs.runs.run import LeaderTerm, Lease, lease_lost
+from draftsman.jobs.runs.sweep import Sweep
 from draftsman.text import clean
 
 DAY = 86_400.0
@@ -157,6 +158,10 @@ class BudgetSweep:
         self._rules = rules
         self._timezone = timezone
         self._written: LeaderTerm | None = None
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of budgets."""
+        return [Sweep(name="budgets", run=self.sweep)]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Apply changed budgets; return the number of deleted reservations of lost runs."""

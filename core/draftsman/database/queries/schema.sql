@@ -114,11 +114,10 @@ SELECT draftsman.grant_roles()
 SELECT draftsman.raise_epoch(1)
 
 -- All enums with their labels in order, in a single query: a process needs them before anything
--- else. Only versions before the first release had a table `feed`.
+-- else.
 -- name: enums
 SELECT t.typname AS name, t.oid, t.typarray AS array_oid, t.oid::regtype::text AS regtype,
-       array_agg(e.enumlabel::text ORDER BY e.enumsortorder) AS labels,
-       to_regclass('draftsman.feed') IS NOT NULL AS unsupported
+       array_agg(e.enumlabel::text ORDER BY e.enumsortorder) AS labels
   FROM pg_type t
   JOIN pg_enum e ON e.enumtypid = t.oid
  WHERE t.typnamespace = to_regnamespace('draftsman')

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from draftsman.attention import pager_event
+from draftsman.deliveries.channels import pager_alert
 from draftsman.deliveries.channels.message_json import not_served, post
 from draftsman.deliveries.channels.usable_secrets import UsableSecrets
 from draftsman.deliveries.delivery import (
@@ -122,7 +122,7 @@ class PagerChannel:
 def dedup_key(message: Message) -> str:
     """Return the key of the alert of a question, unique over all databases."""
     number = message.question.ordinal if message.question is not None else 0
-    return pager_event.dedup_key(message.subject.id, number)
+    return pager_alert.dedup_key(message.subject.id, number)
 
 
 def _pagerduty(message: Message, question: Question, action: str, key: str) -> dict[str, Any]:

@@ -1,10 +1,6 @@
 -- The outbox: targets and deliveries. Triggers of functions/deliveries.sql insert those of job changes.
 
 -- Adding a target locks its job first, so that each change of the job is delivered once.
--- name: lock_jobs
-SELECT number FROM draftsman.job_states WHERE number = ANY (%(jobs)s::bigint[]) ORDER BY number
-   FOR NO KEY UPDATE
-
 -- name: add_targets
 INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread, thread_key, kinds,
        outcomes)
@@ -139,10 +135,6 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
         ORDER BY g.seq DESC
         LIMIT 1) m ON true
  WHERE d.seq = %(seq)s
-
--- Locks the job before its delivery; the next statement then reads committed data.
--- name: lock
-SELECT number FROM draftsman.job_states WHERE number = %(job)s FOR NO KEY UPDATE
 
 -- The result of an attempt. A retry is dropped where a newer message is waiting or the question is
 -- closed, unless the message may have arrived: then the retry finds out. A dead letter is replaced
@@ -387,3 +379,67 @@ SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS opted
  WHERE NOT j.has_targets
  GROUP BY 1, 2
  ORDER BY 1, 2
+
+-- The people who have a question in a digest.
+-- name: digest_readers
+SELECT person FROM draftsman.digest_questions
+ WHERE job = %(job)s AND question = %(question)s
+ ORDER BY person
+
+-- A notice in a thread of its own, so that it waits for no other message.
+-- name: post
+INSERT INTO draftsman.deliveries (job, channel, target, thread_key, kind, payload, dedupe_key)
+VALUES (%(job)s, %(channel)s, %(target)s, %(key)s, 'notice', %(payload)s, %(key)s)
+    ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+
+-- How the group of a delivery's job stopped: the job that ended, the number of jobs that were skipped,
+-- and the first of these jobs with a result for the same target, which reports it. No row unless the
+-- job is of a group and ended otherwise than completed.
+-- name: group_stop
+WITH own AS MATERIALIZED (
+    SELECT d.job, d.channel, d.target, d.thread, m.group_id, m.ordinal, m.skipped_by, g.kind,
+           EXISTS (SELECT FROM draftsman.job_runs r
+                    WHERE r.job = d.job AND r.status = 'skipped') AS skipped
+      FROM draftsman.deliveries d
+      JOIN draftsman.job_states s ON s.number = d.job
+      JOIN draftsman.job_group_members m ON m.job = d.job
+      JOIN draftsman.job_groups g ON g.id = m.group_id
+     WHERE d.seq = %(seq)s AND s.finished_at IS NOT NULL AND s.status <> 'completed'
+       AND g.canceled_at IS NULL AND g.on_failure = 'stop'
+), cause AS MATERIALIZED (
+    SELECT m.job, m.ordinal, s.status
+      FROM own o
+     CROSS JOIN LATERAL (
+           SELECT c.job, c.ordinal FROM draftsman.job_group_members c
+             JOIN draftsman.job_states e ON e.number = c.job
+            WHERE c.group_id = o.group_id
+              AND CASE WHEN NOT o.skipped THEN c.job = o.job
+                  WHEN o.kind = 'parallel' THEN c.job = o.skipped_by
+                  ELSE c.ordinal < o.ordinal AND e.finished_at IS NOT NULL
+                       AND e.status <> 'completed' AND NOT EXISTS (
+                           SELECT FROM draftsman.job_runs r
+                            WHERE r.job = c.job AND r.status = 'skipped') END
+            ORDER BY c.ordinal DESC, c.job DESC
+            LIMIT 1) m
+      JOIN draftsman.job_states s ON s.number = m.job
+), skipped AS MATERIALIZED (
+    SELECT m.job, m.ordinal
+      FROM own o
+     CROSS JOIN cause c
+      JOIN draftsman.job_group_members m ON m.group_id = o.group_id
+     WHERE CASE o.kind WHEN 'parallel' THEN m.skipped_by = c.job ELSE m.ordinal > c.ordinal END
+       AND EXISTS (SELECT FROM draftsman.job_runs r WHERE r.job = m.job AND r.status = 'skipped')
+)
+SELECT c.job, c.status::text, (SELECT count(*) FROM skipped) AS skipped,
+       (SELECT t.job
+          FROM (SELECT job, 0 AS ordinal FROM cause
+                 UNION ALL
+                SELECT job, ordinal FROM skipped) k
+          JOIN draftsman.job_targets t ON t.job = k.job
+         WHERE (t.channel, t.target) = (o.channel, o.target)
+           AND t.thread IS NOT DISTINCT FROM o.thread AND 'result' = ANY (t.kinds)
+           AND (t.outcomes IS NULL OR 'canceled' = ANY (t.outcomes) OR k.ordinal = 0)
+         ORDER BY k.ordinal, k.job
+         LIMIT 1) AS reporter
+  FROM own o
+ CROSS JOIN cause c

@@ -11,8 +11,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Any, Final
 
-from draftsman.agent_runs.changes.service import Reviews
-from draftsman.attention.store import digests
+from draftsman.agent_runs.changes.service import Changes
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.attachment import (
     CHAT_CHANNELS,
@@ -20,6 +19,7 @@ from draftsman.deliveries.attachment import (
     overflow_files,
     refused_file,
 )
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     COPY_GONE,
     NOT_SERVED,
@@ -53,16 +53,14 @@ from draftsman.deliveries.target import Target
 from draftsman.errors import DraftsmanError, Failure
 from draftsman.ids import job_name
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, classify
-from draftsman.jobs.runs.store import checkpoints
+from draftsman.jobs.runs.store import checkpoints, jobs
 from draftsman.log import redact
 from draftsman.people.policy import Policy
-from draftsman.ports import Channel
 from draftsman.questions.permission_rules import store as rules
 from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
 from draftsman.questions.store import identical, questions
 from draftsman.settings.notifications import NotificationSettings
-from draftsman.workflows.store import groups
 
 # The message about a proposed permission rule.
 
@@ -136,10 +134,11 @@ class DeliverySender:
 
     def __init__(
         self,
+        *,
         db: Database,
+        policy: Policy,
         settings: NotificationSettings,
         fallback: Target | None,
-        policy: Policy,
     ) -> None:
         self._db = db
         self._policy = policy
@@ -152,7 +151,7 @@ class DeliverySender:
             max_delay=settings.max_delay,
         )
         self._buckets: set[str] = set()
-        self._reviews = Reviews(db)
+        self._changes = Changes(db)
 
     async def claim(
         self,
@@ -251,12 +250,20 @@ class DeliverySender:
             if item.question is not None:
                 question = await questions.get(conn, item.job, item.question)
                 identical_questions = await identical.others(conn, item.job, item.question)
-                digested = await digests.readers(conn, item.job, item.question)
+                digested = await store.digest_readers(conn, item.job, item.question)
             if question is not None:
                 policy = await with_identity_links(conn, policy, item.channel)
             if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
-                stop = await groups.stop_of(conn, item.seq)
-        message = build_message(item, facts, question, policy, stop, identical_questions, digested)
+                stop = await store.group_stop(conn, item.seq)
+        message = build_message(
+            item,
+            facts,
+            question,
+            policy,
+            stop=stop,
+            identical_questions=identical_questions,
+            digested=digested,
+        )
         is_closed = question is not None and question.status is not QuestionStatus.OPEN
         if item.kind is DeliveryKind.QUESTION_CLOSED and (
             not is_closed or facts.copy_kind is DeliveryKind.NOTICE
@@ -285,7 +292,7 @@ class DeliverySender:
             transition = replace(transition, due=item.due_at)
 
         async def work(conn: Connection) -> tuple[DeliveryStatus, int | None] | None:
-            await store.lock(conn, item.job)
+            await jobs.lock(conn, item.job)
             fallback = await self._fallback_target(conn, item, outcome)
             result = await store.finish(conn, item, transition, fallback)
             if result is not None and (text := refused_file(item, outcome, transition)):
@@ -349,7 +356,7 @@ class DeliverySender:
         question = message.question
         if message.kind not in QUESTION_KINDS or question is None or question.patch_sha256 is None:
             return message
-        review = await self._reviews.of_question(question, most=REVIEW_MEBIBYTES)
+        review = await self._changes.of_question(question, most=REVIEW_MEBIBYTES)
         return replace(message, changes=review.summary)
 
     async def _find_copy(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.database.database import Connection
+from draftsman.database.sentences import sentence
 from draftsman.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
@@ -76,7 +77,7 @@ def build_message(
         thread=None if facts.replacement_target else item.thread,
         root=facts.root,
         question=None if question is None else _redacted_question(question, identical_questions),
-        payload=_redacted(item.payload),
+        payload=_redacted(_with_text(item.payload)),
         recipients=recipients,
         delegation=_delegation(facts),
         unmentioned=unmentioned,
@@ -229,6 +230,15 @@ def _redacted_question(
         action=_redacted(question.action),
         resolution=_redacted(question.resolution),
     )
+
+
+def _with_text(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the payload of a notice with its text, if it has only a name and values."""
+    name = payload.get("sentence")
+    values = payload.get("values")
+    if not isinstance(name, str) or not isinstance(values, dict):
+        return payload
+    return {"text": sentence(name, values), "names_job": True}
 
 
 def _redacted(value: Any) -> Any:

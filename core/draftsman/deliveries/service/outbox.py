@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.delivery import (
@@ -16,16 +17,19 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.deliveries.store import deliveries as store
 from draftsman.deliveries.store import delivery_claims
-from draftsman.deliveries.target import Target, parse
+from draftsman.deliveries.target import Target, TargetRow, Targets, configured_targets, parse
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, unknown_job
-from draftsman.jobs.read_models import TargetRow
 from draftsman.jobs.runs.run import Lease, lease_lost
-from draftsman.jobs.runs.store import checkpoints
+from draftsman.jobs.runs.store import checkpoints, jobs
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.people.spans import Spans, encode_spans, spans_text
+from draftsman.questions.permission_rules.permission_rule import ProposedRule, proposal_text
 from draftsman.text import clean_within_limit
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
 
 PAYLOAD_LIMIT: Final = 100_000
 """Maximum size of a payload, in bytes of JSON."""
@@ -40,14 +44,15 @@ LATE: Final = 300.0
 class Outbox:
     """Queries of deliveries, and new deliveries."""
 
-    def __init__(
-        self, db: Database, policy: Policy, check_target: Callable[[Target], None], lease: float
-    ) -> None:
-        """`lease` is that of workers, in seconds."""
-        self._lease = lease
+    def __init__(self, *, db: Database, policy: Policy, settings: Settings) -> None:
+        self._lease = settings.worker.lease
         self._db = db
         self._policy = policy
-        self._check_target = check_target
+        self._settings = settings
+
+    @cached_property
+    def _targets(self) -> Targets:
+        return configured_targets(self._settings)
 
     async def all(
         self,
@@ -113,7 +118,7 @@ class Outbox:
             if not dead:
                 problem = f"delivery {seqs[0]} is {statuses[seqs[0]]}, not a dead letter"
                 raise Refused(f"{problem}; nothing to redeliver")
-            await store.lock_jobs(conn, sorted({job for _, job in dead}))
+            await jobs.lock_jobs(conn, sorted({job for _, job in dead}))
             return await store.redeliver(conn, [seq for seq, _ in dead], actor.name)
 
         return await self._db.run_transaction(work) if seqs else []
@@ -141,13 +146,15 @@ class Outbox:
         return await self._enqueue(job, DeliveryKind.NOTICE, f"notice:{key}", payload, at=at)
 
     async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
-        """Send a notice of a run to these targets, or to those of its job.
+        """Send a notice of a run, once for each key; return the numbers of the deliveries.
 
-        See `ports.Notifier`.
+        A target is `log`, `slack:CHANNEL`, …; without targets the job's own are used. The messages
+        are written with the run's lease, in one transaction. Raises LeaseLost, and UsageError for
+        an invalid target or when there is none.
         """
         destinations = [parse(target) for target in targets]
         for target in destinations:
-            self._check_target(target)
+            self._targets.check(target)
         payload: dict[str, Any] = {"text": text}
         if re.match(rf"D-{lease.job}(?!\d)", text):  # a handler's own text
             payload["names_job"] = True
@@ -165,6 +172,21 @@ class Outbox:
             subject=job_name(lease.job),
             hint=OptionHint("notify", lead="name targets, or submit the job with"),
         )
+
+    async def add_target(self, lease: Lease, target: Target) -> None:
+        """Add a target to the job of a run; an existing one stays as it is. Raises LeaseLost."""
+
+        async def work(conn: Connection) -> bool:
+            if owned := await jobs.lock_run(conn, lease):
+                await store.add_targets(conn, [(lease.job, [target])])
+            return owned
+
+        if not await self._db.run_transaction(work):
+            raise lease_lost(lease)
+
+    async def announce_rule(self, target: Target, conn: Connection, rule: ProposedRule) -> None:
+        """Write the message about a proposed permission rule, once, in the caller's transaction."""
+        await store.post(conn, rule.job, target, rule.key, proposal_text(rule), rule=rule.id)
 
     async def file(self, job: int, name: str) -> int:
         """Send the newest artifact of that name to the targets of a job, once; return their number.
@@ -193,7 +215,7 @@ class Outbox:
         payload = clean_within_limit(payload, PAYLOAD_LIMIT, f"a {kind}")
 
         async def work(conn: Connection) -> int:
-            if not await store.lock(conn, job):
+            if not await jobs.lock(conn, job):
                 raise unknown_job(job)
             return await store.enqueue(conn, job, kind, key, payload, at)
 

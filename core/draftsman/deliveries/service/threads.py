@@ -7,7 +7,7 @@ from typing import Any
 
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.store import threads as store
-from draftsman.jobs.read_models import CardTopic, QuestionMessage, ThreadTopic
+from draftsman.deliveries.thread import CardTopic, QuestionMessage, ThreadTopic
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question
 from draftsman.questions.store import questions
@@ -90,7 +90,7 @@ class Threads:
             if await questions.lock(conn, job, question) is None:
                 return False
             return await store.record_answer_change(
-                conn, job, question, event, kind, actor.name, payload
+                conn, job, question, event=event, kind=kind, actor=actor.name, detail=payload
             )
 
         return await self._db.run_transaction(work)

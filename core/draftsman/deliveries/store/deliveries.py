@@ -25,11 +25,11 @@ from draftsman.deliveries.delivery import (
     DeliveryTransition,
     RateLimit,
 )
-from draftsman.deliveries.message_facts import MessageFacts
-from draftsman.deliveries.target import Target
+from draftsman.deliveries.message_facts import GroupStop, MessageFacts
+from draftsman.deliveries.target import Target, TargetRow
 from draftsman.jobs.job import TERMINAL, Status
-from draftsman.jobs.read_models import TargetRow
 from draftsman.jobs.runs.run import Lease
+from draftsman.jobs.runs.store import jobs
 
 MAX_FILES: Final = 5
 """Maximum number of artifacts sent with a result; others are requested by name."""
@@ -50,18 +50,13 @@ async def add_targets(
     The jobs are locked for it, except those that this transaction `created`: no other sees them.
     """
     if existing := [job for job, _ in targets if job not in created]:
-        await lock_jobs(conn, existing)
+        await jobs.lock_jobs(conn, existing)
     records = [
         {"job": job, "place": ordinal, **target.as_json()}
         for job, job_targets in targets
         for ordinal, target in enumerate(job_targets)
     ]
     await execute(conn, _Q["add_targets"], {"rows": Jsonb(records)})
-
-
-async def lock_jobs(conn: Connection, jobs: Sequence[int]) -> list[int]:
-    """Lock jobs in order; return those that exist."""
-    return [row[0] for row in await rows(conn, _Q["lock_jobs"], {"jobs": list(jobs)})]
 
 
 async def inherit_targets(conn: Connection, old: int, new: int) -> None:
@@ -105,6 +100,28 @@ async def notify(
     return await scalar(conn, _Q["notify"], params | {"places": Jsonb(places)}) is not None
 
 
+async def post(
+    conn: Connection,
+    job: int,
+    target: Target,
+    key: str,
+    text: str,
+    *,
+    to: str | None = None,
+    rule: int | None = None,
+) -> None:
+    """Insert a notice in a thread of its own, once for each key; it names its jobs itself.
+
+    `to` is the account to mention where others read the target as well; `rule` is the proposed
+    permission rule that its buttons decide on.
+    """
+    params = {"job": job, "channel": target.channel, "target": target.target, "key": key}
+    payload: dict[str, Any] = {"text": text, "names_job": True}
+    payload |= {} if to is None else {"to": to}
+    payload |= {} if rule is None else {"rule": rule}
+    await execute(conn, _Q["post"], params | {"payload": Jsonb(payload)})
+
+
 async def of_key(conn: Connection, job: int, key: str) -> list[int]:
     """Return the deliveries of a job for a key."""
     return [row[0] for row in await rows(conn, _Q["of_key"], {"job": job, "key": key})]
@@ -117,9 +134,15 @@ async def message_facts(conn: Connection, seq: int) -> MessageFacts:
     return facts
 
 
-async def lock(conn: Connection, job: int) -> bool:
-    """Lock a job; False when it does not exist."""
-    return await scalar(conn, _Q["lock"], {"job": job}) is not None
+async def digest_readers(conn: Connection, job: int, question: int) -> frozenset[str]:
+    """Return the people who have a question in a digest."""
+    params = {"job": job, "question": question}
+    return frozenset(row[0] for row in await rows(conn, _Q["digest_readers"], params))
+
+
+async def group_stop(conn: Connection, seq: int) -> GroupStop | None:
+    """Return how the group of a delivery's job stopped; None for another job or end."""
+    return await fetch_one(conn, _Q["group_stop"], {"seq": seq}, GroupStop)
 
 
 async def finish(

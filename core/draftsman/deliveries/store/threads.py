@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from draftsman.database.database import Connection, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
-from draftsman.jobs.read_models import CardTopic, QuestionMessage, ThreadTopic
+from draftsman.deliveries.thread import CardTopic, QuestionMessage, ThreadTopic
 
 _Q = load("threads")
 MAX_JOBS: Final = 20

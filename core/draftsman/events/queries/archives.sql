@@ -82,8 +82,8 @@ SELECT a.month, p.events, a.host, a.path
  WHERE p.job = %(job)s
  ORDER BY a.month
 
--- Logs of jobs that finished before the retention, oldest jobs first. It walks the jobs by key, up
--- to the first that was created after that.
+-- Logs of jobs that finished before the retention. It walks the jobs by key, up to the first that
+-- was created after that.
 -- name: prune_logs
 WITH RECURSIVE limits AS MATERIALIZED (
     SELECT draftsman.now() - make_interval(months => %(months)s) AS before
@@ -128,3 +128,10 @@ WITH RECURSIVE limits AS MATERIALIZED (
      LIMIT %(limit)s
 )
 DELETE FROM draftsman.run_activity a USING old o WHERE a.job = o.job
+
+-- Event partitions for this month and the following months; returns the number created.
+-- name: partitions
+SELECT draftsman.make_event_partitions(%(ahead)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())

@@ -27,9 +27,10 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, Conflict, LostRace, Refused
 from draftsman.events import store
+from draftsman.events.archive import Archive, JobArchive
 from draftsman.ids import job_name
-from draftsman.jobs.read_models import Archive, JobArchive
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.processes import host
@@ -176,6 +177,10 @@ def _delete_abandoned(folder: Path) -> None:
                 part.unlink()
 
 
+PRUNE_INTERVAL: Final = 3600.0
+"""Minimum seconds between two runs of the sweep that archives months."""
+MONTHS_AHEAD: Final = 3
+"""Months whose partitions exist before they begin."""
 LOCK_TIMEOUT: Final = "1s"
 """Maximum time that others may wait behind this lock on the events; then pruning is put off."""
 STATEMENT_TIMEOUT: Final = "1h"
@@ -218,13 +223,33 @@ class Archives:
     """Pruning, restoring, and queries of archives."""
 
     def __init__(
-        self, db: Database, policy: Policy, retention: RetentionSettings, folder: Path, limit: int
+        self,
+        *,
+        db: Database,
+        policy: Policy,
+        retention: RetentionSettings,
+        folder: Path,
+        limit: int,
     ) -> None:
+        """Archive into `folder`; logs of `limit` jobs are deleted in a transaction."""
         self._db = db
         self._policy = policy
         self._retention = retention
         self._folder = folder
         self._limit = limit
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweeps of the coming months and of those past the retention."""
+        return [
+            Sweep(name="partitions", run=self.make_partitions),
+            Sweep(name="prune", run=self.prune, min_interval=PRUNE_INTERVAL),
+        ]
+
+    async def make_partitions(self, term: LeaderTerm) -> int:
+        """Create the event partitions of the coming months; return their number."""
+        return await self._db.run_transaction(
+            lambda conn: store.partitions(conn, term, MONTHS_AHEAD)
+        )
 
     async def prune(self, term: LeaderTerm) -> int:
         """Delete old logs, then archive and drop the oldest month that no job holds.

@@ -25,17 +25,17 @@ class LabeledIssues:
     def __init__(self, labelings: Callable[[int, str], Awaitable[list[Labeling]]]) -> None:
         """Take the function that returns the events by which an issue was given a label."""
         self._labelings = labelings
-        self._known: dict[str, ForgeEvent] = {}
+        self._labeled: dict[str, ForgeEvent] = {}
 
     async def events(self, events: Iterable[ForgeEvent]) -> list[ForgeEvent]:
         """Return the events of the issues that have the label now, with their labelers."""
         current: dict[str, ForgeEvent] = {}
         for event in events:
-            event_with_labeler = self._known.get(event.key)
+            event_with_labeler = self._labeled.get(event.key)
             if event_with_labeler is None:
                 event_with_labeler = labeled(replace(event, at=None), await self._of(event))
             current[event.key] = replace(event_with_labeler, title=event.title, text=event.text)
-        self._known = current
+        self._labeled = current
         return list(current.values())
 
     async def _of(self, event: ForgeEvent) -> list[Labeling]:
@@ -55,7 +55,7 @@ class LabeledIssues:
 # rest-api
 
 
-KEPT: Final = 2000
+MAX_RESPONSES: Final = 2000
 """Maximum number of responses that are kept."""
 
 
@@ -63,7 +63,7 @@ class ConditionalReads:
     """Responses of an API with their ETags, the least recently used are dropped first."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, ApiResponse] = OrderedDict()
+        self._responses: OrderedDict[str, ApiResponse] = OrderedDict()
 
     async def get(self, api: RestApi, path: str, **query: str | int) -> Any:
         """Return the JSON of a resource."""
@@ -79,14 +79,14 @@ class ConditionalReads:
         for _ in range(MAX_PAGES):
             if url is None:
                 break
-            cached = self._kept.get(url)
+            cached = self._responses.get(url)
             response = await self._read(api, url)
             page = entries_of(response.data, key)
             read = len(entries) + len(page)
             following = api.next_page(response, url, page, read)
             if following is None and cached is response and size and len(page) >= size:
                 # the tag is that of the body: a page after a full one leaves it as it was
-                self._kept.pop(url)
+                self._responses.pop(url)
                 response = await self._read(api, url)
                 following = api.next_page(response, url, page, read)
             entries += page
@@ -94,17 +94,17 @@ class ConditionalReads:
         return entries
 
     async def _read(self, api: RestApi, url: str) -> ApiResponse:
-        cached = self._kept.get(url)
+        cached = self._responses.get(url)
         tag = None if cached is None else cached.headers.get("etag")
         response = await api.read(url, tag)
         if response.status == 304 and cached is not None:
-            self._kept.move_to_end(url)
+            self._responses.move_to_end(url)
             return cached
         if response.headers.get("etag"):
-            self._kept[url] = response
-            self._kept.move_to_end(url)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            self._responses[url] = response
+            self._responses.move_to_end(url)
+            while len(self._responses) > MAX_RESPONSES:
+                self._responses.popitem(last=False)
         return response
 
 

@@ -10,9 +10,9 @@ from draftsman.errors import UsageError
 from draftsman.forges.api.gitea import Gitea
 from draftsman.forges.api.github import GitHub
 from draftsman.forges.api.gitlab import GitLab
+from draftsman.forges.forge import Discussion, Forge
 from draftsman.forges.project import Project, find_project
 from draftsman.forges.pull_request import GitLogin
-from draftsman.ports import Discussion, Forge
 from draftsman.settings import Settings
 from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.http import HttpSettings

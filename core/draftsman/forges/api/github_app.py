@@ -12,6 +12,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
 from draftsman.errors import Failure
 from draftsman.forges.api.rest_api import RestApi
 from draftsman.forges.project import Project, api_url
@@ -89,11 +94,6 @@ def assertion(name: str, pem: str, claims: Mapping[str, Any], now: float) -> str
 
     Raises Failure `private_key` for a key that cannot be used.
     """
-    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     times = {"iat": int(now) - SKEW, "exp": int(now) + LIFETIME}
     segments = ({"alg": "RS256", "typ": "JWT"}, {**claims, **times})
     text = ".".join(_base64(json.dumps(segment).encode()) for segment in segments)

@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from draftsman.errors import Failure
+from draftsman.forges.forge import Forge
 from draftsman.forges.pull_request import (
     CommitStatus,
     PullRequest,
@@ -18,7 +19,6 @@ from draftsman.forges.pull_request import (
     next_step,
 )
 from draftsman.jobs.retries import ErrorClass, classify
-from draftsman.ports import Forge
 from draftsman.settings.forges import ForgeSettings
 
 EXISTS: Final = (409, 422)

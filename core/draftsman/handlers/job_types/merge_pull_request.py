@@ -8,6 +8,7 @@ from typing import Any, Final
 from draftsman.errors import Failure
 from draftsman.forges.api.connection import forge_of
 from draftsman.forges.checks import CheckState, foreign, overall
+from draftsman.forges.forge import Forge
 from draftsman.forges.pull_request import UNSETTLED, PullRequest, PullState, recorded
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.worker_run import WorkerRun
@@ -15,7 +16,6 @@ from draftsman.ids import job_name
 from draftsman.jobs.requests.payloads import MergePullRequest, parse
 from draftsman.jobs.reserved_names import SLEEP, Owner
 from draftsman.jobs.runs.outcome import Done, Outcome
-from draftsman.ports import Forge
 
 WAITS: Final = "checks:"
 """Prefix of the keys of the waits for checks."""
@@ -62,9 +62,11 @@ async def merge_pull_request(ctx: RunContext) -> Outcome:
 
 async def _show_changes(run: WorkerRun, job: int) -> None:
     """Store the patch of the job as that of this one, which its approval shows."""
-    checkpoints = run.services.checkpoints
-    if not await run.has_patch() and (patch := await run.wait(checkpoints.patch, job)) is not None:
-        await run.patch(await run.wait(checkpoints.content, patch))
+    if await run.has_patch():
+        return
+    patch = await run.wait(run.services.changes.patch, job)
+    if patch is not None:
+        await run.patch(await run.wait(run.services.checkpoints.content, patch))
 
 
 async def _opened(run: WorkerRun, job: int) -> Mapping[str, Any]:

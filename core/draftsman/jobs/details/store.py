@@ -16,16 +16,12 @@ from draftsman.database.database import (
     scalar,
 )
 from draftsman.database.named_queries import load
+from draftsman.database.server_health import ServerHealth
 from draftsman.events.event import Event
+from draftsman.jobs.details.stats import ActivityBucket
 from draftsman.jobs.details.wait_reason import JobFacts
 from draftsman.jobs.job import TERMINAL, Job
-from draftsman.jobs.read_models import (
-    ActivityBucket,
-    JobSummary,
-    JobVersion,
-    RetryLink,
-    ServerHealth,
-)
+from draftsman.jobs.job_summary import JobSummary, JobVersion, RetryLink
 from draftsman.jobs.runs.run import Run
 
 _Q = load("read_model")
@@ -59,11 +55,6 @@ async def newest(conn: Connection) -> int:
 async def first_since(conn: Connection, since: datetime) -> int:
     """Return a number below which all jobs are older; a few older jobs may be above it."""
     return int(await scalar(conn, _Q["first_since"], {"since": since}))
-
-
-async def runs(conn: Connection, job: int) -> list[Run]:
-    """Return the runs of a job in order."""
-    return await fetch_all(conn, _Q["runs"], {"job": job}, Run)
 
 
 async def latest_runs(conn: Connection, before: tuple[int, int], limit: int) -> list[Run]:

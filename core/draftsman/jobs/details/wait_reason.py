@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -19,7 +19,8 @@ from draftsman.questions.question import (
     QuestionKind,
     QuestionStatus,
 )
-from draftsman.text import first_line, humanize
+from draftsman.queues.queue_models import reservation_text
+from draftsman.text import STORED_SENTENCE, first_line, humanize
 
 if TYPE_CHECKING:
     from draftsman.queues.usage_limits import LimitUse
@@ -39,7 +40,7 @@ class JobFacts:
     type: str
     run_at: datetime | None
     next_retry_at: datetime | None
-    last_error: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     run_count: int
     attempts: int
@@ -49,7 +50,7 @@ class JobFacts:
     worker_id: UUID | None
     cancel_requested_at: datetime | None
     cancel_requested_by: str | None
-    cancel_reason: str | None
+    cancel_reason: str | None = field(metadata=STORED_SENTENCE)
     claimable: bool
     reserved_for: int | None
     """The job that the queue is reserved for, possibly the job itself."""
@@ -322,12 +323,6 @@ def _waiting_for_place(facts: JobFacts, limit: LimitUse) -> tuple[str, str, Next
 def _ahead(facts: JobFacts) -> str:
     bound = "at least " if facts.ahead >= 1000 else ""
     return f"{bound}{facts.ahead} {'job is' if facts.ahead == 1 else 'jobs are'} ahead of it"
-
-
-def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
-    """Return who reserved a queue, for which job, until when."""
-    until = f" until {expires_at:%Y-%m-%d %H:%M %Z}" if expires_at else ""
-    return f"the queue {queue!r} is reserved by {actor_name(actor)} for {job_name(job)}{until}"
 
 
 def _reserved(facts: JobFacts, job: int) -> tuple[str, str, NextStep]:

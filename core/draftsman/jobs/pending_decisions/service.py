@@ -8,7 +8,9 @@ answers, the first that takes effect counts.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from draftsman.database.database import Connection, Database, translate_errors
@@ -21,13 +23,13 @@ from draftsman.jobs.pending_decisions import store
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 from draftsman.questions import answer as reading
 from draftsman.questions.answer import Verdict, stored_reason
 from draftsman.questions.question import QuestionKind
 from draftsman.questions.response import Response
-from draftsman.questions.service.automatic_answers import answer_all, lock_identical
 from draftsman.questions.service.questions import Questions
 from draftsman.questions.store import questions as question_store
 
@@ -41,13 +43,32 @@ class PendingDecisions:
     """Holding, undoing and applying decisions."""
 
     def __init__(
-        self, db: Database, policy: Policy, questions: Questions, job_control: JobControl
+        self,
+        *,
+        db: Database,
+        policy: Policy,
+        questions: Questions,
+        job_control: JobControl,
+        limit: int,
     ) -> None:
+        """Take the number of decisions that the leader applies at a time."""
         self._db = db
         self._policy = policy
         self._questions = questions
         self._job_control = job_control
-        self.isolation: Final = Isolation(db, "decisions", lambda id: f"pending decision {id}")
+        self._limit = limit
+        self._isolation = Isolation(db, "decisions", lambda id: f"pending decision {id}")
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of decisions that are due."""
+        return [
+            Sweep(
+                name="decisions",
+                run=partial(repeat, self.apply_due, self._limit),
+                isolations=(self._isolation,),
+                due_turn=DueTurn.QUESTIONS,
+            )
+        ]
 
     async def answer(
         self, job: int, ordinal: int, response: Response, actor: Actor, window: float
@@ -61,7 +82,7 @@ class PendingDecisions:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> Verdict | PendingDecision:
-            await lock_identical(conn, job, ordinal)
+            await self._questions.lock_identical(conn, job, ordinal)
             locked = await self._questions.lock(conn, job, ordinal)
             question = locked.question
             event = response.source_event_id
@@ -77,9 +98,18 @@ class PendingDecisions:
                 or not await question_store.stays_open(conn, job, ordinal, window)
                 or await question_store.previous_answer(conn, job, ordinal, event)
             ):
-                return await answer_all(self._questions, conn, job, ordinal, response, actor)
+                return await self._questions.record_all(conn, job, ordinal, response, actor)
             fields = response.model_dump(exclude={"source_event_id"}, exclude_none=True)
-            held = await store.hold(conn, job, ordinal, actor, event, fields, payload, window)
+            held = await store.hold(
+                conn,
+                job,
+                question=ordinal,
+                actor=actor,
+                event=event,
+                decision=fields,
+                payload=payload,
+                seconds=window,
+            )
             if held is None:
                 raise Refused("has your decision; undo it to decide again", subject=question.name)
             return held
@@ -107,7 +137,16 @@ class PendingDecisions:
                 return await self._job_control.cancel_in(conn, job, actor, reason, force=force)
             await self._job_control.check_cancelable(conn, job, actor)
             fields = {"force": force, "reason": reason}
-            held = await store.hold(conn, job, None, actor, event, fields, None, window)
+            held = await store.hold(
+                conn,
+                job,
+                question=None,
+                actor=actor,
+                event=event,
+                decision=fields,
+                payload=None,
+                seconds=window,
+            )
             if held is None:
                 raise Refused("is being canceled by you", subject=job_name(job))
             return held
@@ -138,11 +177,11 @@ class PendingDecisions:
             raise effect
         return effect
 
-    async def apply_due(self, term: LeaderTerm, limit: int) -> int:
+    async def apply_due(self, term: LeaderTerm) -> int:
         """Apply the decisions that are due, for the leader; return their number."""
         async with self._db.connection() as conn:
-            decisions = await store.due(conn, term, limit, self.isolation.aside)
-        return await self.isolation.each(
+            decisions = await store.due(conn, term, self._limit, self._isolation.aside)
+        return await self._isolation.each(
             [(decision.id, decision) for decision in decisions], self._apply_due
         )
 
@@ -158,7 +197,7 @@ class PendingDecisions:
         if decision.question is None:
             await locked_jobs.lock(conn, decision.job)
         else:
-            await lock_identical(conn, decision.job, decision.question)
+            await self._questions.lock_identical(conn, decision.job, decision.question)
             await self._questions.lock(conn, decision.job, decision.question)
 
     async def _effect(self, conn: Connection, decision: PendingDecision) -> Effect | DraftsmanError:
@@ -176,8 +215,8 @@ class PendingDecisions:
                             conn, job, actor, reason, force=force
                         )
                     until = decision.applies_at
-                    return await answer_all(
-                        self._questions, conn, job, ordinal, decision.response, actor, until
+                    return await self._questions.record_all(
+                        conn, job, ordinal, decision.response, actor, until
                     )
         except _FINAL as error:
             return error

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.text import canonical
+from draftsman.text import STORED_SENTENCE, canonical
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import FileRef
@@ -47,7 +47,7 @@ class JobAttachment:
     media_type: str | None
     status: str
     """`pending`, `stored` or `refused`."""
-    reason: str | None
+    reason: str | None = field(metadata=STORED_SENTENCE)
     size: int | None
     sha256: str | None
     created_at: datetime

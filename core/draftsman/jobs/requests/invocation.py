@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from uuid import UUID
@@ -400,21 +401,6 @@ def plain_digest(type: str, payload: str) -> str:
     return text_digest(f'["{type}","fix",null,null,null,"","",{payload},{{}},[]]')
 
 
-def repo_name(source: str) -> tuple[str | None, str]:
-    """Return (owner, name) of a URL; the owner of a local path is None."""
-    path = source
-    if "://" in source:
-        path = source.split("://", 1)[1].partition("/")[2].partition("?")[0]
-    elif ":" in source and not source.startswith(("/", ".")):
-        path = source.split(":", 1)[1]
-    else:
-        return None, source.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git") or "repo"
-    parts = [part for part in path.removesuffix(".git").split("/") if part]
-    if not parts:
-        return None, "repo"
-    return (parts[-2] if len(parts) > 1 else None), parts[-1]
-
-
 def _parse_parent(value: Any) -> int | str:
     """Return the number of a job, or the name of a request of the batch; raises ValueError."""
     if isinstance(value, str):
@@ -448,3 +434,12 @@ class SubmitResult(NamedTuple):
     outcome: str
     replaced: int | None = None
     """The job that was canceled for it, before its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentDuplicate:
+    """A job with the same text, submitted `age` seconds before."""
+
+    number: int
+    status: Status
+    age: float

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,6 +20,9 @@ from draftsman.errors import RejectedField
 from draftsman.jobs.job import OnLost
 from draftsman.jobs.retries import BUILT_IN, RetryPolicy
 from draftsman.jobs.runs.run import ClaimedJob
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
 
 WEEK: Final = 86_400.0 * 7
 TOOL_TYPE: Final = "execute_tool"
@@ -140,6 +143,27 @@ class JobLimits:
             return self._nested.get(job.type, _DEFAULT)
         payload = job.payload if job.type == TOOL_TYPE else None
         return self.of(job.type, job.agent, payload, job.overrides)
+
+
+def configured_limits(settings: Settings) -> JobLimits:
+    """Return the limits of job types, agents and tools; the configuration overrides built-ins."""
+    types = dict(BUILT_IN)
+    for name, section in settings.types.items():
+        types[name] = with_limit_changes(types.get(name, _DEFAULT), section.limits())
+    return JobLimits(
+        types=types,
+        agents={name: agent.limits() for name, agent in settings.agents.items()},
+        tools={name: tool.limits() for name, tool in settings.tools.items()},
+        replaced=settings.handlers.keys() & BUILT_IN.keys(),
+        concurrency_keys={
+            name: section.concurrency_key
+            for name, section in settings.types.items()
+            if section.concurrency_key is not None
+        },
+        key_paths={
+            name: section.key_paths for name, section in settings.types.items() if section.key_paths
+        },
+    )
 
 
 def with_limit_changes(policy: RetryPolicy, changes: LimitChanges) -> RetryPolicy:

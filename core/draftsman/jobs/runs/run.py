@@ -30,6 +30,10 @@ class RunStatus(StrEnum):
     CANCELED = "canceled"
 
 
+ENUMS: Final = {"run_status": RunStatus}
+"""Enums that are types of the database."""
+
+
 class Lease(NamedTuple):
     """The lease of a run, which fences each of its writes: job, ordinal of the run, token."""
 
@@ -181,35 +185,3 @@ class LeaderTerm:
     def params(self, limit: int) -> dict[str, Any]:
         """Return the parameters of all sweep statements."""
         return {"owner": self.owner, "term": self.term, "limit": limit}
-
-
-@dataclass(frozen=True, slots=True)
-class StepSummary:
-    """A step without its result; `size` of the result in bytes."""
-
-    key: str
-    status: str
-    run: int
-    size: int | None
-    created_at: datetime
-    finished_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointSummary:
-    """A checkpoint without its data; sizes of the data and of the saved work in bytes."""
-
-    run: int
-    size: int
-    work_size: int | None
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class LogChunk:
-    """A chunk of a run's log."""
-
-    run: int
-    seq: int
-    text: str
-    created_at: datetime

@@ -9,9 +9,8 @@ from typing import Final
 from draftsman.database.database import Connection, Database
 from draftsman.errors import NotFound, NotPermitted, UsageError
 from draftsman.jobs.job import Source
-from draftsman.jobs.read_models import IdentityLink
 from draftsman.people.actor import Actor
-from draftsman.people.directory import Directory
+from draftsman.people.directory import Directory, IdentityLink
 from draftsman.people.policy import Policy, Verb
 from draftsman.people.store import people as store
 from draftsman.text import clean
@@ -66,7 +65,12 @@ class People:
 
         async def work(conn: Connection) -> None:
             await store.create_link_code(
-                conn, resolved.channel, resolved.id, name, _hash(code), CODE_LIFE
+                conn,
+                channel=resolved.channel,
+                id=resolved.id,
+                name=name,
+                code_hash=_hash(code),
+                seconds=CODE_LIFE,
             )
 
         await self._db.run_transaction(work)

@@ -7,9 +7,8 @@ from psycopg.types.json import Jsonb
 from draftsman.database.database import Connection, execute, fetch_all, fetch_one, scalar
 from draftsman.database.named_queries import load
 from draftsman.jobs.job import Source
-from draftsman.jobs.read_models import IdentityLink
 from draftsman.people import directory as reading
-from draftsman.people.directory import Directory
+from draftsman.people.directory import Directory, IdentityLink
 
 _Q = load("people")
 

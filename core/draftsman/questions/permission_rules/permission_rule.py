@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,6 +16,7 @@ from draftsman.questions.permission_rules.command_pattern import (
     narrowest_pattern,
     pattern_text,
 )
+from draftsman.text import STORED_SENTENCE
 
 if TYPE_CHECKING:
     from draftsman.questions.question_spec import Choice
@@ -50,7 +51,7 @@ class PermissionRule:
     expires_at: datetime | None
     ended_at: datetime | None
     ended_by: str | None
-    end_reason: str | None
+    end_reason: str | None = field(metadata=STORED_SENTENCE)
 
     @property
     def text(self) -> str:

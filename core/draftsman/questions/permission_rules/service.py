@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
-from draftsman.attention.store import digests
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation, run_all
-from draftsman.deliveries.target import Target
 from draftsman.errors import CommandHint, NotFound, Refused, UsageError
+from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.questions.permission_rules import store
@@ -31,8 +31,9 @@ from draftsman.questions.permission_rules.permission_rule import (
     RuleUse,
     backtest,
     candidates,
-    proposal_text,
 )
+from draftsman.questions.question import ALLOW_ONCE, QuestionStatus, Resolution
+from draftsman.questions.store import questions
 
 MAX_RULES: Final = 1000
 """Rules that are listed, the newest."""
@@ -43,6 +44,8 @@ MAX_SECONDS: Final = 366 * 86_400.0
 NO_REASON: Final = "revoked"
 """Stored reason of a rule that was revoked without a reason."""
 CURRENT: Final = frozenset({RuleStatus.PROPOSED, RuleStatus.ACTIVE})
+Announce = Callable[[Connection, ProposedRule], Awaitable[None]]
+"""Writes the message about a proposed rule, once."""
 
 
 class PermissionRules:
@@ -50,22 +53,27 @@ class PermissionRules:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         propose_after: int,
-        seconds: float,
-        notify: Target | None = None,
+        expires_in: float,
+        announce: Announce | None,
     ) -> None:
-        """Propose a rule after so many equal decisions (0: never), for so many seconds.
+        """Propose a rule after so many equal decisions (0: never), for `expires_in` seconds.
 
-        `notify` gets a message about each proposed rule.
+        `announce` writes the message about each proposed rule.
         """
-        self._notify = notify
+        self._announce_rule = announce
         self._db = db
         self._policy = policy
         self._propose_after = propose_after
-        self.isolation: Final = Isolation(db, "rules", lambda id: f"rule {id}")
-        self._seconds = seconds
+        self._isolation = Isolation(db, "rules", lambda id: f"rule {id}")
+        self._seconds = expires_in
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of proposed rules."""
+        return [Sweep(name="rules", run=self.sweep, isolations=(self._isolation,))]
 
     async def all(self, repo: str | None = None) -> list[PermissionRule]:
         """Return the rules of a repository, `owner/name` or a name alone, or all; newest first."""
@@ -175,19 +183,17 @@ class PermissionRules:
 
     async def _announce(self, term: LeaderTerm) -> None:
         """Write the message of each proposed rule that has none."""
-        if (target := self._notify) is None:
+        announce_rule = self._announce_rule
+        if announce_rule is None:
             return
         async with self._db.connection() as conn:
             rules = await store.unannounced(conn, term, MAX_RULES)
 
         async def announce(rule: ProposedRule) -> int:
-            text = proposal_text(rule)
-            await self._db.run_transaction(
-                lambda conn: digests.send(conn, rule.job, target, rule.key, text, rule=rule.id)
-            )
+            await self._db.run_transaction(lambda conn: announce_rule(conn, rule))
             return 1
 
-        await self.isolation.each([(rule.id, rule) for rule in rules], announce)
+        await self._isolation.each([(rule.id, rule) for rule in rules], announce)
 
     async def _changed(
         self, rule: int, change: Callable[[Connection], Awaitable[bool]]
@@ -217,13 +223,33 @@ class PermissionRules:
         return seconds
 
 
+async def answer_by_rule(conn: Connection, job: int, ordinal: int, words: Sequence[str]) -> None:
+    """Record the command of a question of this transaction, and allow it if a rule matches."""
+    rule = await store.decide(conn, job, ordinal, words)
+    if rule is None or (locked := await questions.lock(conn, job, ordinal)) is None:
+        return
+    text = pattern_text(rule.pattern)
+    await questions.resolve(
+        conn,
+        locked.question,
+        Resolution("answered", "rule", value=ALLOW_ONCE, rule=rule.id, reason=text),
+        actor="system",
+        status=QuestionStatus.ANSWERED,
+        job_status=Status.RESUMED,
+        kind="rule_applied",
+    )
+
+
 async def _full_name(conn: Connection, repo: str) -> str:
     """Return the name with the owner of a repository in which agents asked for commands.
 
-    Raises UsageError if several have the name; any other name is returned unchanged.
+    It is in lower case, as in a rule. Raises UsageError if several have the name; any other name is
+    returned unchanged.
     """
     names = await store.repos(conn, repo)
-    if repo in names or not names:
+    if repo.lower() in names:
+        return repo.lower()
+    if not names:
         return repo
     if len(names) > 1:
         raise UsageError(f"several repositories are named {repo!r}; use {' or '.join(names)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,36 +9,32 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
-from draftsman.ids import question_name
-from draftsman.jobs.job import Source, Status
-from draftsman.jobs.runs.run import Lease, lease_lost
+from draftsman.jobs.job import Status
+from draftsman.jobs.runs.store import jobs
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.people.spans import Spans, encode_spans, spans_text
 from draftsman.questions import answer as reading
 from draftsman.questions import answer as refusals
 from draftsman.questions.answer import Answer, LockedQuestion, Verdict
-from draftsman.questions.asked_question import AskedQuestion
 from draftsman.questions.question import (
-    BUDGET_KEY,
-    OnExpire,
+    IdenticalQuestion,
     OpenQuestion,
     Question,
     QuestionKind,
     QuestionStatus,
     Resolution,
 )
+from draftsman.questions.rights import check_response
 from draftsman.questions.service import approval_tokens
+from draftsman.questions.store import identical
 from draftsman.questions.store import questions as store
 
 if TYPE_CHECKING:
-    from draftsman.attention.service.ladders import LadderChoices
-    from draftsman.questions.question_spec import QuestionSpec
     from draftsman.questions.response import Response
 
 
 Cursor = store.QuestionCursor | None
-MAX_TIMEOUT = 86_400.0 * 366
 MAX_REFUSALS_PER_VOTER: Final = 20
 """Maximum number of stored refused answers of a voter to a question; others are counted."""
 MAX_REFUSALS: Final = 200
@@ -47,134 +42,11 @@ MAX_REFUSALS: Final = 200
 
 
 class Questions:
-    """Asking, answering and extending questions."""
+    """Answering and extending questions."""
 
-    def __init__(
-        self,
-        db: Database,
-        policy: Policy,
-        expires_in: float | None,
-        escalate_to: str | None = None,
-        ladders: LadderChoices | None = None,
-    ) -> None:
-        self.ladders = ladders
+    def __init__(self, db: Database, policy: Policy) -> None:
         self._db = db
         self._policy = policy
-        self.eligible_approvers = policy.eligible_approvers
-        self._expires_in = expires_in
-        self._escalate_to = escalate_to
-
-    def check(self, item: QuestionSpec, invoker: str) -> str | None:
-        """Return the group or person that a question escalates to, None without escalation.
-
-        Raises UsageError for a missing or unknown name, and for a quorum that cannot be reached.
-        """
-        escalate_to = self._escalation_target(item)
-        if item.kind is QuestionKind.APPROVAL:
-            self._check_quorum(item, escalate_to, invoker)
-        return escalate_to
-
-    def _check_quorum(self, item: QuestionSpec, escalate_to: str | None, invoker: str) -> None:
-        names = [*self._approvers(item), *([escalate_to] if escalate_to else [])]
-        eligible = set(self._policy.eligible_approvers(names, invoker))
-        if self._policy.owner is not None:
-            eligible.add(self._policy.owner)
-        if len(eligible) < item.quorum:
-            approvers = ", ".join(sorted(eligible)) or "none"
-            raise UsageError(
-                f"question {item.key!r} cannot reach its quorum of {item.quorum} with these"
-                f" approvers: {approvers}; add approvers, or lower the quorum"
-            )
-
-    def _escalation_target(self, item: QuestionSpec) -> str | None:
-        if item.on_expire is not OnExpire.ESCALATE:
-            return None
-        name = item.escalate_to or self._escalate_to
-        if name is None:
-            raise UsageError(
-                f"question {item.key!r} has no escalation target; set escalate_to, or configure"
-                " [questions] escalate_to"
-            )
-        if self._policy.people and not self._policy.knows(name):
-            known_names = ", ".join(sorted({*self._policy.groups, *self._policy.people}))
-            raise UsageError(
-                f"question {item.key!r}: escalate_to {name!r} is not a group or person;"
-                f" known: {known_names}"
-            )
-        return name
-
-    async def ask(
-        self,
-        lease: Lease,
-        item: QuestionSpec,
-        *,
-        answer: str | None = None,
-        invoker: str = "",
-        grace: float = 0,
-        owners: Sequence[str] = (),
-    ) -> str | None:
-        """Ask a question and park the run, as `ask_all`; return its name, None if canceled."""
-        questions = [AskedQuestion(item, answer)]
-        names = await self.ask_all(lease, questions, invoker=invoker, grace=grace, owners=owners)
-        return names[0] if names else None
-
-    async def ask_all(
-        self,
-        lease: Lease,
-        questions: Sequence[AskedQuestion],
-        *,
-        invoker: str = "",
-        grace: float = 0,
-        owners: Sequence[str] = (),
-    ) -> Sequence[str]:
-        """Ask questions and park the run; return their names, none for a canceled job.
-
-        The timeouts start with this transaction. An answer that was submitted with the request is
-        recorded in the invoker's name in the same transaction. It never applies to an approval; an
-        answer that does not fit is dropped, and the question waits for people. With `grace`, in
-        seconds, an answer in this time claims the job for the same worker. `owners` are the people
-        who own the changed code, for the ladders. Raises LeaseLost, UsageError.
-        """
-        escalations = [self.check(question.item, invoker) for question in questions]
-
-        async def work(conn: Connection) -> Sequence[int] | None:
-            new = [
-                await self._prepare(conn, lease.job, question, escalate_to)
-                for question, escalate_to in zip(questions, escalations, strict=True)
-            ]
-            ordinals = await store.ask(conn, lease, new, grace=grace, owners=owners)
-            for ordinal, question in zip(ordinals or (), questions, strict=False):
-                await self._answer_at_once(conn, lease.job, ordinal, question, invoker)
-            return ordinals
-
-        ordinals = await self._db.run_transaction(work)
-        if ordinals is None:
-            raise lease_lost(lease)
-        return [question_name(lease.job, ordinal) for ordinal in ordinals]
-
-    async def _prepare(
-        self, conn: Connection, job: int, question: AskedQuestion, escalate_to: str | None
-    ) -> store.NewQuestion:
-        item = question.item
-        return store.NewQuestion(
-            item,
-            approvers=self._approvers(item),
-            expires_in=None if item.never_expires else item.expires_in or self._expires_in,
-            escalate_to=escalate_to,
-            ladder=None if self.ladders is None else await self.ladders.of(conn, job, item),
-            alternative_to=question.alternative_to,
-        )
-
-    async def _answer_at_once(
-        self, conn: Connection, job: int, ordinal: int, question: AskedQuestion, invoker: str
-    ) -> None:
-        """Record the answer of the request, or that of a permission rule."""
-        if question.answer is not None:
-            await self._answer_from_request(conn, job, ordinal, question.answer, invoker)
-        elif question.item.command_words is not None:
-            from draftsman.questions.service.automatic_answers import answer_by_rule
-
-            await answer_by_rule(conn, job, ordinal, question.item.command_words)
 
     async def of_key(self, job: int, key: str) -> Question | None:
         """Return the current question with this key, not a superseded question."""
@@ -226,16 +98,11 @@ class Questions:
         Refused and late responses are stored with a reason and returned as a Verdict that is not
         accepted. Raises NotFound, and UsageError for an invalid choice, which is not stored.
         """
-        from draftsman.questions.service.automatic_answers import answer_all
-
-        resolved = self._policy.resolve(actor)
-
-        async def work(conn: Connection) -> Verdict:
-            if only:
-                return await self.record(conn, job, ordinal, response, resolved)
-            return await answer_all(self, conn, job, ordinal, response, resolved)
-
-        return await self._db.run_transaction(work)
+        actor = self._policy.resolve(actor)
+        record = self.record if only else self.record_all
+        return await self._db.run_transaction(
+            lambda conn: record(conn, job, ordinal, response, actor)
+        )
 
     async def refuse(
         self, job: int, ordinal: int, response: Response, actor: Actor, reason: str
@@ -251,7 +118,15 @@ class Questions:
             question = (await self.lock(conn, job, ordinal)).question
             event = response.source_event_id
             if await store.previous_answer(conn, job, ordinal, event) is None:
-                await self._store(conn, question, actor, actor.voter, event, payload, reason)
+                await self._store(
+                    conn,
+                    question,
+                    actor,
+                    voter=actor.voter,
+                    event=event,
+                    payload=payload,
+                    refused=reason,
+                )
 
         await self._db.run_transaction(work)
 
@@ -274,17 +149,6 @@ class Questions:
     async def mint_token(self, job: int, ordinal: int, approver: str, actor: Actor) -> str:
         """Return a new single-use token; see `approval_tokens.mint`."""
         return await approval_tokens.mint(self._db, self._policy, job, ordinal, approver, actor)
-
-    async def _answer_from_request(
-        self, conn: Connection, job: int, ordinal: int, text: str, invoker: str
-    ) -> None:
-        """Record the answer that was submitted with the request."""
-        from draftsman.questions.response import text_response
-
-        person = Actor(Source.INTERNAL, invoker, invoker, person=invoker)
-        with contextlib.suppress(UsageError):
-            response = text_response(f"request:{question_name(job, ordinal)}", text)
-            await self.record(conn, job, ordinal, response, self._policy.resolve(person))
 
     async def record(
         self,
@@ -324,7 +188,9 @@ class Questions:
         reason = None if refused is None else spans_text(refused)
         if refused is not None and not is_late:
             payload["refusal"] = encode_spans(refused)
-        await self._store(conn, question, actor, voter, event, payload, reason)
+        await self._store(
+            conn, question, actor, voter=voter, event=event, payload=payload, refused=reason
+        )
         if refused is not None:
             return await self._with_votes(conn, locked.verdict(False, refused), voter)
         if response.token is not None:
@@ -345,6 +211,33 @@ class Questions:
             answer_text=question.answer_text(resolution.as_json()),
             job_status=status,
         )
+
+    async def record_all(
+        self,
+        conn: Connection,
+        job: int,
+        ordinal: int,
+        response: Response,
+        actor: Actor,
+        held_until: datetime | None = None,
+    ) -> Verdict:
+        """Record a response, as `record` does, and if it counts to identical questions too.
+
+        A question that the actor may not answer stays open, and so does that of a job which asks in
+        the meantime.
+        """
+        others = await self.lock_identical(conn, job, ordinal)
+        verdict = await self.record(conn, job, ordinal, response, actor, held_until)
+        if not (verdict.accepted and verdict.resolved) or verdict.duplicate:
+            return verdict
+        answered = []
+        for other in others:
+            locked = await self.lock(conn, other.job, other.question)
+            refused, _ = await self.refusal(conn, locked, response, actor)
+            if refused is None and locked.takes_answers(held_until):
+                await self.record(conn, other.job, other.question, response, actor, held_until)
+                answered.append(other.name)
+        return replace(verdict, also=tuple(answered))
 
     async def _with_votes(self, conn: Connection, verdict: Verdict, voter: str) -> Verdict:
         """Return a refused verdict that says whether a response of this voter counts already."""
@@ -399,30 +292,26 @@ class Questions:
                 voter = await approval_tokens.redeemable_by(
                     conn, self._policy, question, response.token, actor, invoker=locked.invoker
                 )
-            elif question.kind is QuestionKind.APPROVAL:
-                self._policy.check_vote(actor, question.approvers, invoker=locked.invoker)
             else:
-                self._policy.check_answer(
-                    actor, question.approvers, invoker=locked.invoker, key=question.key
-                )
+                check_response(self._policy, actor, question, invoker=locked.invoker)
         except NotPermitted as error:
             return refusals.permission_reason(error), voter
         return None, voter
+
+    async def lock_identical(
+        self, conn: Connection, job: int, ordinal: int
+    ) -> list[IdenticalQuestion]:
+        """Lock a job together with those that ask the same; return their questions."""
+        if others := await identical.others(conn, job, ordinal):
+            await jobs.lock_jobs(conn, [job, *(other.job for other in others)])
+            others = await identical.others(conn, job, ordinal)
+        return others
 
     async def lock(self, conn: Connection, job: int, ordinal: int) -> LockedQuestion:
         """Lock a job and its question; raises NotFound."""
         if (locked := await store.lock(conn, job, ordinal)) is None:
             raise approval_tokens.unknown_question(job, ordinal)
         return replace(locked, invoker=self._policy.requester(locked.invoker))
-
-    def _approvers(self, item: QuestionSpec) -> list[str]:
-        role = "operator" if item.key == BUDGET_KEY else "approver"
-        if item.kind is not QuestionKind.APPROVAL and role == "approver":
-            return []
-        if item.approvers is not None:
-            return list(item.approvers)
-        people = self._policy.people.items()
-        return sorted(name for name, person in people if role in person.roles)
 
 
 # Extensions of the expiry of open questions.

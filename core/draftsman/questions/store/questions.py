@@ -27,7 +27,7 @@ from draftsman.questions.answer import Answer, LockedQuestion
 from draftsman.questions.question import OpenQuestion, Question, QuestionStatus, Resolution
 
 if TYPE_CHECKING:
-    from draftsman.attention.ladder import Ladder
+    from draftsman.questions.asked_question import QuestionLadder
     from draftsman.questions.question_spec import QuestionSpec
 
 _Q = load("questions")
@@ -49,7 +49,7 @@ class NewQuestion:
     approvers: Sequence[str]
     expires_in: float | None
     escalate_to: str | None = None
-    ladder: Ladder | None = None
+    ladder: QuestionLadder | None = None
     alternative_to: int | None = None
 
     def as_json(self, position: int, owners: Sequence[str]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class NewQuestion:
             "critical": item.critical,
             "is_permission": item.is_permission,
             "ladder": None if ladder is None else ladder.name,
-            "steps": [step.as_json() for step in ladder.steps] if ladder else [],
+            "steps": list(ladder.steps) if ladder else [],
             "owners": list(owners),
             "alternative_to": self.alternative_to,
         }

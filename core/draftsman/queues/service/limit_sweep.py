@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from draftsman.database.database import Database
 from draftsman.database.isolation import run_all
-from draftsman.jobs.runs.repetition import repeat
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.queues.store import limits as store
 
 JOBS: Final = 1000
@@ -30,6 +30,10 @@ class LimitSweep:
         self._db = db
         self._rules = rules
         self._written: LeaderTerm | None = None
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of limits."""
+        return [Sweep(name="limits", run=self.sweep, due_turn=DueTurn.PLACES)]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Apply changed limits, and give places that are due; return the number of jobs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -13,10 +13,10 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import actor_name, job_name, pause_name, unknown_job
-from draftsman.jobs.details import store as read_model
 from draftsman.jobs.job import Status
-from draftsman.jobs.runs.repetition import repeat
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.store import jobs
+from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.queues.queue_models import (
@@ -24,10 +24,8 @@ from draftsman.queues.queue_models import (
     QueuedJob,
     QueuePause,
     QueueSummary,
-    ServingWorker,
     UnhandledType,
     metrics_text,
-    missing_worker,
 )
 from draftsman.queues.store import limits, reservations
 from draftsman.queues.store import queues as store
@@ -35,6 +33,7 @@ from draftsman.queues.usage_limits import LimitChange, LimitUse
 from draftsman.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.text import clean, humanize
 from draftsman.worker.registry import store as workers
+from draftsman.worker.registry.registered_worker import ServingWorker, missing_worker
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.request_checks import RequestChecks
@@ -236,9 +235,9 @@ class Queues:
             raise UsageError(f"{job_name(job)} cannot be moved {place} itself")
 
         async def work(conn: Connection) -> tuple[str, Status]:
-            for number in filter(None, (job, anchor)):
-                if await read_model.version(conn, number) is None:
-                    raise unknown_job(number)
+            unknown = await jobs.missing(conn, [job, *filter(None, [anchor])])
+            if unknown is not None:
+                raise unknown_job(unknown)
             return await store.move(conn, job, place, anchor, actor.name)
 
         outcome, status = await self._db.run_transaction(work)
@@ -258,7 +257,7 @@ class Queues:
             raise UsageError(f"priority {priority}: allowed are -{MAX_PRIORITY} to {MAX_PRIORITY}")
 
         async def work(conn: Connection) -> tuple[str, Status]:
-            if await read_model.version(conn, job) is None:
+            if await jobs.missing(conn, [job]) is not None:
                 raise unknown_job(job)
             return await store.prioritize(conn, job, priority, actor.name)
 
@@ -295,6 +294,10 @@ class Queues:
     async def release(self) -> int:
         """Release held jobs whose type is no longer paused; return their number."""
         return await self._in_batches(store.release)
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of held jobs."""
+        return [Sweep(name="holds", run=self.sweep, due_turn=DueTurn.OTHERS)]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Hold jobs of paused types; release jobs of an interrupted resume and of free keys.

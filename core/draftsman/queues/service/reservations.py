@@ -7,7 +7,6 @@ from typing import Final
 from draftsman.database.database import Connection, Database
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.ids import actor_name, job_name
-from draftsman.jobs.details.wait_reason import reservation_text
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJob
 from draftsman.people.actor import Actor
@@ -17,6 +16,7 @@ from draftsman.queues.queue_models import (
     MAX_SECONDS,
     MIN_SECONDS,
     QueueReservation,
+    reservation_text,
 )
 from draftsman.queues.store import reservations as store
 from draftsman.queues.usage_limits import bucket_title

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -10,13 +10,16 @@ from draftsman.database.database import Database
 from draftsman.database.isolation import Isolation, run_all
 from draftsman.errors import Failure
 from draftsman.ids import new_id
-from draftsman.jobs.runs.repetition import repeat
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.jobs.runs.store import claim
+from draftsman.jobs.runs.sweep import Sweep, repeat
 from draftsman.queues.queue_models import UnhandledType
 from draftsman.queues.store import queues as store
+from draftsman.settings.job_types import TypeSettings
 
+INTERVAL: Final = 2.0
+"""Maximum seconds between two looks at the types of live workers."""
 JOBS: Final = 1000
 """Jobs of a queue that a transaction looks at."""
 FAILED_AT_ONCE: Final = 100
@@ -26,18 +29,34 @@ FAILED_AT_ONCE: Final = 100
 class TypeSweep:
     """Keeps jobs that only other workers handle, or none, from delaying the rest.
 
-    Jobs of the types `failing` fail while no live worker handles them; all others wait. The claim
-    does not depend on this sweep: a worker claims every job of its own types.
+    Jobs of a type with `unhandled = fail` fail while no live worker handles them; others wait. The
+    claim does not depend on this sweep: a worker claims every job of its own types.
     """
 
     def __init__(
-        self, db: Database, settlement: Settlement, lease: float, failing: Collection[str] = ()
+        self,
+        *,
+        db: Database,
+        settlement: Settlement,
+        lease: float,
+        types: Mapping[str, TypeSettings],
     ) -> None:
         self._db = db
         self._settlement = settlement
         self._lease = lease
-        self._failing = sorted(failing)
-        self.isolation: Final = Isolation(db, "types")
+        self._failing = sorted(name for name, type in types.items() if type.unhandled == "fail")
+        self._isolation = Isolation(db, "types")
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of types without a worker."""
+        return [
+            Sweep(
+                name="types",
+                run=self.sweep,
+                isolations=(self._isolation,),
+                max_interval=INTERVAL,
+            )
+        ]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Return the number of jobs that were changed."""
@@ -81,7 +100,7 @@ class TypeSweep:
                 ahead=0,
             )
         )
-        return await self.isolation.each([(job.number, job) for job in jobs], self._fail_job)
+        return await self._isolation.each([(job.number, job) for job in jobs], self._fail_job)
 
     async def _fail_job(self, job: ClaimedJob) -> int:
         text = f"no live worker handles the type {job.type!r}: unhandled = 'fail' in [types]"

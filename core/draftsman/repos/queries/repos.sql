@@ -52,15 +52,14 @@ INSERT INTO draftsman.repo_mappings (trello_label_id, trello_label_name, repo, p
 VALUES (%(label_id)s, %(label_name)s, %(repo)s, %(path)s, %(actor)s)
     ON CONFLICT (trello_label_id)
        DO UPDATE SET trello_label_name = excluded.trello_label_name, repo = excluded.repo,
-                     path = excluded.path, added_by = excluded.added_by,
-                     updated_at = draftsman.now()
+                     path = excluded.path, added_by = excluded.added_by
 RETURNING id
 
 -- name: map_name
 INSERT INTO draftsman.repo_mappings (trello_label_name, repo, path, added_by)
 VALUES (%(label_name)s, %(repo)s, %(path)s, %(actor)s)
     ON CONFLICT (lower(trello_label_name), repo, path) WHERE trello_label_id IS NULL
-       DO UPDATE SET added_by = excluded.added_by, updated_at = draftsman.now()
+       DO UPDATE SET added_by = excluded.added_by
 RETURNING id
 
 -- By the label's id or by its name; of a repository, or of all.

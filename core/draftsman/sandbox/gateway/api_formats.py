@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-Provider = Literal["anthropic", "openai", "google"]
+from draftsman.sandbox.gateway_access import PREFIX, Provider
+
 ROUTES: Final[Mapping[Provider, Mapping[str, tuple[str, ...]]]] = {
     "anthropic": {"/messages": ("POST",), "/messages/count_tokens": ("POST",), "/models": ("GET",)},
     "openai": {"/responses": ("POST",), "/chat/completions": ("POST",), "/models": ("GET",)},
@@ -20,7 +21,6 @@ ROUTES: Final[Mapping[Provider, Mapping[str, tuple[str, ...]]]] = {
 """Methods of the paths, without the prefix."""
 METERED: Final = frozenset({"/messages", "/responses", "/chat/completions"})
 """Paths of calls that cost money."""
-PREFIX: Final = "/v1"
 PREFIXES: Final[Mapping[Provider, str]] = {
     "anthropic": PREFIX,
     "openai": PREFIX,

@@ -53,7 +53,7 @@ class NetworkProxy:
         self._connector = connector
         self._idle = idle_timeout
         self._report = report
-        self.used: dict[str, HostUse] = {}
+        self.usage: dict[str, HostUse] = {}
         """By `host:port`."""
         self._reported: set[str] = set()
 
@@ -75,12 +75,12 @@ class NetworkProxy:
 
     def report_use(self) -> None:
         """Report the bytes of each host."""
-        for target, use in list(self.used.items())[:MAX_LINES]:
+        for target, use in list(self.usage.items())[:MAX_LINES]:
             self._report(
                 f"{target}: {use.connections} connections, {use.sent:,} bytes sent,"
                 f" {use.received:,} received"
             )
-        if (omitted := len(self.used) - MAX_LINES) > 0:
+        if (omitted := len(self.usage) - MAX_LINES) > 0:
             self._report(f"and {omitted} other hosts")
 
     async def _serve_connection(
@@ -119,7 +119,7 @@ class NetworkProxy:
 
         A client that ends its direction still gets the response.
         """
-        use = self.used.setdefault(target, HostUse())
+        use = self.usage.setdefault(target, HostUse())
         use.connections += 1
         if forwarded is None:
             client[1].write(ESTABLISHED)

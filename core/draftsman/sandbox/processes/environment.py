@@ -15,7 +15,7 @@ from draftsman.basic_settings import POSTGRESQL
 from draftsman.errors import Failure
 from draftsman.resources import PACKAGE_ROOT
 from draftsman.sandbox import container
-from draftsman.sandbox.gateway.access import GatewayAccess
+from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.network_proxy.access import ProxyAccess
 from draftsman.sandbox.sandbox_plan import SandboxMode
 from draftsman.settings.agents import AgentSettings

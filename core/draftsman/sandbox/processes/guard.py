@@ -88,7 +88,10 @@ def main(arguments: list[str]) -> int:
     _release_stdio()
     _reply(replies, b"%d\n" % keeper)
     guard = Guard(keeper, control, relay, replies, lease, plan)
-    return _exit_code(guard.watch(), _kill_descendants(keeper))
+    status = guard.watch()
+    if status is None:  # the keeper last: if this process is killed meanwhile, it goes on
+        process_tree.kill(keeper, KILL_TIMEOUT)
+    return _exit_code(status, _kill_descendants(keeper))
 
 
 def _run_keeper(keeper: Keeper, plan: dict[str, Any], command: list[str]) -> NoReturn:

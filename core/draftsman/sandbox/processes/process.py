@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from draftsman.errors import Failure
 from draftsman.resources import module_command
 from draftsman.sandbox import confinement, container
-from draftsman.sandbox.gateway.access import GatewayAccess
+from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.network_proxy.access import ProxyAccess
 from draftsman.sandbox.processes import guard, process_tree
 from draftsman.sandbox.processes.environment import (
@@ -53,7 +53,7 @@ class LineSplitter:
 
     def __init__(self, limit: int = MAX_LINE) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
+        self._pieces: list[bytes] = []
         self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes | MalformedLine]:
@@ -72,14 +72,14 @@ class LineSplitter:
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._limit:
-            self._parts.clear()
+            self._pieces.clear()
         else:
-            self._parts.append(piece)
+            self._pieces.append(piece)
 
     def _take(self) -> bytes | MalformedLine:
-        line = b"".join(self._parts)
+        line = b"".join(self._pieces)
         size = self._size
-        self._parts = []
+        self._pieces = []
         self._size = 0
         if size > self._limit:
             return MalformedLine.too_long(size, self._limit)

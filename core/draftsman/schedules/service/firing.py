@@ -25,9 +25,9 @@ from draftsman.jobs.requests.service.request_checks import (
     require_instructions,
 )
 from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJob
-from draftsman.jobs.runs.repetition import repeat
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import checkpoints, locked_jobs
+from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import ROLES, Policy, Verb
@@ -128,6 +128,7 @@ class Firing:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         settings: Settings,
@@ -135,13 +136,23 @@ class Firing:
         checks: RequestChecks,
         submissions: Submissions,
     ) -> None:
-        self._db = db
         self._policy = policy
         self._settings = settings
         self._templates = templates
         self._checks = checks
         self._submissions = submissions
-        self.isolation: Final = Isolation(db, "schedules", lambda id: f"schedule {id}")
+        self._isolation = Isolation(db, "schedules", lambda id: f"schedule {id}")
+
+    def sweeps(self) -> Sequence[Sweep]:
+        """Return the sweep of schedules."""
+        return [
+            Sweep(
+                name="schedules",
+                run=self.fire,
+                isolations=(self._isolation,),
+                due_turn=DueTurn.NEW_JOBS,
+            )
+        ]
 
     async def fire(self, term: LeaderTerm) -> int:
         """Record every occurrence that is due; return the number of schedules.
@@ -173,7 +184,7 @@ class Firing:
 
             async def batch(term: LeaderTerm) -> int:
                 nonlocal ready_before
-                count = await self.isolation.run(work, candidates)
+                count = await self._isolation.run(work, candidates)
                 ready_before = ready_count
                 return count
 

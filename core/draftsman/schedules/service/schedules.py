@@ -55,6 +55,7 @@ class Schedules:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         settings: Settings,

@@ -36,7 +36,7 @@ class Templates:
     """Storage of templates, and requests made from them."""
 
     def __init__(
-        self, db: Database, policy: Policy, settings: Settings, checks: RequestChecks
+        self, *, db: Database, policy: Policy, settings: Settings, checks: RequestChecks
     ) -> None:
         self._db = db
         self._policy = policy

@@ -33,8 +33,7 @@ VALUES (%(board_id)s, %(name)s, %(url)s, %(labels)s, %(ignored_list_ids)s, %(que
                      include_existing = excluded.include_existing,
                      checklists = excluded.checklists, due_dates = excluded.due_dates,
                      custom_fields = excluded.custom_fields,
-                     digest_card_id = excluded.digest_card_id, webhook_id = excluded.webhook_id,
-                     updated_at = draftsman.now()
+                     digest_card_id = excluded.digest_card_id, webhook_id = excluded.webhook_id
 
 -- The episodes stay: when the board is added again, no job is created twice.
 -- name: remove
@@ -42,7 +41,7 @@ DELETE FROM draftsman.trello_board_configs WHERE board_id = %(board)s
 
 -- name: webhook
 UPDATE draftsman.trello_board_configs
-   SET webhook_id = %(webhook)s, updated_at = draftsman.now()
+   SET webhook_id = %(webhook)s
  WHERE board_id = %(board)s AND webhook_id IS DISTINCT FROM %(webhook)s
 
 -- name: present

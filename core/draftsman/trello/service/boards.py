@@ -173,7 +173,9 @@ class TrelloBoards:
     async def renew(self, owner: UUID, term: int, seconds: float, lock: int | None = None) -> bool:
         """Renew the lease of this term; False when it has expired."""
         async with self._db.connection() as conn:
-            return await workers.renew(conn, POLLER, owner, term, seconds, lock)
+            return await workers.renew(
+                conn, POLLER, owner=owner, term=term, ttl=seconds, lock_id=lock
+            )
 
     async def resign(self, owner: UUID, term: int) -> None:
         """Release the lease."""

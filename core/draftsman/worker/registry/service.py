@@ -8,10 +8,9 @@ from typing import Final
 from uuid import UUID
 
 from draftsman.database.database import Connection, Database, DedicatedSession
-from draftsman.jobs.read_models import RegisteredWorker
 from draftsman.processes import host
 from draftsman.worker.registry import store
-from draftsman.worker.registry.liveness import is_lost
+from draftsman.worker.registry.registered_worker import RegisteredWorker, is_lost
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds to wait for a connection before the database counts as unreachable."""

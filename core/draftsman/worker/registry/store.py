@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
-from draftsman.jobs.read_models import RegisteredWorker
-
-if TYPE_CHECKING:
-    from draftsman.queues.queue_models import ServingWorker
+from draftsman.worker.registry.registered_worker import RegisteredWorker, ServingWorker
 
 _Q = load("workers")
 
 
 async def serving(conn: Connection, lease: float) -> list[ServingWorker]:
     """Return the workers that claim jobs now; `lease` in seconds."""
-    from draftsman.queues.queue_models import ServingWorker
-
     return await fetch_all(conn, _Q["serving"], {"lease": lease}, ServingWorker)
 
 

@@ -5,12 +5,6 @@
 SELECT draftsman.link_jobs(%(jobs)s::bigint[], %(parents)s::bigint[],
                            %(conditions)s::draftsman.dependency_condition[])
 
--- The first of these numbers that no job has.
--- name: missing
-SELECT min(n)
-  FROM unnest(%(jobs)s::bigint[]) AS w (n)
- WHERE (SELECT number FROM draftsman.job_requests WHERE number = n) IS NULL
-
 -- The parents of a job, in the order of its request.
 -- name: parents
 SELECT d.parent AS number, d.condition::text, d.met, s.status, s.type,
@@ -79,12 +73,6 @@ SELECT coalesce(bool_or(key IS NOT NULL), false),
 -- Lets the transactions in which jobs begin to wait for a concurrency key see each other.
 -- name: lock_waits
 SELECT pg_advisory_xact_lock(hashtextextended('draftsman.waits', 0))
-
--- Locks the job of a run, so that the transaction has its lease.
--- name: lock_run
-SELECT number FROM draftsman.job_states
- WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
-   FOR NO KEY UPDATE
 
 -- The job that a job spawned under a key, with the digest of its request; and the job with a concurrency key, of those
 -- that spawned a job, directly or not, and of itself.

@@ -10,6 +10,7 @@ from draftsman.ids import unknown_job
 from draftsman.jobs.job import Condition
 from draftsman.jobs.requests.invocation import OnFailure
 from draftsman.jobs.requests.service.submissions import LinkedRequest
+from draftsman.jobs.runs.store import jobs as existing
 from draftsman.workflows.store import dependencies, groups
 from draftsman.workflows.store.dependencies import Link
 
@@ -19,7 +20,7 @@ class RequestLinks:
 
     async def require_jobs(self, conn: Connection, jobs: Collection[int]) -> None:
         """Raise NotFound unless all of these jobs exist."""
-        if jobs and (number := await dependencies.missing(conn, jobs)) is not None:
+        if jobs and (number := await existing.missing(conn, jobs)) is not None:
             raise unknown_job(number)
 
     async def link(self, conn: Connection, requests: Sequence[LinkedRequest]) -> set[int]:

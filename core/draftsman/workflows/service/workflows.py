@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.database.database import Connection, Database
@@ -16,9 +17,9 @@ from draftsman.jobs.requests.invocation import Invocation, RepoResolution
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
-from draftsman.jobs.runs.job_limits import JobLimits
+from draftsman.jobs.runs.job_limits import JobLimits, configured_limits
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
-from draftsman.jobs.runs.store import run_state
+from draftsman.jobs.runs.store import jobs, run_state
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import RepoName, repo_names_by_source
 from draftsman.repos.repo_url import is_repo_url
@@ -28,6 +29,7 @@ from draftsman.workflows.store import dependencies as store
 
 if TYPE_CHECKING:
     from draftsman.repos.service import Repos
+    from draftsman.settings import Settings
 
 TREE_LIMIT = 1000
 """Default number of jobs of a tree."""
@@ -60,13 +62,15 @@ SPAWN_FIELDS: Final = (
 class Workflows:
     """Trees of jobs, parents with their results, spawned jobs, and `groups`."""
 
-    def __init__(
-        self, db: Database, limits: Callable[[], JobLimits], repos: Callable[[], Repos]
-    ) -> None:
+    def __init__(self, *, db: Database, settings: Settings, repos: Repos) -> None:
         self._db = db
-        self._limits = limits
+        self._settings = settings
         self._repos = repos
         self.groups = Groups(db)
+
+    @cached_property
+    def _limits(self) -> JobLimits:
+        return configured_limits(self._settings)
 
     async def tree(self, job: int, limit: int = TREE_LIMIT) -> JobTree:
         """Return a job and all that wait for it, directly or not; raises NotFound."""
@@ -118,13 +122,13 @@ class Workflows:
             raise UsageError("the key of spawn() must have 1 to 400 characters")
         request, repo_names = await self._with_repo(invocation(type=type, **fields))
         actor = Actor(Source.INTERNAL, spawner.invoker_id, spawner.invoker_id)
-        columns = row(request, actor, self._limits(), repo_names) | {
+        columns = row(request, actor, self._limits, repo_names) | {
             "invoker_id": spawner.invoker_id,
             "idempotency_key": f"spawn:{spawner.number}:{key}",
         }
 
         async def insert(conn: Connection) -> int:
-            if not await store.lock_run(conn, spawner.lease):
+            if not await jobs.lock_run(conn, spawner.lease):
                 raise lease_lost(spawner.lease)
             concurrency_key = columns["concurrency_key"]
             conflicts = await store.spawn_conflicts(conn, spawner.number, key, concurrency_key)
@@ -160,12 +164,12 @@ class Workflows:
         if request.repo is None:
             return request, {}
         if not is_repo_url(request.repo):
-            location = await self._repos().place(request.repo)
+            location = await self._repos.place(request.repo)
             resolution = RepoResolution(path=location.path)
             resolved = {"repo": location.repo.remote_url, "resolution": resolution}
             request = request.model_copy(update=resolved)
         assert request.repo is not None  # noqa: S101 - set above
-        registered = (await self._repos().catalog()).repos
+        registered = (await self._repos.catalog()).repos
         return request, repo_names_by_source(registered, [request.repo])
 
     async def spawned(self, spawner: ClaimedJob, job: int) -> Parent:

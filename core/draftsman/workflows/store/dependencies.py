@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
@@ -40,12 +40,6 @@ async def link(conn: Connection, links: Sequence[Link]) -> set[int]:
     return {number for (number,) in await rows(conn, _Q["link"], params)}
 
 
-async def missing(conn: Connection, jobs: Collection[int]) -> int | None:
-    """Return the first of these numbers that no job has."""
-    number: int | None = await scalar(conn, _Q["missing"], {"jobs": [*jobs]})
-    return number
-
-
 async def parents(conn: Connection, job: int) -> list[Parent]:
     """Return the parents of a job, in the order of its request."""
     return await fetch_all(conn, _Q["parents"], {"job": job}, Parent)
@@ -54,12 +48,6 @@ async def parents(conn: Connection, job: int) -> list[Parent]:
 async def spawned(conn: Connection, job: int, jobs: Sequence[int]) -> list[Parent]:
     """Return those of the jobs that a job spawned."""
     return await fetch_all(conn, _Q["spawned"], {"job": job, "jobs": [*jobs]}, Parent)
-
-
-async def lock_run(conn: Connection, lease: Lease) -> bool:
-    """Lock the job of a run; return whether it has the lease."""
-    params = {"job": lease.job, "token": lease.token}
-    return await scalar(conn, _Q["lock_run"], params) is not None
 
 
 async def spawn_conflicts(

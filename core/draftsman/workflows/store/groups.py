@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from draftsman.database.database import Connection, execute, fetch_all, fetch_one, rows
+from draftsman.database.database import Connection, execute, fetch_all, rows
 from draftsman.database.named_queries import load
-from draftsman.deliveries.message_facts import GroupStop
 from draftsman.jobs.requests.invocation import GroupKind, OnFailure
 from draftsman.workflows.groups import GroupMember, JobGroup
 
@@ -93,8 +92,3 @@ async def numbers(conn: Connection, name: str, before: int, limit: int) -> list[
     """Return the numbers of the jobs of a group, retried jobs too, newest first."""
     params = {"name": name, "before": before, "limit": limit}
     return [number for (number,) in await rows(conn, _Q["numbers"], params)]
-
-
-async def stop_of(conn: Connection, delivery: int) -> GroupStop | None:
-    """Return how the group of a delivery's job stopped; None for another job or end."""
-    return await fetch_one(conn, _Q["stop_of"], {"seq": delivery}, GroupStop)

@@ -179,7 +179,7 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
 @pytest.fixture
 async def seen(bench: SlackBotHarness) -> AsyncIterator[Seen]:
     """Run the outbox; provide a function that waits for a message with a text and returns it."""
-    deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
+    deliver = DeliverySender(db=bench.rt.db, policy=bench.rt.policy, settings=FAST, fallback=None)
     channel = SlackChannel(bench.ctx.client, timeout=5)
 
     async def find(channel: str, thread: str | None, text: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.deliveries.target import Target
-from draftsman.jobs.read_models import RecentDuplicate
+from draftsman.jobs.requests.invocation import RecentDuplicate
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, SlackBotHarness
 from tests.support.statements import rows
 from tests.support.waits import background

@@ -15,7 +15,7 @@ async def test_a_reply_under_the_card_of_a_command_answers(
     await bench.slack.command(ANNA, bench.general, "fix it")
     card = await seen(bench.general, None, "D-1")
     work = await bench.make.running(1)
-    await bench.rt.questions.ask(work.lease, QUESTION)
+    await bench.rt.asking.ask(work.lease, QUESTION)
     question_message = await seen(bench.general, card["ts"], "Which one?")
     assert "draftsman_answer:2" in str(question_message)
     await bench.slack.say(BEN, bench.general, "2", card["ts"])
@@ -34,7 +34,7 @@ async def test_late_click_on_a_decided_question_is_refused(
 ) -> None:
     ack = await bench.slack.mention(ANNA, bench.general, "fix it")
     work = await bench.make.running(1)
-    await bench.rt.questions.ask(work.lease, GATE)
+    await bench.rt.asking.ask(work.lease, GATE)
     asked = await seen(bench.general, ack.ts, "Deploy?")
     pressed = await bench.slack.press(CAROL, bench.general, asked["ts"], "draftsman_approve")
     late = await bench.slack.interactive(pressed.sent | {"user": {"id": DAVE, "name": "dave"}})
@@ -52,7 +52,7 @@ async def test_reply_to_a_direct_copy_decides_only_its_question(
         job
     ] = await bench.rt.read_model.jobs()  # of the two events of a mention, either takes a number
     work = await bench.make.running(job.number)
-    await bench.rt.questions.ask(work.lease, GATE)
+    await bench.rt.asking.ask(work.lease, GATE)
     direct = bench.slack.direct(DAVE)
     copy = await seen(direct, None, "Deploy?")
     await bench.slack.say(DAVE, direct, "deny too risky", copy["ts"])
@@ -71,13 +71,13 @@ async def test_a_reply_to_the_copy_of_a_closed_question_answers_no_other(
     ] = await bench.rt.read_model.jobs()  # of the two events of a mention, either takes a number
     work = await bench.make.running(job.number)
     again = GATE.model_copy(update={"key": "again", "text": "Really?"})
-    await bench.rt.questions.ask(work.lease, GATE)
+    await bench.rt.asking.ask(work.lease, GATE)
     direct = bench.slack.direct(DAVE)
     copy = await seen(direct, None, "Deploy?")
     await bench.make.decide(
         job.number, True, bench.rt.policy.resolve(Actor(Source.CLI, "carol", "Carol"))
     )
-    await bench.rt.questions.ask((await bench.make.running(job.number)).lease, again)
+    await bench.rt.asking.ask((await bench.make.running(job.number)).lease, again)
     await bench.slack.say(DAVE, direct, "approve", copy["ts"])
     assert await bench.is_open(await bench.rt.questions.get(job.number, 2))
     await bench.ctx.background.idle()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.configured import rules_target
+from draftsman.deliveries.target import rules_target
 from draftsman.errors import ConfigError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.permission_rules.permission_rule import RuleStatus

@@ -171,7 +171,7 @@ async def test_redelivered_message_answers_no_later_question(
     written = await bench.slack.mention(user, bench.general, text, root)
     assert not await bench.is_open(first)
     work = await bench.make.running(first.job)
-    await bench.rt.questions.ask(work.lease, spec.model_copy(update={"key": "second"}))
+    await bench.rt.asking.ask(work.lease, spec.model_copy(update={"key": "second"}))
     second = await bench.rt.questions.get(first.job, 2)
     await bench.slack.event({**written.sent, "event_id": "Ev0OTHER"})
     assert await bench.is_open(second)
@@ -186,7 +186,7 @@ async def test_late_message_decides_no_approval_that_was_requested_after_it(
     written = (await bench.post("a message, for its ts"))["ts"]
     other = await bench.slack.mention(DAVE, bench.general, "approve", root)
     work = await bench.make.running(first.job)
-    await bench.rt.questions.ask(work.lease, GATE.model_copy(update={"key": "second"}))
+    await bench.rt.asking.ask(work.lease, GATE.model_copy(update={"key": "second"}))
     second = await bench.rt.questions.get(first.job, 2)
     event = {**other.sent["event"], "user": CAROL, "ts": written, "client_msg_id": "x"}
     await bench.slack.event({**other.sent, "event_id": "Ev0LATE", "event": event})

@@ -21,7 +21,7 @@ from tests.support.waits import until, wait_blocked
 @asynccontextmanager
 async def _unwritten(bench: SlackBotHarness, conn: Connection, job: int) -> AsyncIterator[str]:
     """Post a job's card and hold back its record; return its ts."""
-    deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
+    deliver = DeliverySender(db=bench.rt.db, policy=bench.rt.policy, settings=FAST, fallback=None)
     holder = await bench.rt.db.dedicated_connection()
     try:
         await holder.execute("BEGIN")

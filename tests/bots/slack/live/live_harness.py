@@ -91,7 +91,7 @@ class LiveHarness:
         )
 
     async def _add(self, work: ClaimedJob, *items: Activity) -> None:
-        await self.rt.checkpoints.activity.append(work.lease, self._rows + 1, items, LIMIT)
+        await self.rt.activity.append(work.lease, self._rows + 1, items, LIMIT)
         self._rows += len(items)
 
     async def later(self, seconds: float) -> None:

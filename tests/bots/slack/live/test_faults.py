@@ -80,7 +80,7 @@ async def test_the_stream_of_a_process_that_was_killed_in_its_start_is_ended(
     assert await value(conn, STATE) == "closed"
     await live.round(START_AFTER)
     assert live.count(START) == 1, "a run has a single stream"
-    await live.rt.checkpoints.activity.show(work.lease, "0 of 2 steps", "")
+    await live.rt.activity.show(work.lease, "0 of 2 steps", "")
     await live.deliver(work.number)
     assert "0 of 2 steps" in shown(live.card())
 
@@ -237,7 +237,7 @@ async def test_an_outage_of_slack_neither_fails_a_delivery_nor_starts_twice(
     for _ in range(5):
         await live.round()
     assert live.tasks()["now"] == ("[runs] make", "in_progress")
-    await live.rt.questions.ask(work.lease, QUESTION)
+    await live.rt.asking.ask(work.lease, QUESTION)
     await live.deliver(work.number)
     (*_, question) = live.slack.messages(live.room, live.card()["ts"])
     assert "Which one?" in shown(question)

@@ -29,7 +29,7 @@ async def test_the_bot_shows_a_run_until_its_result(
         work = await make.running(notify=(f"slack:{room}",), actor=actor)
         steps = {"entries": [{"text": "write tests", "state": "running"}]}
         plan = Activity(ActivityKind.PLAN, "", key="plan", detail=steps)
-        await rt.checkpoints.activity.append(work.lease, 1, [plan], LIMIT)
+        await rt.activity.append(work.lease, 1, [plan], LIMIT)
 
         async def shown() -> bool:
             (card, *_) = slack.messages(room) or [{"ts": ""}]

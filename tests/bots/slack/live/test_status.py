@@ -61,7 +61,7 @@ async def test_the_status_is_removed_when_the_run_parks_or_ends(
     await live.loop.run_once()
     assert live.status()
     if ending == "question":
-        await live.rt.questions.ask(work.lease, QUESTION)
+        await live.rt.asking.ask(work.lease, QUESTION)
     elif ending == "snooze":
         await live.rt.settlement.outcome(work, Snooze(3600))
     else:

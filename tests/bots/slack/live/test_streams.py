@@ -96,7 +96,7 @@ async def test_a_stream_ends_at_a_question_at_the_result_and_on_cancel(
     work = await live.running()
     await live.streaming(work)
     if ending == "question":
-        await live.rt.questions.ask(work.lease, QUESTION)
+        await live.rt.asking.ask(work.lease, QUESTION)
     elif ending == "result":
         await live.rt.settlement.outcome(work, Done({}))
     elif ending == "failure":
@@ -120,7 +120,7 @@ async def test_the_next_run_has_its_own_stream_after_the_answer(
 ) -> None:
     work = await live.running()
     await live.streaming(work)
-    await live.rt.questions.ask(work.lease, QUESTION)
+    await live.rt.asking.ask(work.lease, QUESTION)
     await live.deliver(work.number)
     await live.make.answer(work.number, "red", people.ben)
     again = await live.running(work.number)
@@ -144,7 +144,7 @@ async def test_a_stream_is_continued_by_the_card_before_slack_closes_it(
     await live.round()
     await live.round(60)
     assert live.count(START) == 1, "a run has a single stream"
-    await live.rt.checkpoints.activity.show(work.lease, "2 of 3 steps: step c", "")
+    await live.rt.activity.show(work.lease, "2 of 3 steps: step c", "")
     await live.deliver(work.number)
     assert "2 of 3 steps: step c" in shown(live.card())
 
@@ -156,7 +156,7 @@ async def test_the_card_is_edited_once_a_minute_beside_a_stream(
     await live.streaming(work)
 
     async def show(plan: str) -> bool:
-        await live.rt.checkpoints.activity.show(work.lease, plan, "")
+        await live.rt.activity.show(work.lease, plan, "")
         await live.deliver(work.number)
         return plan in shown(live.card())
 
@@ -204,7 +204,7 @@ async def test_the_card_is_used_if_it_is_configured(live: LiveHarness) -> None:
     await live.round(START_AFTER, bot)
     assert live.count(START) == 0
     assert live.status()
-    await live.rt.checkpoints.activity.show(work.lease, "0 of 1 step: step a", "")
+    await live.rt.activity.show(work.lease, "0 of 1 step: step a", "")
     await live.deliver(work.number)
     assert "0 of 1 step: step a" in shown(live.card())
 
@@ -243,7 +243,7 @@ async def test_a_refused_stream_leaves_the_card(
     assert live.slack.faults.left == 8, "asked once"
     paused = "SELECT max(bucket) FROM draftsman.channel_limits WHERE reason IS NOT NULL"
     assert await value(conn, paused) == (bucket and bucket.format(room=live.room))
-    await live.rt.checkpoints.activity.show(work.lease, "0 of 1 step: step a", "")
+    await live.rt.activity.show(work.lease, "0 of 1 step: step a", "")
     await live.deliver(work.number)
     assert "0 of 1 step: step a" in shown(live.card())
     assert live.health.ready

@@ -15,7 +15,7 @@ from draftsman.database.database import Database
 from draftsman.jobs.job import Source
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.http import HttpServer, bind
@@ -144,7 +144,7 @@ class ServiceHarness:
 async def patient_runtime(settings: Settings, url: str) -> AsyncIterator[Runtime]:
     """Provide the runtime with the timeouts of the bot process."""
     settings = with_statement_timeout(settings)
-    db = Database(url, settings.database)
+    db = Database(url, settings.database, enums=ENUMS)
     await db.open()
     yield wire(settings, db, False)
     await db.close()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from slack_sdk.web.async_client import AsyncWebClient
 
 from draftsman.database.database import Database
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from draftsman_bots.slack import listeners
 from draftsman_bots.slack.context import BotContext
@@ -91,7 +91,7 @@ def send(server: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Send
     )  # fmt: skip
     runner = asyncio.Runner()
     wait = runner.run
-    db = Database(server.url(name), config.database)
+    db = Database(server.url(name), config.database, enums=ENUMS)
     wait(db.open())
     client = wait(_client(wire(config, db, False)))
 

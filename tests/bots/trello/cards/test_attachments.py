@@ -105,7 +105,7 @@ async def test_large_and_deleted_files_are_refused_with_the_reason(
 async def test_a_size_that_trello_does_not_say_is_bounded_too(
     bench: TrelloBotHarness, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("draftsman_bots.trello.transport.file_download.MAX_BYTES", 3)
+    monkeypatch.setattr("draftsman_bots.trello.transport.attachment_download.MAX_BYTES", 3)
     card = bench.card()
     trello.attach(card, "a.bin", b"1234")
     (item,) = await ended(bench, await requested(bench, card))

@@ -263,7 +263,9 @@ async def test_a_bot_killed_before_it_stored_the_checklist_makes_no_second(
     card = bench.card()
     work = await bench.make.asked(notify=(f"trello:{card}",), actor=bench.people.anna)
     channel = TrelloChannel(bench.context.trello, bench.rt.boards, cards=bench.rt.boards.cards)
-    sender = DeliverySender(bench.rt.db, FAST, parse("log"), bench.rt.policy)
+    sender = DeliverySender(
+        db=bench.rt.db, policy=bench.rt.policy, settings=FAST, fallback=parse("log")
+    )
     async with bench.rt.db.connection() as holder, holder.transaction():
         await holder.execute("LOCK TABLE draftsman.trello_checklists IN EXCLUSIVE MODE")
         sending = asyncio.create_task(_send_all(sender, channel))

@@ -276,7 +276,7 @@ async def test_an_expired_question_puts_the_date_back(
     card = bench.card()
     await bench.ask_question(card, SOON)
     await clock.forward(2 * HOUR)
-    await bench.rt.sweeps.names["expire"](LeaderTerm())
+    await bench.rt.sweeps.run("expire", LeaderTerm())
     await bench.send_messages()
     assert due(bench, card) is None
 

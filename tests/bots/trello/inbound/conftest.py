@@ -136,7 +136,9 @@ class TrelloBotHarness:
     async def send_messages(self) -> None:
         """Send all due messages to cards."""
         channel = TrelloChannel(self.context.trello, self.rt.boards, cards=self.rt.boards.cards)
-        deliver = DeliverySender(self.rt.db, FAST, parse("log"), self.rt.policy)
+        deliver = DeliverySender(
+            db=self.rt.db, policy=self.rt.policy, settings=FAST, fallback=parse("log")
+        )
         async with running(DeliveryDispatcher(deliver, [channel], FAST)):
             await until(self._all_sent, "the delivery of all messages")
 

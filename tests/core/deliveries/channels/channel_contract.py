@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     DeliveryKind,
     File,
@@ -26,7 +27,6 @@ from draftsman.deliveries.delivery import (
 from draftsman.errors import Failure
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass, classify
-from draftsman.ports import Channel
 from draftsman.questions.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

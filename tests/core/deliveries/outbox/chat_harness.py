@@ -44,7 +44,9 @@ class ChatHarness:
     def dispatcher(self, fallback: str | None = None, **channel: Any) -> DeliveryDispatcher:
         """Make a dispatcher without running it."""
         fallback_target = parse(fallback) if fallback else None
-        deliver = DeliverySender(self.rt.db, FAST, fallback_target, self.rt.policy)
+        deliver = DeliverySender(
+            db=self.rt.db, policy=self.rt.policy, settings=FAST, fallback=fallback_target
+        )
         return DeliveryDispatcher(deliver, [ChatChannel(self.url, **channel)], FAST)
 
     async def open(self, fallback: str | None = None, **channel: Any) -> DeliveryDispatcher:

@@ -9,9 +9,9 @@ import asyncio
 import sys
 
 from draftsman.database.database import Database
-from draftsman.ports import Channel
+from draftsman.deliveries.channel import Channel
 from draftsman.processes.shutdown import shutdown_signals
-from draftsman.runtime import wire
+from draftsman.runtime import ENUMS, wire
 from draftsman.settings import Settings
 from draftsman.settings.notifications import NotificationSettings
 from tests.support.chat import ChatChannel
@@ -36,7 +36,7 @@ async def deliver(
     """Deliver until SIGTERM, as a bot does."""
     notifications = short_timeouts(timeout, lease)
     settings = Settings.model_validate({"database_url": database, "notifications": notifications})
-    db = Database(database, settings.database)
+    db = Database(database, settings.database, enums=ENUMS)
     async with shutdown_signals() as signals:
         try:
             await db.open()

@@ -45,7 +45,7 @@ async def test_progress_of_a_run_is_shown_in_its_status_message_until_the_run_en
     make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     work = await make.running(**CHAT)
-    show = rt.checkpoints.activity.show
+    show = rt.activity.show
     assert await show(work.lease, "0 of 2 steps", "early") == 1
     async with running(chat.dispatcher()):
         await chat.quiet(work.number)  # the status was not sent yet: the progress is dropped
@@ -75,7 +75,7 @@ async def test_a_job_without_chat_has_no_progress_messages(make: Factory, rt: Ru
     work = await make.running(notify=("log",))
     await send_all(rt)
     before = await kinds_and_statuses(rt, work.number)
-    assert await rt.checkpoints.activity.show(work.lease, "1 of 2 steps", "") == 0
+    assert await rt.activity.show(work.lease, "1 of 2 steps", "") == 0
     assert await kinds_and_statuses(rt, work.number) == before
 
 
@@ -190,7 +190,7 @@ async def test_a_reminder_is_edited_with_its_question(
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 1000}), **CHAT)
     await clock.forward(600)
-    assert await rt.sweeps.names["remind"](LeaderTerm()) == 1
+    assert await rt.sweeps.run("remind", LeaderTerm()) == 1
     await chat.open()
     await chat.quiet(work.number)
     await make.answer(work.number, "red")

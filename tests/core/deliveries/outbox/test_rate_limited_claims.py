@@ -46,7 +46,7 @@ class LimitedChannel(ChatChannel):
 
 @pytest.fixture
 async def sender(rt: Runtime) -> CountingSender:
-    return CountingSender(rt.db, PATIENT, None, rt.policy)
+    return CountingSender(db=rt.db, policy=rt.policy, settings=PATIENT, fallback=None)
 
 
 @pytest.fixture

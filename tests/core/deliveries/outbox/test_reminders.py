@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import pytest
@@ -55,7 +54,7 @@ async def test_reminders_are_due_at_half_and_at_90_percent_of_the_time(
     counts = []
     for hours in (49, 2, 38, 2, 8):  # 49, 51, 89, 91, 99
         await clock.forward(hours * HOUR)
-        await rt.sweeps.names["remind"](LeaderTerm())
+        await rt.sweeps.run("remind", LeaderTerm())
         counts.append(await count(rt, work.number))
     assert counts == [0, 1, 1, 2, 2]
 
@@ -67,7 +66,7 @@ async def test_a_reminder_follows_its_question_once_for_each_target(
     await send_all(rt)
     await clock.forward(51 * HOUR)
     for _ in range(3):
-        await rt.sweeps.names["remind"](LeaderTerm())
+        await rt.sweeps.run("remind", LeaderTerm())
     (item,) = [delivery for delivery in await claim(rt) if delivery.kind is DeliveryKind.REMINDER]
     question = await rt.questions.get(work.number, 1)
     async with rt.db.connection() as conn:
@@ -87,7 +86,7 @@ async def test_a_reminder_follows_its_question_once_for_each_target(
 async def test_a_late_sweep_reminds_once(make: Factory, rt: Runtime, clock: Clock) -> None:
     work = await make.asked(LONG, **LOG)
     await clock.forward(95 * HOUR)
-    assert [await rt.sweeps.names["remind"](LeaderTerm()) for _ in range(2)] == [1, 0]
+    assert [await rt.sweeps.run("remind", LeaderTerm()) for _ in range(2)] == [1, 0]
     assert await count(rt, work.number) == 1
 
 
@@ -97,9 +96,9 @@ async def test_a_question_that_never_expires_or_is_overdue_gets_no_reminder(
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update=item), **LOG)
     await clock.forward(1000 * HOUR)
-    await rt.sweeps.names["remind"](LeaderTerm())
+    await rt.sweeps.run("remind", LeaderTerm())
     assert await count(rt, work.number) == 0
-    assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
+    assert await rt.sweeps.run("remind", LeaderTerm()) == 0
 
 
 async def test_a_closed_question_gets_no_reminder(make: Factory, rt: Runtime, clock: Clock) -> None:
@@ -107,7 +106,7 @@ async def test_a_closed_question_gets_no_reminder(make: Factory, rt: Runtime, cl
     await make.answer(works[0].number, "red")
     await rt.job_control.cancel(works[1].number, make.owner)
     await clock.forward(51 * HOUR)
-    assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
+    assert await rt.sweeps.run("remind", LeaderTerm()) == 0
     assert [await count(rt, work.number) for work in works] == [0, 0]
 
 
@@ -117,7 +116,7 @@ async def test_a_pending_reminder_is_superseded_when_its_question_closes(
     work = await make.asked(LONG, **LOG)
     await send_all(rt)
     await clock.forward(51 * HOUR)
-    await rt.sweeps.names["remind"](LeaderTerm())
+    await rt.sweeps.run("remind", LeaderTerm())
     await make.answer(work.number, "red")
     assert ("reminder", "superseded") in await kinds_and_statuses(rt, work.number)
 
@@ -127,14 +126,14 @@ async def test_an_extended_question_gets_at_most_three_reminders(
 ) -> None:
     work = await make.asked(LONG, **LOG)
     await clock.forward(51 * HOUR)
-    await rt.sweeps.names["remind"](LeaderTerm())
+    await rt.sweeps.run("remind", LeaderTerm())
     counts = []
     for _ in range(3):
         await rt.questions.extend(work.number, 1, 100 * HOUR, make.owner)
-        await rt.sweeps.names["remind"](LeaderTerm())
+        await rt.sweeps.run("remind", LeaderTerm())
         counts.append(await count(rt, work.number))
         await clock.forward(100 * HOUR)  # over half of its time, with 50 left
-        await rt.sweeps.names["remind"](LeaderTerm())
+        await rt.sweeps.run("remind", LeaderTerm())
         counts.append(await count(rt, work.number))
     assert counts == [1, 2, 2, 3, 3, 3]
     await rt.questions.extend(work.number, 1, None, make.owner)
@@ -147,7 +146,7 @@ async def test_a_question_that_no_longer_expires_gets_no_reminder(
     work = await make.asked(LONG, **LOG)
     await rt.questions.extend(work.number, 1, None, make.owner)
     await clock.forward(99 * HOUR)
-    assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
+    assert await rt.sweeps.run("remind", LeaderTerm()) == 0
     with pytest.raises(Refused, match="never expires"):
         await rt.questions.extend(work.number, 1, 10 * HOUR, make.owner)
     assert await count(rt, work.number) == 0
@@ -158,11 +157,11 @@ async def test_a_reminder_without_a_target_is_skipped(
 ) -> None:
     work = await make.asked(LONG)
     await clock.forward(51 * HOUR)
-    assert [await rt.sweeps.names["remind"](LeaderTerm()) for _ in range(2)] == [1, 0]
+    assert [await rt.sweeps.run("remind", LeaderTerm()) for _ in range(2)] == [1, 0]
     async with rt.db.connection() as conn:
         await deliveries.add_targets(conn, [(work.number, [parse("log")])])
     await clock.forward(40 * HOUR)
-    await rt.sweeps.names["remind"](LeaderTerm())
+    await rt.sweeps.run("remind", LeaderTerm())
     assert await count(rt, work.number) == 1
 
 
@@ -178,11 +177,9 @@ async def test_a_sweep_of_reminders_is_bounded_and_oldest_first(
     )
     works = [await make.asked(LONG, **LOG) for _ in range(3)]
     await clock.forward(51 * HOUR)
-    sweep = limited.sweeps.names["remind"]
-    assert isinstance(sweep, partial)
-    assert await sweep.args[0](LeaderTerm()) == 2
+    assert await limited.reminders.remind(LeaderTerm()) == 2
     assert [await count(rt, work.number) for work in works] == [1, 1, 0]
-    assert await sweep(LeaderTerm()) == 1
+    assert await limited.sweeps.run("remind", LeaderTerm()) == 1
 
 
 # Quiet hours. The clock is put to an hour of a day in January.
@@ -216,16 +213,16 @@ async def test_a_reminder_waits_for_the_end_of_quiet_hours(
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 10 * HOUR}), **LOG)
     long = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
     await clock.forward(12.5 * HOUR)
-    assert await night.sweeps.names["remind"](LeaderTerm()) == 2
+    assert await night.sweeps.run("remind", LeaderTerm()) == 2
     assert await count(rt, work.number) == 0, "it expires before the end of quiet hours"
     assert await count(rt, long.number) == 0
-    assert await night.sweeps.names["remind"](LeaderTerm()) == 0, (
+    assert await night.sweeps.run("remind", LeaderTerm()) == 0, (
         "it is postponed, not evaluated again"
     )
     (morning,) = await _due_at(conn)
     assert (morning.astimezone(UTC).hour, morning.minute) == (7, 0)
     await clock.forward(0.5 * HOUR)
-    assert await night.sweeps.names["remind"](LeaderTerm()) == 1
+    assert await night.sweeps.run("remind", LeaderTerm()) == 1
     assert await count(rt, long.number) == 1
     (at,) = await _due_at(conn)
     remaining = at - (await rt.checkpoints.now())
@@ -239,10 +236,10 @@ async def test_a_delayed_reminder_is_superseded_by_an_answer(
     await _set_hour(clock, rt, 18)
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
     await clock.forward(12.5 * HOUR)
-    await night.sweeps.names["remind"](LeaderTerm())
+    await night.sweeps.run("remind", LeaderTerm())
     await make.answer(work.number, "red")
     await clock.forward(2 * HOUR)
-    assert await night.sweeps.names["remind"](LeaderTerm()) == 0
+    assert await night.sweeps.run("remind", LeaderTerm()) == 0
     assert await count(rt, work.number) == 0
 
 
@@ -279,7 +276,7 @@ async def test_quiet_hours_of_the_possible_responders_count(
     item = item.model_copy(update={"expires_in": 11.5 * HOUR})
     work: ClaimedJob = await make.asked(item, actor=people.on(Source.CLI, "anna"), **LOG)
     await clock.forward(6 * HOUR)
-    assert await night.sweeps.names["remind"](LeaderTerm()) == 1
+    assert await night.sweeps.run("remind", LeaderTerm()) == 1
     assert await count(rt, work.number) == expected
 
 

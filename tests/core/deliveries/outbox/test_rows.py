@@ -137,7 +137,7 @@ async def _closed_by(
         case "denied":
             await make.decide(number, False, people.carol)
         case "expired":
-            assert await rt.sweeps.expire(LeaderTerm()) == 1
+            assert await rt.expiry.expire(LeaderTerm()) == 1
 
 
 HOW = ("answered", "canceled", "approved", "denied", "expired")
@@ -250,8 +250,8 @@ async def _end(make: Factory, rt: Runtime, number: int, status: Status) -> None:
     work = await make.running(number)
     match status:
         case Status.EXPIRED:
-            assert await rt.questions.ask(work.lease, _item("expired"))
-            assert await rt.sweeps.expire(LeaderTerm()) == 1
+            assert await rt.asking.ask(work.lease, _item("expired"))
+            assert await rt.expiry.expire(LeaderTerm()) == 1
         case Status.COMPLETED:
             await rt.settlement.outcome(work, Done({}))
         case Status.FAILED:

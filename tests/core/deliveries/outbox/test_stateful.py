@@ -25,7 +25,7 @@ from draftsman.jobs.job import TERMINAL, Source, Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.people.actor import Actor
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from tests.core.deliveries.outbox.rows import claim, deliveries_of
 from tests.factories import QUESTION, Factory
@@ -86,7 +86,7 @@ class World:
                 await self.rt.settlement.outcome(self.work, Done({}))
             case "ask" if status is Status.RUNNING and self.work:
                 item = QUESTION.model_copy(update={"text": f"Question {self.questions}?"})
-                await self.rt.questions.ask(self.work.lease, item)
+                await self.rt.asking.ask(self.work.lease, item)
                 self.questions += 1
             case "answer" if status is Status.WAITING_FOR_INPUT:
                 await self.make.answer(self.number, "red", n=self.questions)
@@ -142,7 +142,7 @@ def run(settings: Settings, database_url: str) -> Iterator[Callable[[list[Any]],
         }
     )
     with asyncio.Runner() as runner:
-        db = Database(database_url, settings.database)
+        db = Database(database_url, settings.database, enums=ENUMS)
         runner.run(db.open())
         rt = wire(hasty, db, False)
 

@@ -18,7 +18,7 @@ from draftsman.deliveries.delivery import (
     Receipt,
     Unconfirmed,
 )
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from draftsman.settings.notifications import NotificationSettings
 from tests.core.deliveries.outbox.chaos import DispatcherProcesses
@@ -65,7 +65,7 @@ async def successor(
     async with AsyncExitStack() as stack:
 
         async def start() -> None:
-            db = Database(rt.db.url, short_lease_settings.database)
+            db = Database(rt.db.url, short_lease_settings.database, enums=ENUMS)
             await db.open()
             stack.push_async_callback(db.close)
             channel = ChatChannel(chat.url, timeout=TIMEOUT)

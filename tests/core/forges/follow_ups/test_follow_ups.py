@@ -12,7 +12,7 @@ import pytest
 
 from draftsman.deliveries.store import deliveries
 from draftsman.forges.follow_up import answer_marker
-from draftsman.forges.service.follow_up_sweep import FollowUpSweep
+from draftsman.forges.follow_up_jobs.service import FollowUpSweep
 from draftsman.jobs.job import Job, Source, Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.response import Response

@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryKind
-from draftsman.forges.service.follow_up_sweep import FollowUpSweep
+from draftsman.forges.follow_up_jobs.service import FollowUpSweep
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime

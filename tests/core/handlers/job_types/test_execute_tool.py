@@ -145,6 +145,6 @@ async def test_a_job_waits_for_a_worker_that_has_its_tool(
     assert (job.attempts, job.retry_count) == (0, 0)
     assert job.last_error == "no tool 'it' on this worker; configured tools: none"
     await clock.forward(6)
-    assert await rt.sweeps.promote(LeaderTerm()) == 1
+    assert await rt.promotion.promote(LeaderTerm()) == 1
     async with built_in(configured(rt, tools=tool("print('{}')"))):
         assert (await wait_for_end(rt, job.number)).status is S.COMPLETED

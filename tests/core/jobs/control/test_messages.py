@@ -87,7 +87,7 @@ async def test_a_retry_gets_the_messages_that_were_not_delivered(
     work = await make.running(**AGENT)
     for text in ("one", "two", "three"):
         await rt.messages.send(work.number, make.owner, text)
-    await rt.checkpoints.save(work.lease, {}, None, [2])
+    await rt.run_messages.deliver_with_checkpoint(work.lease, [2], {}, None)
     await rt.job_control.cancel(work.number, make.owner, force=True)
     retry = await rt.job_control.retry(work.number, make.owner)
     again = await rt.job_control.retry(work.number, make.owner)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman.database.sentences import sentence
 from draftsman.deliveries.store import deliveries
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.jobs.job import Source, Status
@@ -59,15 +60,15 @@ async def test_the_targets_of_a_job_are_notified_of_its_pause(
     for _ in range(2):
         await rt.job_control.pause(number, make.owner, "wait")
         await rt.job_control.resume(number, make.owner)
-    query = "SELECT payload ->> 'text' FROM draftsman.deliveries WHERE kind = 'notice' ORDER BY seq"
-    assert (
-        await rows(conn, query)
-        == [
-            (f"D-{number} was paused by root: wait",),
-            (f"D-{number} was resumed by root",),
-        ]
-        * 2
+    notices = await rows(
+        conn,
+        "SELECT payload ->> 'sentence', payload -> 'values' FROM draftsman.deliveries"
+        " WHERE kind = 'notice' ORDER BY seq",
     )
+    assert [sentence(name, values) for name, values in notices] == [
+        f"D-{number} was paused by root: wait",
+        f"D-{number} was resumed by root",
+    ] * 2
 
 
 async def test_the_status_message_of_a_chat_is_edited_with_a_pause_and_its_end(

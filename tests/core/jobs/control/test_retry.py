@@ -182,8 +182,8 @@ async def test_an_operator_can_retry_any_job_and_an_invoker_only_own_jobs(
 async def _expired(make: Factory, rt: Runtime, people: People, **fields: Any) -> int:
     work = await make.running(await make.queued(actor=people.anna, **fields))
     item = QUESTION.model_copy(update={"expires_in": 0.000001})
-    await rt.questions.ask(work.lease, item)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.asking.ask(work.lease, item)
+    await rt.expiry.expire(LeaderTerm())
     return work.number
 
 

@@ -11,8 +11,9 @@ from draftsman.database.database import Connection
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import parse_job
 from draftsman.jobs.details import store
+from draftsman.jobs.details.stats import RecentActivity
 from draftsman.jobs.job import Status
-from draftsman.jobs.read_models import JobVersion, RecentActivity
+from draftsman.jobs.job_summary import JobVersion
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.store.checkpoints import now
 from draftsman.runtime import Runtime

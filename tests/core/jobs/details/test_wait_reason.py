@@ -170,7 +170,7 @@ async def test_backoff_shows_the_budget_and_the_error(make: Factory, rt: Runtime
     assert why.next_step == "next retry in 90 s (retry 1 of 3)"
     assert why.due_in == pytest.approx(90, abs=5)
     lost = await make.running(queue="default", worker=(lost_hands := uuid4()))
-    await rt.sweeps.rescue(LeaderTerm(), [lost_hands])
+    await rt.dead_workers.rescue(LeaderTerm(), [lost_hands])
     await make.set_due(lost.number, 7200)
     why = await rt.read_model.why(lost.number)
     assert why.text == "run 1 failed: the worker was lost"
@@ -194,7 +194,7 @@ async def test_the_time_until_the_next_attempt_uses_the_clock_of_the_database(
     await make.worker_row()
     next_step = (await rt.read_model.why(number)).next_step
     assert next_step == "next retry now; the leader will queue it (retry 1 of 3)"
-    assert await rt.sweeps.promote(LeaderTerm()) == 1
+    assert await rt.promotion.promote(LeaderTerm()) == 1
     why, [line] = await rt.read_model.why(number), await rt.read_model.jobs()
     assert (why.status, why.due_in, line.due_in) == (Status.QUEUED, None, None)
 
@@ -224,7 +224,7 @@ async def test_a_job_is_lost_exactly_when_it_is_rescued(
         await clock.forward(seconds)
         why = await rt.read_model.why(work.number)
         assert (why.reason == "lost") == bool(lost)
-        rescued = await rt.sweeps.rescue(LeaderTerm())
+        rescued = await rt.dead_workers.rescue(LeaderTerm())
         assert rescued == lost
     assert why.text.startswith(f"worker {worker_name(make.worker)} on far is lost: no heartbeat")
     assert ("will queue it again" in why.next_step) == (status is Status.CLAIMED)
@@ -257,7 +257,7 @@ async def test_a_canceled_job_shows_its_person_and_reason(make: Factory, rt: Run
 async def test_a_completed_retry_shows_no_error(make: Factory, rt: Runtime) -> None:
     number = await make.retrying()
     await make.set_due(number, 0)
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     work = await make.running(number)
     await rt.settlement.outcome(work, Done({}))
     why = await rt.read_model.why(number)
@@ -270,14 +270,14 @@ async def test_an_expired_job_names_the_question_that_ended_it(
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"on_expire": OnExpire.CONTINUE}))
     await clock.forward(86_401)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     work = await make.running(work.number)
     gate: dict[str, Any] = {"key": "g", "expires_in": 600, "escalate_to": "carol"}
     gate |= {"on_expire": OnExpire.ESCALATE}
-    await rt.questions.ask(work.lease, GATE.model_copy(update=gate))
+    await rt.asking.ask(work.lease, GATE.model_copy(update=gate))
     for _ in range(2):
         await clock.forward(601)
-        await rt.sweeps.expire(LeaderTerm())
+        await rt.expiry.expire(LeaderTerm())
     why = await rt.read_model.why(work.number)
     assert (why.status, why.reason) == (Status.EXPIRED, "expired")
     assert why.text.startswith(f"{work.name}/2 expired at ")

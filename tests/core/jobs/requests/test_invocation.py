@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.errors import UsageError
-from draftsman.jobs.requests.invocation import repo_name
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.repos.repo_catalog import Repo, repo_names_by_source
-from draftsman.repos.repo_url import parse
+from draftsman.repos.repo_url import parse, repo_name
 from tests.support.cases import cases
 
 BASE: dict[str, Any] = {

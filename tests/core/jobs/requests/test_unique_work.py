@@ -17,6 +17,7 @@ from tests.factories import Factory
 from tests.support.cases import cases
 from tests.support.clock import Clock
 from tests.support.people import People
+from tests.support.statements import TRANSITION, refused
 
 HOUR = 3600.0
 
@@ -190,7 +191,7 @@ async def test_the_database_refuses_to_postpone_past_the_limit(
     await conn.execute(f"{insert} (%(pending)s, 'k', now() + interval '1 h', NULL)", jobs)
     await conn.execute(f"{insert} (%(over)s, 'k', now() + interval '1 us', NULL)", jobs)
     jobs |= {"late": await make.scheduled(), "queued": await make.queued()}
-    with pytest.raises(Exception, match="past the limit of its debounce"):
+    async with refused(TRANSITION, "past the limit of its debounce"):
         await conn.execute(f"{insert} (%({job})s, 'k', {until}, {replaces})", jobs)
 
 
@@ -258,7 +259,7 @@ async def test_a_unique_key_is_stored_only_with_its_request(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     number = (await make.running()).number
-    with pytest.raises(Exception, match="must be stored with its request"):
+    async with refused(TRANSITION, "must be stored with its request"):
         await conn.execute(
             "INSERT INTO draftsman.unique_keys (job, key) VALUES (%s, 'k')", (number,)
         )

@@ -54,6 +54,36 @@ async def test_candidates_are_of_these_queues_and_types_and_without_jobs_set_asi
     assert await claimable_jobs(conn, ["q"], ["noop"], [aside], 9) == [good]
 
 
+async def test_candidates_that_are_found_by_type_are_in_the_order_of_claims(
+    make: Factory, conn: Connection
+) -> None:
+    """Also without an index that has this order, and where more are found than are asked for."""
+    for kind in ("indexscan", "indexonlyscan", "bitmapscan"):
+        await conn.execute(f"SET enable_{kind} = off")
+    types = ["noop", "report", "noop", "report", "noop"]
+    first, urgent, moved, later, aside = [
+        await make.queued(queue="q", type=type, priority=5 * (place == 1))
+        for place, type in enumerate(types)
+    ]
+    foreign = await make.queued(queue="q", type="foreign")
+    elsewhere = await make.queued(queue="other", priority=9)
+    await run(conn, "UPDATE draftsman.job_states SET by_type = true", ())
+    plain = await make.queued(queue="q")
+    position = "UPDATE draftsman.job_states SET position = %s WHERE number = ANY (%s)"
+    await run(conn, position, (1, [moved]))
+
+    async def candidates(limit: int) -> list[int]:
+        return await claimable_jobs(conn, ["q"], ["noop", "report"], [aside], limit)
+
+    assert foreign < elsewhere
+    assert await candidates(9) == [urgent, moved, first, later, plain]
+    assert await candidates(1) == [urgent]
+    assert await candidates(2) == [urgent, moved]
+    await run(conn, position, (1, [first, urgent, moved, later, plain]))
+    assert await candidates(2) == [urgent, first]
+    assert await candidates(3) == [urgent, first, moved]
+
+
 async def test_other_sessions_claim_no_job_that_is_kept_from_them(
     make: Factory, claim: Claim, conn: Connection
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -13,9 +14,11 @@ from draftsman.errors import Failure
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, Lease, RunStatus
 from draftsman.jobs.runs.service.claim import Claim
+from draftsman.jobs.runs.store import run_state
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.support.clock import Clock
+from tests.support.statements import rows
 
 
 @pytest.fixture
@@ -78,7 +81,7 @@ async def test_a_lost_lease_is_skipped_and_the_others_are_settled(
 ) -> None:
     lost = await make.running()
     good = await make.running()
-    await rt.sweeps.rescue(LeaderTerm(), [])
+    await rt.dead_workers.rescue(LeaderTerm(), [])
     stale = Lease(lost.number, 1, lost.token - 1 or 999)
     unknown = Lease(999, 1, 1)
     results = await _settle(claim, (stale, {}), (unknown, {}), (good.lease, {}))
@@ -239,7 +242,7 @@ async def test_a_lost_run_counts_until_its_last_heartbeat_and_a_failed_one_until
     await claim.heartbeat([lost.lease, failed.lease], draining=False)
     await clock.forward(1000)
     await rt.settlement.failure(failed, Failure("the bank is closed"))
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
     for work, least, most in ((lost, 100, 200), (failed, 1100, 1200)):
         next_run = Lease(work.number, 2, 0)
         assert least <= await claim.previous_runtime(next_run) < most
@@ -249,21 +252,57 @@ async def test_a_heartbeat_renews_each_run_for_itself(
     make: Factory, rt: Runtime, claim: Claim, db: Database
 ) -> None:
     """A worker may hold two leases of one job; one run is locked, and one job is unknown."""
+    first = await make.running()
     old = await make.running()
     locked = await make.running()
     await rt.settlement.release_run(old, "shutdown")
     new = await make.running(old.number)
-    unknown = Lease(999, 1, 1)
+    unknown = Lease(999, 1, 999)
+    await rt.job_control.pause(first.number, make.owner, "later")
     async with db.transaction() as other:
         lock = "SELECT FROM draftsman.job_runs WHERE job = %s FOR NO KEY UPDATE"
         await other.execute(lock, (locked.number,))
         async with asyncio.timeout(5):
             _, states = await claim.heartbeat(
-                [old.lease, new.lease, locked.lease, unknown], draining=False
+                [first.lease, old.lease, new.lease, locked.lease, unknown], draining=False
             )
-    assert {state.token: (state.owned, state.renewed) for state in states} == {
-        old.token: (False, False),
-        new.token: (True, True),
-        locked.token: (True, False),
-        unknown.token: (False, False),
+    assert {state.token: (state.owned, state.renewed, state.paused) for state in states} == {
+        first.token: (True, True, True),
+        old.token: (False, False, False),
+        new.token: (True, True, False),
+        locked.token: (True, False, False),
+        unknown.token: (False, False, False),
     }
+
+
+async def test_a_heartbeat_renews_the_reservations_of_its_jobs_that_have_not_expired(
+    make: Factory, rt: Runtime, claim: Claim, conn: Connection
+) -> None:
+    """One ends at the very time of the heartbeat: a claim at that time takes other jobs of it."""
+    live, due, foreign = [await make.running() for _ in range(3)]
+    reservation = (
+        "INSERT INTO draftsman.queue_reservations"
+        " (queue, job, actor, seconds, reserved_at, expires_at)"
+        " VALUES (%s, %s, 'anna', 600, draftsman.now() - interval '1 h', draftsman.now() + %s)"
+    )
+    async with conn.transaction():
+        for queue, job, seconds in (("live", live, 1), ("due", due, 0), ("foreign", foreign, 1)):
+            await conn.execute(reservation, (queue, job.number, timedelta(seconds=seconds)))
+        leases = [live.lease, due.lease]
+        await run_state.heartbeat(conn, make.worker, leases, draining=False)
+        left = await rows(
+            conn,
+            "SELECT queue, extract(epoch FROM expires_at - draftsman.now())::int"
+            " FROM draftsman.queue_reservations ORDER BY queue",
+        )
+    assert left == [("due", 0), ("foreign", 1), ("live", 600)]
+
+
+async def test_a_worker_still_has_only_its_own_leases_of_those_it_asks_for(
+    make: Factory, rt: Runtime, claim: Claim
+) -> None:
+    asked_for, not_asked_for = [await make.running(queue="default") for _ in range(2)]
+    foreign = await make.running(worker=uuid4(), queue="default")
+    worker = rt.claim(make.worker, ("default",))
+    assert await worker.held([asked_for.lease, foreign.lease]) == {asked_for.token}
+    assert not_asked_for.token not in await worker.held([asked_for.lease])

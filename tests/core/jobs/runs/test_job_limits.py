@@ -9,12 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.configured import configured_limits
 from draftsman.errors import UsageError
 from draftsman.jobs.job import OnLost
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.retries import BUILT_IN, RetryPolicy
-from draftsman.jobs.runs.job_limits import KNOWN_OVERRIDES, JobLimits, check_override_names
+from draftsman.jobs.runs.job_limits import (
+    KNOWN_OVERRIDES,
+    JobLimits,
+    check_override_names,
+    configured_limits,
+)
 from draftsman.settings import Settings
 from draftsman.settings.agents import AgentSettings
 from tests.support.cases import cases

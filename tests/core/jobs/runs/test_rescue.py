@@ -13,7 +13,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.run import LeaderTerm, RunStatus
 from draftsman.runtime import Runtime
-from draftsman.worker import store as sweeps
+from draftsman.worker.store import dead_workers
 from tests.factories import Factory
 from tests.support.clock import Clock
 
@@ -21,7 +21,7 @@ from tests.support.clock import Clock
 async def _rescue(make: Factory, rt: Runtime, **fields: Any) -> int:
     """Rescue the run of a new job; return the job."""
     work = await make.running(**fields)
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
     return work.number
 
 
@@ -31,7 +31,7 @@ async def test_the_time_until_a_rescue_is_not_running_time(
     """No worker runs for a night: the job still has its whole time limit."""
     work = await make.running(on_lost="resume")
     await clock.forward(43_200)
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
     next_run = await make.running(work.number)
     claim = rt.claim(make.worker, ("default",))
     assert await claim.previous_runtime(next_run.lease) < 60
@@ -58,7 +58,7 @@ async def test_a_lost_run_uses_an_attempt_and_follows_on_lost(
     event = (await rt.read_model.job_events(number))[-1]
     assert (event.actor, event.payload["lost"]) == ("system", True)
     assert len(await rt.read_model.jobs()) == (2 if on_lost is OnLost.NEW_JOB else 1)
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 0
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 0
 
 
 async def test_a_lost_run_that_is_retried_waits_as_after_an_infrastructure_failure(
@@ -72,8 +72,8 @@ async def test_a_lost_run_that_is_retried_waits_as_after_an_infrastructure_failu
 async def test_a_new_job_is_created_once_without_a_checkpoint(make: Factory, rt: Runtime) -> None:
     work = await make.running(on_lost=OnLost.NEW_JOB, payload={"a": 1})
     await rt.checkpoints.save(work.lease, {"n": 1})
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     new, old = await rt.read_model.jobs()
     job = await rt.read_model.job(new.number)
     assert old.number == work.number
@@ -93,7 +93,7 @@ async def _rescue_repeatedly(make: Factory, rt: Runtime, number: int) -> list[in
     numbers = [number]
     while (await rt.read_model.job(number)).status is Status.QUEUED:
         await make.running(number)
-        assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+        assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
         newest = (await rt.read_model.jobs())[0].number
         numbers += [newest] if newest != number else []
         number = newest
@@ -142,7 +142,7 @@ async def test_a_manual_retry_of_a_chain_resets_its_attempts(make: Factory, rt: 
 async def test_a_chain_of_new_jobs_has_the_limit_of_manual_retries(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeps, "CHAIN_LIMIT", 1)
+    monkeypatch.setattr(dead_workers, "CHAIN_LIMIT", 1)
     chain = await _rescue_repeatedly(
         make, rt, await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=9)
     )
@@ -161,7 +161,7 @@ async def test_a_job_without_a_new_job_has_the_reason_and_blocks_no_other_rescue
     existing["idempotency_key"] = f"retry:{work.number}:1"
     existing["request_digest"] = "another"
     await submissions.submit(conn, [existing], "old")
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 2
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 2
     why = f"D-{other.number + 1} already uses the idempotency key of this retry"
     event = (await rt.read_model.job_events(work.number))[-1]
     assert (event.kind, event.actor, event.payload) == (
@@ -176,7 +176,7 @@ async def test_a_job_without_a_new_job_has_the_reason_and_blocks_no_other_rescue
 
 async def test_a_new_job_takes_over_the_subject(make: Factory, rt: Runtime) -> None:
     work = await make.running(on_lost=OnLost.NEW_JOB, subject_key="card:1")
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
     jobs = await rt.read_model.jobs()
     assert [(await rt.read_model.job(job.number)).subject_key for job in jobs] == ["card:1"] * 2
     assert (await rt.read_model.job(work.number)).status is Status.FAILED
@@ -193,9 +193,9 @@ async def test_lost_runs_use_the_budget_until_the_dead_letter(
         number = await make.queued(on_lost=on_lost, max_attempts=3)
         for _ in range(3):
             await make.running(number)
-            await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+            await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
             await clock.forward(60)
-            await rt.sweeps.promote(LeaderTerm())
+            await rt.promotion.promote(LeaderTerm())
     job = await rt.read_model.job(number)
     assert (job.status, job.attempts) == (Status.DEAD_LETTER, job.max_attempts)
 
@@ -207,7 +207,7 @@ async def test_a_lost_claim_is_released_without_using_an_attempt(
     number = await make.job_in(origin)
     runs = len(await rt.read_model.runs(number))
     await make.claimed(number)
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
     job = await rt.read_model.job(number)
     assert (job.status, job.attempts, job.last_error) == (origin, 0, None)
     assert len(await rt.read_model.runs(number)) == runs
@@ -216,7 +216,7 @@ async def test_a_lost_claim_is_released_without_using_an_attempt(
 async def test_a_lost_job_with_a_cancel_request_is_canceled(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.job_control.cancel(work.number, make.owner, "enough")
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
     job = await rt.read_model.job(work.number)
     assert (job.status, job.attempts, job.cancel_reason) == (Status.CANCELED, 0, "enough")
     assert (await rt.read_model.runs(work.number))[0].status is RunStatus.CANCELED
@@ -230,11 +230,11 @@ async def test_a_silent_run_is_lost_after_its_lease(
     beating = await make.running(on_lost="resume")
     claim = rt.claim(make.worker, ())
     await clock.forward(299)
-    assert await rt.sweeps.rescue(LeaderTerm()) == 0
+    assert await rt.dead_workers.rescue(LeaderTerm()) == 0
     await claim.heartbeat([beating.lease], draining=False)
     await clock.forward(10)
     await claim.heartbeat([beating.lease], draining=False)
-    assert await rt.sweeps.rescue(LeaderTerm()) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm()) == 1
     assert (await rt.read_model.job(silent.number)).status is Status.RESUMED
     assert (await rt.read_model.job(beating.number)).status is Status.RUNNING
 
@@ -248,9 +248,9 @@ async def test_a_claim_is_lost_after_its_lease_unless_its_worker_sends_heartbeat
     for _ in range(3):
         await clock.forward(200)
         await claim.heartbeat([], draining=False)
-        assert await rt.sweeps.rescue(LeaderTerm()) == 0
+        assert await rt.dead_workers.rescue(LeaderTerm()) == 0
     await clock.forward(301)
-    assert await rt.sweeps.rescue(LeaderTerm()) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm()) == 1
     assert (await rt.read_model.job(work.number)).status is Status.QUEUED
 
 
@@ -262,9 +262,9 @@ async def test_a_run_without_a_worker_row_is_alive_while_it_has_heartbeats(
     await clock.forward(200)
     await rt.claim(make.worker, ()).heartbeat([work.lease], draining=False)
     await clock.forward(200)
-    assert await rt.sweeps.rescue(LeaderTerm()) == 0
+    assert await rt.dead_workers.rescue(LeaderTerm()) == 0
     await clock.forward(101)
-    assert await rt.sweeps.rescue(LeaderTerm()) == 1
+    assert await rt.dead_workers.rescue(LeaderTerm()) == 1
 
 
 @pytest.mark.parametrize(
@@ -278,5 +278,5 @@ async def test_a_job_without_a_lease_is_not_rescued(
     number = await make.job_in(status)
     before = await rt.read_model.job(number)
     await clock.forward(100_000)
-    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 0
+    assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 0
     assert await rt.read_model.job(number) == before

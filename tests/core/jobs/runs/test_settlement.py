@@ -44,16 +44,16 @@ async def test_a_snoozed_job_is_resumed_without_using_an_attempt(
     assert job.run_at is not None
     assert 30 < (job.run_at - job.updated_at).total_seconds() <= 60
     assert (await rt.read_model.runs(work.number))[0].status is RunStatus.PARKED
-    assert await rt.sweeps.promote(LeaderTerm()) == 0
+    assert await rt.promotion.promote(LeaderTerm()) == 0
     await clock.forward(61)
-    assert await rt.sweeps.promote(LeaderTerm()) == 1
+    assert await rt.promotion.promote(LeaderTerm()) == 1
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
 @pytest.mark.parametrize("until", [0.0, -5.0])
 async def test_a_snooze_until_now_is_due_at_once(make: Factory, rt: Runtime, until: float) -> None:
     await rt.settlement.outcome(await make.running(), Snooze(until))
-    assert await rt.sweeps.promote(LeaderTerm()) == 1
+    assert await rt.promotion.promote(LeaderTerm()) == 1
 
 
 @pytest.mark.parametrize("until", [1e30, float("inf"), float("nan")])
@@ -120,9 +120,9 @@ async def test_a_job_runs_as_often_as_its_attempts_and_retries_say(
     number = await make.queued(**limits)
     for _ in range(runs - 1):
         assert (await _fail(make, failure, number))[0] is Status.RETRYING
-        assert await rt.sweeps.promote(LeaderTerm()) == 0
+        assert await rt.promotion.promote(LeaderTerm()) == 0
         await clock.forward(400)
-        assert await rt.sweeps.promote(LeaderTerm()) == 1
+        assert await rt.promotion.promote(LeaderTerm()) == 1
         assert (await rt.read_model.job(number)).status is Status.QUEUED
     assert (await _fail(make, failure, number))[0] is Status.DEAD_LETTER
     job = await rt.read_model.job(number)
@@ -137,7 +137,7 @@ async def test_the_two_budgets_are_independent(make: Factory, rt: Runtime, clock
     for failure in (BUSY, GONE):
         assert (await _fail(make, failure, number))[0] is Status.RETRYING
         await clock.forward(400)
-        await rt.sweeps.promote(LeaderTerm())
+        await rt.promotion.promote(LeaderTerm())
     job = await rt.read_model.job(number)
     assert (job.attempts, job.retry_count) == (1, 1)
 
@@ -188,7 +188,7 @@ async def test_infrastructure_backoff_is_exponential(
         assert job.next_retry_at is not None
         waits.append((job.next_retry_at - job.updated_at).total_seconds())
         await clock.forward(60)
-        await rt.sweeps.promote(LeaderTerm())
+        await rt.promotion.promote(LeaderTerm())
     assert waits == pytest.approx([2.718, 7.389, 20.086], abs=0.01)
 
 
@@ -197,7 +197,7 @@ async def test_retry_count_stays_after_a_later_success(
 ) -> None:
     number = await make.retrying()
     await clock.forward(400)
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     work = await make.running(number)
     await rt.settlement.outcome(work, Done())
     job = await rt.read_model.job(number)
@@ -280,11 +280,11 @@ async def test_a_job_keeps_its_start_time_and_its_last_error_after_a_success(
     run_at = (await rt.read_model.job(number)).run_at
     assert run_at is not None
     await clock.forward(3601)
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     work = await make.running(number)
     await rt.settlement.failure(work, BUSY)
     await clock.forward(400)
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     await rt.settlement.outcome(await make.running(number), Done())
     job = await rt.read_model.job(number)
     assert (job.run_at, job.last_error, job.error_class) == (run_at, "busy", "TRANSIENT_APP")

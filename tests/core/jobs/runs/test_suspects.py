@@ -23,11 +23,11 @@ S = Status
 
 async def crash(rt: Runtime, make: Factory, jobs: list[int], **fields: Any) -> list[ClaimedJob]:
     """Run these jobs on a worker, which dies; the promotion of those that are due comes first."""
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     worker = await make.worker_row()
     runs = [await make.running(job, worker=worker, **fields) for job in jobs]
-    assert await rt.sweeps.rescue(LeaderTerm(), [worker]) == len(jobs)
-    await rt.sweeps.suspects(LeaderTerm())
+    assert await rt.dead_workers.rescue(LeaderTerm(), [worker]) == len(jobs)
+    await rt.dead_workers.suspects(LeaderTerm())
     return runs
 
 
@@ -40,7 +40,7 @@ async def crash_twice(rt: Runtime, make: Factory, clock: Clock, jobs: list[int])
 
 async def claimable(rt: Runtime, jobs: list[int]) -> list[int]:
     """Return those of the jobs that a worker may run now."""
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     found = [await rt.read_model.job(number) for number in jobs]
     return [job.number for job in found if job.status in (S.QUEUED, S.RESUMED)]
 
@@ -65,7 +65,7 @@ async def test_jobs_that_were_lost_together_once_run_again_as_usual_and_spend_no
     assert sorted(await claimable(rt, jobs)) == sorted(jobs)
     for number in jobs:
         await complete(rt, await make.running(number))
-    await rt.sweeps.suspects(LeaderTerm())
+    await rt.dead_workers.suspects(LeaderTerm())
     assert await rows(conn, "SELECT FROM draftsman.suspects") == []
 
 
@@ -78,10 +78,10 @@ async def test_jobs_that_were_lost_together_twice_run_one_at_a_time_and_spend_no
     for place, number in enumerate(jobs):
         assert await claimable(rt, jobs) == [number]
         work = await make.running(number)
-        await rt.sweeps.suspects(LeaderTerm())
+        await rt.dead_workers.suspects(LeaderTerm())
         assert await claimable(rt, jobs) == [], "its trial goes on"
         await complete(rt, work)
-        await rt.sweeps.suspects(LeaderTerm())
+        await rt.dead_workers.suspects(LeaderTerm())
         assert len(await rows(conn, "SELECT FROM draftsman.suspects")) == len(jobs) - place - 1
 
 
@@ -120,7 +120,7 @@ async def test_the_job_that_ends_its_workers_is_convicted_and_its_neighbors_comp
     assert await claimable(rt, jobs) == [first]
     work = await make.running(first)
     await complete(rt, work)
-    await rt.sweeps.suspects(LeaderTerm())
+    await rt.dead_workers.suspects(LeaderTerm())
     assert await claimable(rt, jobs) == [poison]
     beside = await make.queued(on_lost="resume")
     await crash(rt, make, [poison, beside])
@@ -142,15 +142,15 @@ async def test_a_suspect_that_outlives_its_lost_run_is_acquitted_and_goes_on(
     for number in jobs:
         await make.running(number, worker=worker)
     await clock.forward(60)
-    assert await rt.sweeps.rescue(LeaderTerm(), [worker]) == 2
-    await rt.sweeps.suspects(LeaderTerm())
+    assert await rt.dead_workers.rescue(LeaderTerm(), [worker]) == 2
+    await rt.dead_workers.suspects(LeaderTerm())
     assert await claimable(rt, jobs) == jobs[:1]
     await make.running(jobs[0])
     await clock.forward(50)
-    await rt.sweeps.suspects(LeaderTerm())
+    await rt.dead_workers.suspects(LeaderTerm())
     assert await claimable(rt, jobs) == []
     await clock.forward(20)
-    await rt.sweeps.suspects(LeaderTerm())
+    await rt.dead_workers.suspects(LeaderTerm())
     assert await claimable(rt, jobs) == jobs[1:]
 
 
@@ -183,7 +183,7 @@ async def test_runs_that_lost_only_their_leases_are_no_suspects(
     for _ in range(2):
         await make.running(worker=worker, on_lost="resume")
     await clock.forward(rt.settings.worker.lease + 1)
-    assert await rt.sweeps.rescue(LeaderTerm()) == 2
+    assert await rt.dead_workers.rescue(LeaderTerm()) == 2
     assert await rows(conn, "SELECT FROM draftsman.suspects") == []
 
 
@@ -195,10 +195,10 @@ async def test_the_runs_of_a_worker_that_are_rescued_in_batches_are_suspects_tog
     worker = await make.worker_row()
     for number in jobs:
         await make.running(number, worker=worker)
-    rt.sweeps._settings = rt.sweeps._settings.model_copy(update={"limit": 1})
+    rt.dead_workers._limit = 1
     for _ in jobs:
-        assert await rt.sweeps.rescue(LeaderTerm(), [worker]) == 1
-    await rt.sweeps.suspects(LeaderTerm())
+        assert await rt.dead_workers.rescue(LeaderTerm(), [worker]) == 1
+    await rt.dead_workers.suspects(LeaderTerm())
     assert await attempts(rt, jobs) == [0, 0, 0]
     assert await claimable(rt, jobs) == jobs[:1]
 
@@ -216,8 +216,8 @@ async def test_a_locked_suspect_keeps_no_other_waiting(
     await conn.execute("BEGIN")
     await conn.execute("SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", locked[1:])
     async with asyncio.timeout(DEADLINE):
-        await rt.sweeps.suspects(LeaderTerm())
+        await rt.dead_workers.suspects(LeaderTerm())
     assert await claimable(rt, [locked[1], second[1]]) == [second[1]]
     await conn.execute("COMMIT")
-    await rt.sweeps.suspects(LeaderTerm())
+    await rt.dead_workers.suspects(LeaderTerm())
     assert await claimable(rt, [locked[1]]) == [locked[1]]

@@ -83,8 +83,8 @@ async def test_a_job_of_a_transaction_from_before_the_change_gets_its_limits(
             (numbers[1],),
         )
         assert await waiting(conn) == {}
-    await rt.sweeps.names["limits"](LeaderTerm())
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
     assert await waiting(conn) == {numbers[1]: "queue:q"}
     assert await value(conn, "SELECT checked_to FROM draftsman.limit_changes") is None
     await check_places(rt)
@@ -96,7 +96,7 @@ async def test_unused_buckets_are_removed(
     await set_limits(rt, conn, repo={"*": {"running": 1}}, person={"*": {"rate": "5/1h"}})
     number = await make.queued(queue="q", repo="https://git.example.org/a/b")
     await rt.job_control.cancel(number, owner)
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
     assert await rows(conn, "SELECT name FROM draftsman.limit_buckets") == [("person:root",)]
 
 

@@ -111,6 +111,19 @@ async def test_an_older_job_gets_its_place_before_a_job_of_another_type_with_its
     assert await _exchange(claim, done) == [older]
 
 
+async def test_the_older_of_two_jobs_with_the_same_position_gets_the_only_place(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 1}})
+    claim = Claim(rt.db, make.worker, ("q",))
+    done = list[ClaimedJob]()
+    running = await make.queued(queue="q")
+    assert await _exchange(claim, done) == [running]
+    older, _ = [await make.queued(queue="q") for _ in range(2)]
+    await run(conn, "UPDATE draftsman.job_states SET position = 1 WHERE status = 'queued'")
+    assert await _exchange(claim, done) == [older]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "winner"),
     [

@@ -96,7 +96,7 @@ async def test_jobs_are_in_turn_while_all_wait_for_a_rate_or_the_end_of_a_pause(
     await rt.queues.pause("type", owner, "out of order", "noop")
     for names in ("aaaa", "bb"):
         await _submit(rt, owner, names, queue="type")
-        await rt.sweeps.names["holds"](LeaderTerm())
+        await rt.sweeps.run("holds", LeaderTerm())
     assert await _order(rt, "type", held=True) == "ababaa"
 
 

@@ -49,10 +49,10 @@ async def test_a_window_never_has_more_starts_than_its_rate(
     assert steps == [then, f"1 job is ahead of it; {then}", f"2 jobs are ahead of it; {then}"]
     assert 3590 < await _due(rt) <= 3600
     await _age(conn, 3500)
-    assert await rt.sweeps.names["limits"](LeaderTerm()) == 0
+    assert await rt.sweeps.run("limits", LeaderTerm()) == 0
     await _age(conn, 101)
     assert await _due(rt) <= 0
-    assert await rt.sweeps.names["limits"](LeaderTerm()) == 2
+    assert await rt.sweeps.run("limits", LeaderTerm()) == 2
     assert await placed(conn) == numbers[:4]
     await check_places(rt)
 
@@ -69,7 +69,7 @@ async def test_starts_leave_the_window_one_by_one(
     assert await placed(conn) == numbers[:3]
     assert 29 < await _due(rt) <= 30
     await _age(conn, 30)
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
     assert await placed(conn) == numbers
     assert await value(conn, "SELECT next_at FROM draftsman.limit_buckets") is None
 
@@ -81,10 +81,10 @@ async def test_a_large_window_is_counted_in_hundredths_and_never_exceeded(
     await rt.submissions.submit_many([REQUEST] * 200, owner)
     assert len(await placed(conn)) == 150
     await _age(conn, 99)
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
     assert len(await placed(conn)) == 150
     await _age(conn, 2)
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
     assert len(await placed(conn)) == 200
     ((starts,),) = await rows(conn, "SELECT starts FROM draftsman.limit_buckets")
     assert len(starts) == 1
@@ -101,10 +101,10 @@ async def test_a_token_bucket_allows_a_burst_and_then_its_rate(
     assert 9 < await _due(rt) <= 10
     for count in (4, 5):
         await _age(conn, 10.5)
-        await rt.sweeps.names["limits"](LeaderTerm())
+        await rt.sweeps.run("limits", LeaderTerm())
         assert await placed(conn) == numbers[:count]
     await _age(conn, 1000)
-    await rt.sweeps.names["limits"](LeaderTerm())
+    await rt.sweeps.run("limits", LeaderTerm())
     assert await placed(conn) == numbers
     assert await value(conn, "SELECT tokens FROM draftsman.limit_buckets") == pytest.approx(2)
 
@@ -123,7 +123,7 @@ async def test_a_rate_and_places_hold_together(
     assert await _due(rt) > 3500
     await rt.job_control.cancel(numbers[2], owner)
     await rt.job_control.cancel(numbers[3], owner)
-    assert await rt.sweeps.names["limits"](LeaderTerm()) == 0
+    assert await rt.sweeps.run("limits", LeaderTerm()) == 0
 
 
 async def test_the_rate_of_a_key_limits_its_starts(

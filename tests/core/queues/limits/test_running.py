@@ -140,7 +140,7 @@ async def _snooze(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
 
 
 async def _ask(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
-    await rt.questions.ask(work.lease, QUESTION)
+    await rt.asking.ask(work.lease, QUESTION)
 
 
 async def _cancel(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
@@ -155,7 +155,7 @@ async def _settle(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
 
 
 async def _lose(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
 
 
 @pytest.mark.parametrize("arrow", [_finish, _fail, _retry, _snooze, _ask, _cancel, _settle, _lose])
@@ -176,7 +176,7 @@ async def _release(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
 
 
 async def _rescue(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
 
 
 @pytest.mark.parametrize("arrow", [_release, _rescue])
@@ -217,7 +217,7 @@ async def test_a_job_that_is_queued_again_waits_for_a_place(
             " WHEN 'retrying' THEN now() END WHERE number = %s",
             (number,),
         )
-        await rt.sweeps.promote(LeaderTerm())
+        await rt.promotion.promote(LeaderTerm())
     assert await waiting(conn) == {number: "queue:q"}
     assert await claim(conn, make) == []
     await rt.settlement.outcome(other, Done())
@@ -328,7 +328,7 @@ async def test_a_job_without_its_key_may_end_while_it_waits(
     asked = await make.asked(item, concurrency_key="deploy")
     later = await make.queued(queue="q", concurrency_key="deploy")
     if end == "expire":
-        assert await rt.sweeps.expire(LeaderTerm()) == 1
+        assert await rt.expiry.expire(LeaderTerm()) == 1
     else:
         await rt.job_control.cancel(asked.number, owner)
     assert [job.number for job in await claim(conn, make)] == [later]

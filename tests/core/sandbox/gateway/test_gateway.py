@@ -17,10 +17,10 @@ import pytest
 
 from draftsman.costs.budgets import CallEstimate
 from draftsman.jobs.retries import RetryPolicy
-from draftsman.sandbox.gateway.access import GatewayAccess
-from draftsman.sandbox.gateway.api_formats import Provider, TokenUsage
+from draftsman.sandbox.gateway.api_formats import TokenUsage
 from draftsman.sandbox.gateway.gateway import DEFAULT_OUTPUT, Gateway, ModelCall
 from draftsman.sandbox.gateway.http_server import MAX_BODY, serve
+from draftsman.sandbox.gateway_access import GatewayAccess, Provider
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.llm import GatewaySettings, PriceSettings
 from draftsman.settings.secret import SecretSettings

@@ -106,7 +106,7 @@ async def test_an_allowed_host_is_reached_by_tunnels_and_by_http_urls(
         assert head.startswith(b"HTTP/1.1 200 OK")
         assert await reader.read() == b"hello"
         writer.close()
-        use = client.proxy.used[target]
+        use = client.proxy.usage[target]
         assert (use.connections, use.sent > 100, use.received > 80) == (2, True, True)
         client.proxy.report_use()
         assert client.lines == [
@@ -325,6 +325,6 @@ async def test_the_proxy_of_the_configuration_resolves_the_names(server: FaultyS
             assert first.lines[0] == f"http.proxy {url}: HTTP/1.1 403 Forbidden"
 
     async def counted() -> bool:
-        return second.proxy.used[target].connections == 1
+        return second.proxy.usage[target].connections == 1
 
     await until(counted, "a connection")

@@ -127,6 +127,19 @@ async def test_an_agent_and_its_daemon_die_if_any_process_is_killed_or_stopped(
             tasks.create_task(agent_dies(mode, hits, folder, turns), name=f"{mode}, {hits}")
 
 
+async def test_the_keeper_is_killed_last(tmp_path: Path) -> None:
+    """It adopts what the program leaves behind, also if the guard is killed in the middle."""
+    async with worker(FAMILY + PAUSE, 60.0, tmp_path, "off") as process:
+        family = await family_of(process)
+        family.keeper.suspend()
+        process.kill()
+        while family.keeper.is_running() and family.keeper.status() != psutil.STATUS_ZOMBIE:
+            pass
+        with contextlib.suppress(psutil.NoSuchProcess):
+            family.guard.kill()
+        await is_gone(family.programs)
+
+
 async def agent_dies(mode: str, hits: str, folder: Path, turns: asyncio.Semaphore) -> None:
     """Kill or stop the processes around an agent; it must die with its daemon."""
     async with turns, worker(FAMILY + PAUSE, 4.0, folder, mode) as process:

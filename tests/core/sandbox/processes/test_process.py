@@ -145,7 +145,7 @@ def test_a_line_without_an_end_takes_bounded_memory() -> None:
     splitter = LineSplitter(limit=100)
     for _ in range(1000):
         assert list(splitter.feed(b"x" * 90)) == []
-        assert sum(map(len, splitter._parts)) <= 100
+        assert sum(map(len, splitter._pieces)) <= 100
     assert list(splitter.end()) == [
         MalformedLine("line of 90,000 bytes is too long; the limit is 100 bytes")
     ]

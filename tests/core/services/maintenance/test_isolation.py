@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -23,11 +24,12 @@ from draftsman.people.actor import Actor
 from draftsman.questions.permission_rules import store as rules
 from draftsman.questions.question import OnExpire
 from draftsman.questions.response import Response
+from draftsman.questions.store import expiry
+from draftsman.queues.service import postponed_work
 from draftsman.queues.store import limits, queues, reservations
+from draftsman.queues.store import postponed_work as work
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.worker import service as sweeps
-from draftsman.worker import store
 from tests.core.schedules.test_schedules import spec
 from tests.core.worker.workers import runtime_with
 from tests.factories import QUESTION, Factory
@@ -128,7 +130,7 @@ async def suspects(world: World) -> list[int]:
             worker = await world.make.worker_row()
             for number in crew:
                 await world.make.running(number, worker=worker)
-            assert await world.rt.sweeps.rescue(LeaderTerm(), [worker]) == 2
+            assert await world.rt.dead_workers.rescue(LeaderTerm(), [worker]) == 2
         jobs += crew
     return [jobs[0], jobs[1], jobs[2]]
 
@@ -298,7 +300,7 @@ async def test_a_refused_row_is_left_and_named_and_the_others_are_changed(
 ) -> None:
     bad, *good = await case.rows(world)
     await world.refuse(bad, change=case.change, key=case.key)
-    sweep = world.rt.sweeps.names[case.sweep]
+    sweep = partial(world.rt.sweeps.run, case.sweep)
     for _ in range(2):
         await sweep(LeaderTerm())
         done = [number for (number,) in await rows(world.conn, case.done)]
@@ -323,13 +325,13 @@ async def test_rows_in_an_open_transaction_keep_no_other_waiting(
     world: World, monkeypatch: pytest.MonkeyPatch, case: Refusal
 ) -> None:
     """The transaction has locked as many rows as a batch of the sweep has."""
-    monkeypatch.setattr(sweeps, "POSTPONED", 2)
-    monkeypatch.setattr(sweeps, "CANCELED", 2)
+    monkeypatch.setattr(postponed_work, "POSTPONED", 2)
+    monkeypatch.setattr(postponed_work, "CANCELED", 2)
     small = runtime_with(world.rt, sweeps={"limit": 2})
     *locked, last = await case.rows(world)
     await world.conn.execute("BEGIN")
     await run(world.conn, f"SELECT FROM {case.locked} = ANY (%s) FOR UPDATE", (locked,))
-    await small.sweeps.names[case.sweep](LeaderTerm())
+    await small.sweeps.run(case.sweep, LeaderTerm())
     done = {number for (number,) in await rows(world.conn, case.done)}
     assert done & {*locked, last} == {last}
     await world.conn.execute("COMMIT")
@@ -340,10 +342,10 @@ async def test_a_conflict_or_an_outage_sets_no_row_aside(world: World, state: st
     bad, *_ = await promote(world)
     await world.refuse(bad, state=state)
     with pytest.raises(DraftsmanError):
-        await world.rt.sweeps.promote(LeaderTerm())
+        await world.rt.promotion.promote(LeaderTerm())
     assert world.rt.sweeps.refused == {}
     await world.accept()
-    assert await world.rt.sweeps.promote(LeaderTerm()) == 3
+    assert await world.rt.promotion.promote(LeaderTerm()) == 3
 
 
 async def test_a_batch_of_which_every_row_is_refused_is_given_up(
@@ -352,7 +354,7 @@ async def test_a_batch_of_which_every_row_is_refused_is_given_up(
     await world.refuse(*await promote(world))
     monkeypatch.setattr(isolation, "MAX_REFUSED", 2)
     with pytest.raises(DraftsmanError, match="refused with 23514"):
-        await world.rt.sweeps.promote(LeaderTerm())
+        await world.rt.promotion.promote(LeaderTerm())
     assert world.rt.sweeps.refused == {"promote": 2}, "the last one is tried next time"
 
 
@@ -363,15 +365,15 @@ async def test_a_job_of_a_failing_type_whose_end_is_refused_keeps_no_other_from_
     numbers = [await world.make.queued(type="gone", queue="default") for _ in range(3)]
     await world.make.worker_row()
     await world.refuse(numbers[0], change="UPDATE ON draftsman.job_runs", key="job")
-    assert await failing.sweeps.names["types"](LeaderTerm()) == 2
+    assert await failing.sweeps.run("types", LeaderTerm()) == 2
     found = [(await world.rt.read_model.job(number)).status for number in numbers]
     assert found == [Status.RUNNING, Status.FAILED, Status.FAILED], "the first one is rescued later"
     assert failing.sweeps.refused == {"types": 1}
 
 
 STEPS: Final[dict[str, tuple[tuple[Any, str], ...]]] = {
-    "expire": ((store, "escalate"), (store, "expire")),
-    "postponed": ((store, "do_postponed"), (store, "do_cancels")),
+    "expire": ((expiry, "escalate"), (expiry, "expire")),
+    "postponed": ((work, "do_postponed"), (work, "do_cancels")),
     "holds": (
         (queues, "assign"),
         (reservations, "expire"),
@@ -422,5 +424,5 @@ async def test_a_step_that_fails_keeps_no_other_step_of_its_sweep_waiting(
     for module, name in STEPS[sweep]:
         patch(module, name)
     with pytest.raises(UsageError, match="refused"):
-        await rt.sweeps.names[sweep](term)
+        await rt.sweeps.run(sweep, term)
     assert done == {name for n, (_, name) in enumerate(STEPS[sweep]) if n != failing}

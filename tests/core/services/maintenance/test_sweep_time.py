@@ -10,7 +10,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.jobs.requests.service.submissions import invocation
-from draftsman.jobs.runs import repetition
+from draftsman.jobs.runs import sweep as sweeping
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.queues.service import limit_sweep as limits
@@ -89,6 +89,6 @@ async def test_a_sweep_ends_after_its_time_and_goes_on_when_it_runs_again(
     sweep, done, counts = await work(rt, make, owner, conn, monkeypatch)
     query = f"SELECT count(*) FROM draftsman.job_states WHERE {done}"
     for seconds, count in zip((0.0, 60.0), counts, strict=True):
-        monkeypatch.setattr(repetition, "SWEEP_TIME", seconds)
-        await some.sweeps.names[sweep](LeaderTerm())
+        monkeypatch.setattr(sweeping, "SWEEP_TIME", seconds)
+        await some.sweeps.run(sweep, LeaderTerm())
         assert await value(conn, query) == count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from uuid import UUID, uuid4
 
 import pytest
@@ -78,7 +79,7 @@ SWEEPS = ("expire", "promote", "rescue", "deregister", "partitions")
 
 
 def _sweep(rt: Runtime, name: str) -> Callable[[LeaderTerm], Awaitable[int]]:
-    return rt.sweeps.names[name]
+    return partial(rt.sweeps.run, name)
 
 
 async def _work_for_all(make: Factory, clock: Clock) -> list[int]:

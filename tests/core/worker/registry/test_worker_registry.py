@@ -15,7 +15,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.processes import host
 from draftsman.runtime import Runtime
 from draftsman.worker.registry import store as workers
-from draftsman.worker.registry.liveness import is_lost
+from draftsman.worker.registry.registered_worker import is_lost
 from draftsman.worker.registry.service import WorkerRegistration
 from tests.factories import Factory
 from tests.support.clock import Clock
@@ -78,12 +78,12 @@ async def test_a_dead_process_of_this_host_is_removed_at_once(make: Factory, rt:
     process = await asyncio.create_subprocess_exec("cat", stdin=asyncio.subprocess.PIPE)
     began = host.process_start_time(process.pid)
     await make.worker_row(host_id=host.identity(), pid=process.pid, pid_started=began)
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 0
     process.kill()
     await process.wait()
-    assert await rt.sweeps.deregister(LeaderTerm()) == 1
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 1
     await make.worker_row(host_id=host.identity(), pid=os.getpid(), pid_started=1.0)
-    assert await rt.sweeps.deregister(LeaderTerm()) == 1, "another process has its number now"
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 1, "another process has its number now"
 
 
 async def test_a_worker_whose_session_lock_is_held_is_alive_until_its_lease_ends(
@@ -97,17 +97,19 @@ async def test_a_worker_whose_session_lock_is_held_is_alive_until_its_lease_ends
     lock = await value(session, "SELECT lock_id FROM draftsman.workers")
     await workers.hold(session, lock)
     assert await rt.sweeps.acquire(worker, rt.settings.worker.lease * 2) == 1
-    assert await rt.sweeps.rescue(LeaderTerm()) == 0
+    assert await rt.dead_workers.rescue(LeaderTerm()) == 0
     assert await rt.sweeps.acquire(uuid4(), 30) is None
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 0
     assert not is_lost((await rt.read_model.workers())[0], rt.settings.worker.lease)
     await clock.forward(rt.settings.worker.lease + 1)
-    assert await rt.sweeps.rescue(LeaderTerm()) == 1, "after the lease, the lock protects nobody"
+    assert await rt.dead_workers.rescue(LeaderTerm()) == 1, (
+        "after the lease, the lock protects nobody"
+    )
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0, "its session lock is held"
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 0, "its session lock is held"
     await session.close()
     await until(lambda: _acquires(rt), "the lease of a leader whose process and session ended")
-    assert await rt.sweeps.deregister(LeaderTerm()) == 1
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 1
 
 
 async def _acquires(rt: Runtime) -> bool:
@@ -121,9 +123,9 @@ async def test_a_process_that_cannot_be_seen_is_dead_only_without_its_session(
     monkeypatch.setattr(host, "PROC", Path("/nonexistent"))
     await make.worker_row(host_id=host.identity(), pid=os.getpid(), pid_started=1.0)
     assert not await rt.sweeps.has_dead_local_workers()
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 0
     await clock.forward(16)
-    assert await rt.sweeps.deregister(LeaderTerm()) == 1
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 1
 
 
 async def test_a_dead_worker_that_still_holds_a_job_is_kept(
@@ -132,9 +134,9 @@ async def test_a_dead_worker_that_still_holds_a_job_is_kept(
     await make.worker_row(id=make.worker)
     await make.running()
     await clock.forward(86_401)
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0
-    assert await rt.sweeps.rescue(LeaderTerm()) == 1
-    assert await rt.sweeps.deregister(LeaderTerm()) == 1
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 0
+    assert await rt.dead_workers.rescue(LeaderTerm()) == 1
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 1
     assert await rt.read_model.workers() == []
 
 
@@ -147,9 +149,9 @@ async def test_a_silent_worker_of_another_host_is_removed_after_a_day(
     lock_id = await workers.register(session, id=id, **_row())  # type: ignore[arg-type]
     await workers.hold(session, lock_id)
     await clock.forward(86_399)
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 0
     await clock.forward(2)
-    assert await rt.sweeps.deregister(LeaderTerm()) == 1
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 1
     await session.close()
 
 
@@ -162,21 +164,21 @@ async def test_a_worker_whose_session_is_gone_is_dead_after_fifteen_silent_secon
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row()
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0, "its lock is free only since now"
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 0, "its lock is free only since now"
     await clock.forward(14)
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 0
     await clock.forward(2)
-    assert await rt.sweeps.deregister(LeaderTerm()) == 1
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 1
 
 
 async def test_a_worker_with_heartbeats_is_alive_without_a_session(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row(id=make.worker)
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 0
     await clock.forward(100)
     await rt.claim(make.worker, ()).heartbeat([], draining=False)
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0
+    assert await rt.dead_workers.deregister(LeaderTerm()) == 0
 
 
 async def test_a_stopped_worker_with_a_job_stays_registered(

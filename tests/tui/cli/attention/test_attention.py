@@ -49,7 +49,7 @@ async def test_why_shows_who_was_notified_and_who_is_next(
     path.write_text(path.read_text(encoding="utf-8") + LADDER, encoding="utf-8")
     async with open_runtime(load(path), pooled=False) as own:
         work = await Factory(own, make.owner).asked(DAY)
-        await own.sweeps.names["ladders"](LeaderTerm())
+        await own.sweeps.run("ladders", LeaderTerm())
     name = f"{work.name}/1"
     output = (await ben("why", name)).out
     assert "notified ben (not sent yet) at " in output

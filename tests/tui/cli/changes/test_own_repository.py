@@ -117,7 +117,7 @@ async def test_a_checkout_that_cannot_be_right_is_refused(
     unpublished = await make.running()
     done = await cli("checkout", unpublished.name, "-C", tmp_path / "mine")
     done.refused(1, f"{unpublished.name} has no changes so far")
-    await rt.checkpoints.artifact(unpublished.lease, "changes.patch", "patch", b"diff")
+    await rt.changes.store(unpublished.lease, b"diff")
     done = await cli("checkout", unpublished.name, "-C", tmp_path / "mine")
     done.refused(1, "has no published branch; to use its changes: draftsman apply")
     stranger = make_repository(tmp_path / "stranger", z="z\n")

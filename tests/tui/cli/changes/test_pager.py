@@ -20,8 +20,8 @@ async def test_output_longer_than_the_screen_is_shown_in_the_pager(
 ) -> None:
     work = await make.running()
     short = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", LONG.encode())
-    await rt.checkpoints.artifact(short.lease, "changes.patch", "patch", SHORT.encode())
+    await rt.changes.store(work.lease, LONG.encode())
+    await rt.changes.store(short.lease, SHORT.encode())
     await rt.checkpoints.log(work.lease, 1, "printed\n" * 60)
     shown = terminal("diff", work.name, **MARKS)
     assert shown.end() == 0

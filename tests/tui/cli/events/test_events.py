@@ -11,7 +11,7 @@ import pytest
 from click import Context
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind, ActivityState
-from draftsman.agent_runs.activity.service import log_feed
+from draftsman.jobs.details.service import log_feed
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import QuotaLimit
@@ -132,7 +132,7 @@ def said(text: str, *, continues: bool = False) -> Activity:
 
 
 async def store(rt: Runtime, work: ClaimedJob, first: int, *items: Activity) -> None:
-    await rt.checkpoints.activity.append(work.lease, first, items, QuotaLimit(100))
+    await rt.activity.append(work.lease, first, items, QuotaLimit(100))
 
 
 async def test_activity_is_printed_between_the_output_until_the_job_ends_over_its_runs(
@@ -145,7 +145,7 @@ async def test_activity_is_printed_between_the_output_until_the_job_ends_over_it
     await rt.checkpoints.log(work.lease, 0, "no newline")
     await store(rt, work, 1, said("Fix"), said("ing \x1b[2J\n", continues=True), plan)
     async with background(cli("logs", "-f", work.name)) as following:
-        await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+        await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
         second = await make.running(work.number)
         call = Activity(ActivityKind.TOOL, "npm\ntest", ActivityState.FAILED, "1")
         await store(rt, second, 1, call)

@@ -24,7 +24,7 @@ BINARY = bytes(range(256)) * 9
 async def work(make: Factory, rt: Runtime) -> ClaimedJob:
     """Provide a job with a patch, a binary file, and a file with a malicious name."""
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH)
+    await rt.changes.store(work.lease, PATCH)
     await rt.checkpoints.artifact(work.lease, "data.bin", "file", BINARY)
     await rt.checkpoints.artifact(work.lease, "../../evil", "file", b"evil")
     return work
@@ -102,14 +102,14 @@ async def test_the_diff_of_an_approval_is_that_of_the_run_that_asked(
     assert _bytes(cli, "diff", f"D-{number}/1") == patch
     await make.decide(number, True, people.carol)
     second = await make.running(number)
-    await rt.checkpoints.artifact(second.lease, "changes.patch", "patch", b"")
+    await rt.changes.store(second.lease, b"")
     shown = (await cli("show", second.name)).out
     files = shown[shown.index("\nArtifacts\n") :].splitlines()[2:4]
     assert [file.split("  ")[1:] for file in files] == [
         ["changes.patch", "patch", f"{len(patch)} B", "run .1"],
         ["no changes so far", "run .2"],
     ]
-    await rt.questions.ask(second.lease, GATE.model_copy(update={"key": "other"}))
+    await rt.asking.ask(second.lease, GATE.model_copy(update={"key": "other"}))
     (await cli("diff", f"D-{number}/2")).refused(1, f"D-{number}/2 has no changes so far")
     (await cli("diff", number)).refused(1, f"D-{number} has no changes so far")
     await check_since(cli, number, patch)
@@ -117,7 +117,7 @@ async def test_the_diff_of_an_approval_is_that_of_the_run_that_asked(
     await make.decide(number, True, people.carol, 2)
     third = await make.running(number)
     await rt.checkpoints.artifact(third.lease, "changes.txt", "file", PATCH)
-    await rt.questions.ask(third.lease, GATE.model_copy(update={"key": "third"}))
+    await rt.asking.ask(third.lease, GATE.model_copy(update={"key": "third"}))
     assert "  diff not available\n" in (await cli("questions", number)).out
     (await cli("diff", f"D-{number}/3")).refused(1, f"D-{number}/3: diff not available")
     (await cli("diff", f"D-{number}/9")).refused(3, f"there is no question D-{number}/9")

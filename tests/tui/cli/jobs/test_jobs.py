@@ -55,7 +55,7 @@ async def test_a_countdown_shows_the_attempt_and_the_error(
 ) -> None:
     busy = await make.retrying(overrides={"base_delay": 9, "max_delay": 9})
     lost = await make.running(max_attempts=7)
-    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await rt.dead_workers.rescue(LeaderTerm(), [make.worker])
     for number in (busy, lost.number):
         await make.set_due(number, 3600)
     out = (await cli("jobs")).out
@@ -84,8 +84,8 @@ async def test_a_job_that_was_lost_with_others_waits_for_its_trial(
         worker = await make.worker_row()
         for number in (first, second):
             await make.running(number, worker=worker)
-        assert await rt.sweeps.rescue(LeaderTerm(), [worker]) == 2
-    await rt.sweeps.suspects(LeaderTerm())
+        assert await rt.dead_workers.rescue(LeaderTerm(), [worker]) == 2
+    await rt.dead_workers.suspects(LeaderTerm())
     out = (await cli("jobs")).out
     assert "retrying" in out
     assert "its turn: jobs that were lost together run one at a time" in out

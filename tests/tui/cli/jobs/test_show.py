@@ -188,12 +188,12 @@ async def test_an_open_question_shows_its_choices_and_each_run_its_usage(
     work = await make.running()
     models = ["m-1"]
     await rt.model_calls.record(work.lease, {"input_tokens": 1200, "models": models})
-    await rt.questions.ask(work.lease, item)
+    await rt.asking.ask(work.lease, item)
     await make.answer(work.number, "b")
     work = await make.running(work.number)
     used = {"input_tokens": 34, "output_tokens": 5, "cost_usd": 0.25, "models": models}
     await rt.model_calls.record(work.lease, used)
-    await rt.questions.ask(work.lease, item.model_copy(update={"key": "again"}))
+    await rt.asking.ask(work.lease, item.model_copy(update={"key": "again"}))
     output = (await cli("show", work.number)).out
     questions = output.split("Questions\n")[1].splitlines()
     assert questions[0].startswith(f"  {work.name}/1 answered")
@@ -233,7 +233,7 @@ async def test_an_earlier_error_of_a_live_job_is_not_red(
     assert screen.end() == 0
     assert f"{red}busy (TRANSIENT_APP)" in screen.screen
     await clock.forward(3600)
-    await rt.sweeps.promote(LeaderTerm())
+    await rt.promotion.promote(LeaderTerm())
     await make.running(number)
     screen = terminal("show", number)
     assert screen.end() == 0
@@ -246,7 +246,7 @@ async def test_an_expired_job_shows_time_rule_and_next_step(
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 7200}))
     await clock.forward(7300)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     question = await rt.questions.get(work.number, 1)
     assert question.expires_at is not None
     for command in ("why", "show"):

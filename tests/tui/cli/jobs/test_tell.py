@@ -30,8 +30,8 @@ async def test_a_message_is_sent_once_for_its_key_and_shown(
         4, f"the key 'k' was used for message 2 to {work.name}, which has another text"
     )
     assert len(await rt.messages.of_job(work.number)) == 2
-    await rt.checkpoints.messages.hand(work.lease, [1, 2])
-    await rt.checkpoints.save(work.lease, {}, None, [1])
+    await rt.run_messages.hand(work.lease, [1, 2])
+    await rt.run_messages.deliver_with_checkpoint(work.lease, [1], {}, None)
     shown = (await cli("show", work.name)).out
     assert "Messages" in shown
     assert "delivered in run .1" in shown

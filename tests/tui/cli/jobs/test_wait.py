@@ -58,7 +58,7 @@ async def test_wait_asks_on_a_terminal_and_ends_with_the_changes(
     screen.expect("answered: blue")
     work = await make.running(work.number)
     patch = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", patch)
+    await rt.changes.store(work.lease, patch)
     await rt.settlement.outcome(work, Done({"summary": "All is tidy", "branch": "draftsman/D-1"}))
     assert screen.end() == 0
     end = screen.plain.split("completed")[-1]
@@ -76,14 +76,14 @@ async def test_a_question_left_open_or_closed_elsewhere_ends_the_prompt_of_wait(
     screen.expect(f"{work.name}/1 stays open; to answer it:")
     await make.answer(work.number, "red")
     work = await make.running(work.number)
-    await rt.questions.ask(work.lease, QUESTION.model_copy(update={"key": "next"}))
+    await rt.asking.ask(work.lease, QUESTION.model_copy(update={"key": "next"}))
     screen.expect(f"Answer to {work.name}/2 (enter: not now): ")
     screen.type("blue")
     screen.expect("blue")
     await make.answer(work.number, "red", people.ben, n=2)
     screen.expect("answered by ben: red")
     work = await make.running(work.number)
-    await rt.questions.ask(work.lease, QUESTION.model_copy(update={"key": "last"}))
+    await rt.asking.ask(work.lease, QUESTION.model_copy(update={"key": "last"}))
     screen.expect(f"Answer to {work.name}/3 (enter: not now): ")
     screen.type("\n")  # the text for the second question is no answer to the third
     screen.expect(f"{work.name}/3 stays open; to answer it:")

@@ -44,7 +44,7 @@ async def test_workers_are_listed_with_their_health(
     }
     output = (await cli("workers")).out.splitlines()
     assert output[0].split() == [
-        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE")
+        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "LEADER")
     ]
     assert [line.split()[:7] for line in output if " far " in line] == [
         [worker_name(far), "alive", "0/7", "far", "1", "fast,", "slow"]
@@ -58,20 +58,12 @@ async def test_the_help_of_sweep_names_every_sweep(cli: Cli, rt: Runtime) -> Non
     ] == []
 
 
-async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory) -> None:
+async def test_a_manual_sweep_reports_its_count(
+    as_: As, cli: Cli, make: Factory, rt: Runtime
+) -> None:
     await make.asked(QUESTION.model_copy(update={"expires_in": 0.000001}))
     assert (await cli("sweep", "expire", "--json")).json == {"sweep": "expire", "changed": 1}
-    for name in (
-        "expire",
-        "remind",
-        "promote",
-        "schedules",
-        "rescue",
-        "deregister",
-        "notify",
-        "partitions",
-        "prune",
-    ):
+    for name in rt.sweeps.names:
         done = await cli("sweep", name)
         assert done.code == 0
         assert done.out.startswith(f"{name}: changed ")

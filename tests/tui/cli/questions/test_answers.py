@@ -241,7 +241,7 @@ async def test_an_answer_typed_for_a_question_never_answers_the_next(
     screen.expect(f"Answer to {work.name}/1: ")
     await make.answer(work.number, "red", people.ben)
     next_run = await make.running(work.number)
-    await rt.questions.ask(next_run.lease, QUESTION.model_copy(update={"key": "next"}))
+    await rt.asking.ask(next_run.lease, QUESTION.model_copy(update={"key": "next"}))
     screen.type("blue\n")
     assert screen.end() == 4
     assert "was already answered by ben" in screen.plain
@@ -278,7 +278,7 @@ async def test_people_read_the_label_of_an_answer_and_programs_its_value(
     assert asked["resolution"]["value"] == "4"
     late = await make.asked(LABELED)
     await clock.forward(61)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     events = (await cli("events", "--job", late.name)).out
     assert "label=Stop" in events
     assert "→ Stop, by policy" in (await cli("show", late.name)).out

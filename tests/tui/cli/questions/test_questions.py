@@ -126,7 +126,7 @@ async def test_an_escalation_is_shown_before_and_after(
     work = await make.asked(QUESTION.model_copy(update=later))
     assert "expires in 2.0 h, then escalates to leads\n" in (await cli("questions")).out
     await clock.forward(7300)
-    await rt.sweeps.expire(LeaderTerm())
+    await rt.expiry.expire(LeaderTerm())
     output = (await cli("questions")).out
     assert "question for ben, carol, dave, root · asked" in output
     assert "escalated to leads" in output

@@ -83,7 +83,7 @@ async def test_a_question_is_shown_with_its_command(
     await submitted(rt)
     work = await make.running(number=1)
     await rt.checkpoints.log(work.lease, 1, "half a line")
-    await rt.questions.ask(work.lease, QUESTION)
+    await rt.asking.ask(work.lease, QUESTION)
     screen.expect("Answer to D-1/1")
     lines = [line.strip() for line in screen.plain.splitlines()]
     hint = next(at for at, text in enumerate(lines) if "draftsman answer D-1/1" in text)

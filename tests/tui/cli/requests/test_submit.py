@@ -256,7 +256,7 @@ async def test_wait_reports_progress_and_ends_with_the_job(
     waiting = cli("submit", "--type", "noop", "--queue", "q", "--wait", "--json", "--key", "k")
     async with background(waiting) as task:
         work = await make.running(await _first(rt))
-        assert await rt.questions.ask(work.lease, QUESTION)
+        assert await rt.asking.ask(work.lease, QUESTION)
         await make.answer(work.number, "red")
         await rt.settlement.outcome(await make.running(work.number), Done({"n": 1}))
         done = await task
@@ -270,7 +270,7 @@ async def test_wait_for_a_missing_answer_ends_with_5(cli: Cli, make: Factory, rt
     arguments = ["--type", "noop", "--queue", "q", "--wait", "--timeout", "2s"]
     async with background(cli("submit", *arguments)) as task:
         work = await make.running(await _first(rt))
-        await rt.questions.ask(work.lease, QUESTION)
+        await rt.asking.ask(work.lease, QUESTION)
         done = await task
     assert done.code == 5
     assert done.out == f"D-{work.number} waiting for input\n"

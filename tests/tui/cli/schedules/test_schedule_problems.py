@@ -84,7 +84,7 @@ async def test_a_refusal_of_the_leader(
     await make.worker_row(types=["noop"])
     await conn.execute("UPDATE draftsman.schedules SET created_by = 'nobody'")
     await clock.forward(86_400)
-    await rt.sweeps.names["schedules"](LeaderTerm())
+    await rt.sweeps.run("schedules", LeaderTerm())
     await conn.execute("UPDATE draftsman.workers SET heartbeat_at = draftsman.now()")
     problem = "its last occurrence was refused: nobody is not a known person"
     assert problem in (await warnings(cli))["schedule nightly"]

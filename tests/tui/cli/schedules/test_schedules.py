@@ -84,7 +84,7 @@ async def test_a_job_names_its_occurrence(cli: Cli, rt: Runtime, clock: Clock) -
     [schedule] = await rt.schedules.all()
     known = {**rt.policy.people}
     rt.policy.people = {**known, schedule.created_by: known["anna"]}
-    assert await rt.sweeps.names["schedules"](LeaderTerm()) == 1
+    assert await rt.sweeps.run("schedules", LeaderTerm()) == 1
     due = upcoming.strip()
     assert due.endswith(" +0545 Asia/Kathmandu")
     assert f"schedule  hourly · due {due}" in (await cli("show", "D-1")).out

@@ -27,8 +27,8 @@ async def test_comments_on_the_diff_of_an_approval_are_recorded_with_the_reason(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", TEXT.encode())
-    await rt.questions.ask(work.lease, GATE)
+    await rt.changes.store(work.lease, TEXT.encode())
+    await rt.asking.ask(work.lease, GATE)
     async with open_dashboard(
         rt, people.on(Source.TUI, "carol"), view="inbox", size=(140, 40)
     ) as seen:
@@ -67,8 +67,8 @@ async def test_a_low_screen_gives_its_rows_to_the_diff(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", BIG[:9000].encode())
-    await rt.questions.ask(work.lease, GATE.model_copy(update={"context": "Every line counts."}))
+    await rt.changes.store(work.lease, BIG[:9000].encode())
+    await rt.asking.ask(work.lease, GATE.model_copy(update={"context": "Every line counts."}))
     async with open_dashboard(
         rt, people.on(Source.TUI, "carol"), view="inbox", size=(80, 24)
     ) as seen:
@@ -96,7 +96,7 @@ async def test_the_tab_of_a_job_shows_a_large_patch(
 ) -> None:
     assert len(BIG) > LARGE
     work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", BIG.encode())
+    await rt.changes.store(work.lease, BIG.encode())
     async with open_dashboard(rt, people.on(Source.TUI, "carol"), size=(120, 36)) as seen:
         await seen.job("D-1", "4")
         await seen.see("▾ f0.py  +1000 -0", "1 + one more line")

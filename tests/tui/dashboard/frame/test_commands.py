@@ -114,10 +114,8 @@ async def test_unauthorized_decision_shows_the_reason(
 
 async def test_approval_shows_the_changes(make: Factory, rt: Runtime, owner: Actor) -> None:
     work = await make.running()
-    await rt.checkpoints.artifact(
-        work.lease, "changes.patch", "patch", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
-    )
-    await rt.questions.ask(work.lease, GATE)
+    await rt.changes.store(work.lease, b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")
+    await rt.asking.ask(work.lease, GATE)
     async with open_dashboard(rt, owner) as seen:
         await seen.rows(work.name)
         await seen.press("y")

@@ -35,7 +35,7 @@ async def test_denied_command_is_not_clickable(rt: Runtime, owner: Actor) -> Non
     async with open_dashboard(rt, owner, read_only=True) as seen:
         await seen.see("c cancel")
         shown = seen.app.main.query_one(KeyBar)
-        assert {name: allowed for _, name, allowed in shown._items}["cancel"] is False
+        assert {name: allowed for _, name, allowed in shown._shown_keys}["cancel"] is False
 
 
 async def test_key_bar_is_redrawn_only_on_change(

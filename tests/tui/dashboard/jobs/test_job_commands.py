@@ -25,7 +25,7 @@ async def test_open_question_is_extended_and_answered_and_a_closed_question_is_s
 ) -> None:
     number = (await make.asked()).number
     await make.answer(number, "red")
-    await rt.questions.ask((await make.running(number)).lease, AGAIN)
+    await rt.asking.ask((await make.running(number)).lease, AGAIN)
     async with open_dashboard(rt, owner) as seen:
         await seen.job(f"D-{number}/2")
         await seen.see("▸ D-1/2  question for", "1  more")
@@ -104,9 +104,7 @@ async def test_dead_letter_delivery_is_resent_in_the_deliveries_tab(
 
 async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor) -> None:
     work = await make.running(url="https://board.example/c/1", title="Tidy")
-    await rt.checkpoints.artifact(
-        work.lease, "changes.patch", "patch", b"--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+new\n"
-    )
+    await rt.changes.store(work.lease, b"--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+new\n")
     await rt.settlement.outcome(work, Done({"pr_url": "https://git.example/pr/7"}))
     opened: list[str] = []
     async with open_dashboard(rt, owner) as seen:

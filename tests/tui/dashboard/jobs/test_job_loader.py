@@ -121,13 +121,13 @@ async def test_activity_is_in_the_log_and_its_progress_in_the_header(
     plan = Activity(ActivityKind.PLAN, "", detail={"entries": steps})
     call = Activity(ActivityKind.TOOL, "npm\x1b test", ActivityState.RUNNING, key="1")
     thought = Activity(ActivityKind.THOUGHT, "hm")
-    await rt.checkpoints.activity.append(work.lease, 1, [plan, call, thought], QuotaLimit(9))
+    await rt.activity.append(work.lease, 1, [plan, call, thought], QuotaLimit(9))
     job_loader = JobLoader(work.number, "log")
     shown = await seen(rt, job_loader)
     assert texts(shown) == ["output", "[plan] 1 of 2 steps: write", "[runs] npm\x1b test", "hm"]
     assert shown.doing == "1 of 2 steps: write · [runs] npm\\x1b test"
     said = Activity(ActivityKind.MESSAGE, "The tests\npass\n")
-    await rt.checkpoints.activity.append(work.lease, 4, [said], QuotaLimit(9))
+    await rt.activity.append(work.lease, 4, [said], QuotaLimit(9))
     shown = await seen(rt, job_loader)
     assert texts(shown)[-2:] == ["The tests", "pass"]
     assert shown.doing == "1 of 2 steps: write · pass"
@@ -175,12 +175,12 @@ async def test_start_of_a_large_patch_is_read_once(
     job_loader = JobLoader(work.number, "diff")
     assert (await seen(rt, job_loader)).patch is None
     data = b"--- a/x\n+++ b/x\n" + b"+new\n" * 300_000
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", data)
+    await rt.changes.store(work.lease, data)
     first = (await seen(rt, job_loader)).patch
     assert first is not None
     assert (first.size, len(first.text), first.cut) == (len(data), 1024 * 1024, True)
     assert (await seen(rt, job_loader)).patch is first
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"another")
+    await rt.changes.store(work.lease, b"another")
     after = (await seen(rt, job_loader)).patch
     assert after is not None
     assert (after.text, after.cut) == ("another", False)

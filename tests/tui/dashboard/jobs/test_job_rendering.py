@@ -12,8 +12,8 @@ from rich.text import Text
 
 from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.jobs.job import Status
-from draftsman.jobs.read_models import Artifact
 from draftsman.jobs.runs.run import RunStatus
+from draftsman.jobs.runs.saved_data import Artifact
 from draftsman_tui.dashboard.jobs.details import log_buffer
 from draftsman_tui.dashboard.jobs.details.header import head
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, artifacts
@@ -107,7 +107,7 @@ def test_log_line_without_an_end_is_truncated() -> None:
     for seq in range(100):
         book.add([Chunk(1, seq, "x" * 64_000)])
     (line,) = book.view().lines
-    assert (len(line.text), line.more) == (
+    assert (len(line.text), line.truncated) == (
         log_buffer.MAX_LINE_LENGTH,
         6_400_000 - log_buffer.MAX_LINE_LENGTH,
     )

@@ -42,14 +42,14 @@ async def worked(make: Factory, rt: Runtime, people: People) -> int:
     for seq, text in enumerate(("begin\n", HOSTILE, "\nhalf")):
         await rt.checkpoints.log(work.lease, seq, text)
     await rt.model_calls.record(work.lease, {"input_tokens": 1234, "cost_usd": 0.25})
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH)
+    await rt.changes.store(work.lease, PATCH)
     await rt.checkpoints.artifact(work.lease, "notes.md", "report", b"# Notes \x1b[2J")
-    await rt.questions.ask(
+    await rt.asking.ask(
         work.lease, QuestionSpec(key="a", text="Which one?", choices=("red", "blue"))
     )
     await make.answer(number, "blue", people.on(Source.SLACK, "ben"))
     again = await make.running(number)
-    await rt.questions.ask(again.lease, GATE.model_copy(update={"quorum": 2}))
+    await rt.asking.ask(again.lease, GATE.model_copy(update={"quorum": 2}))
     await make.decide(number, True, people.on(Source.TRELLO, "stranger"), n=2)
     await make.decide(number, True, people.on(Source.SLACK, "carol"), n=2)
     await make.decide(number, True, people.on(Source.CLI, "dave"), n=2, reason="looks right")

@@ -19,7 +19,7 @@ from draftsman_tui.dashboard.jobs.details.phases import (
     Phase,
     bar,
     chart,
-    phases,
+    job_phases,
 )
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from tests.tui.dashboard.fixtures_data import NOW, job_snapshot
@@ -68,12 +68,12 @@ def _story(wait: float = 40) -> list[Phase]:
         _run(3, 55 + wait, None, RunStatus.RUNNING),
     ]
     now = at(60 + wait)
-    return phases(_job(), runs, [_question(1, 30, 30 + wait)], now)
+    return job_phases(_job(), runs, [_question(1, 30, 30 + wait)], now)
 
 
 def test_phases_follow_each_other_and_their_bar_fills_its_width() -> None:
     runs = [_run(1, 10, 30, RunStatus.PARKED), _run(2, 80, None, RunStatus.RUNNING)]
-    found = phases(_job(), runs, [_question(1, 30, 70)], NOW)
+    found = job_phases(_job(), runs, [_question(1, 30, 70)], NOW)
     minutes = [(part.kind, part.seconds / 60) for part in found]
     assert minutes == [(QUEUE, 10), (RUN, 20), (WAIT, 40), (QUEUE, 10), (RUN, 20)]
     row = bar(found, 100)
@@ -95,9 +95,9 @@ def test_phases_have_names_and_outcomes() -> None:
         ("retrying", ""),
         ("run .3", "running"),
     ]
-    sleeps = phases(_job(status=Status.SCHEDULED), [_run(1, 5, 10, RunStatus.PARKED)], [], NOW)
+    sleeps = job_phases(_job(status=Status.SCHEDULED), [_run(1, 5, 10, RunStatus.PARKED)], [], NOW)
     assert [part.name for part in sleeps] == ["queued", "run .1", "scheduled"]
-    (wait,) = phases(_job(), [], [_question(1, 0, None)], NOW)
+    (wait,) = job_phases(_job(), [], [_question(1, 0, None)], NOW)
     assert (wait.name, wait.outcome) == ("question /1", "open")
 
 
@@ -109,17 +109,17 @@ def test_a_wait_ends_with_its_answer_or_expiry_or_with_what_follows() -> None:
     superseded = replace(expired, status=QuestionStatus.SUPERSEDED, expires_at=at(900))
     late = replace(_question(1, 10, None), expires_at=at(30))
     for given, minutes in ((expired, 20), (superseded, 40), (late, 40)):
-        found = phases(_job(), runs, [given], NOW)
+        found = job_phases(_job(), runs, [given], NOW)
         assert [part.seconds / 60 for part in found if part.kind == WAIT] == [minutes], given.status
     # an open question that is past its expiry waits until the leader ends it
-    (_, wait) = phases(_job(), runs[:1], [late], NOW)
+    (_, wait) = job_phases(_job(), runs[:1], [late], NOW)
     assert (wait.kind, wait.seconds / 60) == (WAIT, 90)
 
 
 def test_questions_that_were_asked_at_once_are_one_wait() -> None:
     runs = [_run(1, 0, 10, RunStatus.PARKED), _run(2, 50, None, RunStatus.RUNNING)]
     asked = [_question(1, 10, 20), _question(2, 10, 40)]
-    (wait,) = [part for part in phases(_job(), runs, asked, NOW) if part.kind == WAIT]
+    (wait,) = [part for part in job_phases(_job(), runs, asked, NOW) if part.kind == WAIT]
     assert (wait.name, wait.seconds / 60) == ("questions /1, /2", 30)
     assert wait.outcome == "answered by ben; answered by ben"
 
@@ -158,7 +158,7 @@ def test_a_long_wait_is_shortened_with_a_break_and_a_note() -> None:
 
 def test_a_chart_keeps_to_its_rows_and_its_width() -> None:
     runs = [_run(nth, nth, nth + 0.5, RunStatus.FAILED) for nth in range(1, 60)]
-    parts = phases(_job(finished_at=at(70), status=Status.FAILED), runs, [], NOW)
+    parts = job_phases(_job(finished_at=at(70), status=Status.FAILED), runs, [], NOW)
     for width in (20, 44, 80, 200):
         for most in (5, 12):
             rows = chart(parts, width, most, over=True)

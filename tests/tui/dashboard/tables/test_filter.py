@@ -124,7 +124,7 @@ def test_regular_expressions_take_linear_time(bomb: str) -> None:
 
 
 def test_words_also_match_the_text_of_columns() -> None:
-    row = replace(ROW, shown="D-7 gate approve or deny")
+    row = replace(ROW, column_text="D-7 gate approve or deny")
     assert parse("gate /^D-7 gate/ tidy").matches(row, NOW)
     assert not parse("-gate").matches(row, NOW)
 

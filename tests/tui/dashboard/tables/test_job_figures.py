@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.jobs.job import Status
-from draftsman.jobs.read_models import JobFigures, JobSummary
+from draftsman.jobs.job_summary import JobFigures, JobSummary
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.jobs.view import changes_text, cost_text, live_text
@@ -31,7 +31,7 @@ def test_figures_are_short_and_unknown_figures_are_empty() -> None:
 
 async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -> None:
     work = await make.running(type="run_agent", agent="tidy")
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
+    await rt.changes.store(work.lease, PATCH.encode())
     await rt.model_calls.record(work.lease, {"cost_usd": 1.5}, "model-1")
     plan = {"entries": [{"text": "read", "state": "completed"}, {"text": "write"}]}
     activity = [
@@ -39,7 +39,7 @@ async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -
         Activity(ActivityKind.MESSAGE, "I read the code."),
         Activity(ActivityKind.THOUGHT, "hm"),
     ]
-    await rt.checkpoints.activity.append(work.lease, 1, activity, QuotaLimit(100, 1 << 20))
+    await rt.activity.append(work.lease, 1, activity, QuotaLimit(100, 1 << 20))
     queued = await make.queued()
     page = await rt.read_model.page()
     figures = {job.number: job.figures for job in await rt.read_model.with_figures(page.jobs)}
@@ -49,7 +49,7 @@ async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -
     assert (found.cost_usd, found.added, found.removed) == (1.5, 1, 2)
     assert found.progress.endswith("I read the code.")
     assert "1 of 2" in found.progress
-    await rt.questions.ask(work.lease, QUESTION)
+    await rt.asking.ask(work.lease, QUESTION)
     (question,) = await rt.questions.open_of([work.number])
     assert (question.added, question.removed) == (1, 2)
     statuses = [job.status for job in (await rt.read_model.page()).jobs]

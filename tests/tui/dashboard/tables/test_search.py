@@ -105,12 +105,12 @@ async def test_events_are_filtered_by_kind(make: Factory, rt: Runtime, owner: Ac
         await seen.see("needs input", "job claimed")
         await seen.command("events status:waiting")
         await seen.until(lambda: len(seen.keys) == 1)
-        assert "needs_input" in seen.app.main.values["kind"]
-        assert "needs_input" not in seen.app.main.values["status"]
+        assert "needs_input" in seen.app.main.completions["kind"]
+        assert "needs_input" not in seen.app.main.completions["status"]
         await seen.command("events kind:nope")
         assert "kinds: action_refused, " in await seen.wait_for_toast('unknown kind "nope"')
         await seen.command("jobs")
-        assert "kind" not in seen.app.main.values
+        assert "kind" not in seen.app.main.completions
 
 
 async def test_unknown_field_is_rejected_and_the_line_stays_open(

@@ -176,5 +176,5 @@ async def digest(app: App, hours: str | None, timezone: str | None, person: str 
 def _text(chosen: DigestHours | None) -> str:
     if chosen is None:
         return "no digest: questions notify at once"
-    following = f"; the next {times.left(chosen.next_at)}" if chosen.next_at is not None else ""
+    following = f"; the next {times.until(chosen.next_at)}" if chosen.next_at is not None else ""
     return f"digest of {chosen.person} at {chosen.text} {chosen.timezone}{following}"

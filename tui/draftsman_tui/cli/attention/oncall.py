@@ -31,10 +31,8 @@ async def oncall(app: App, schedule: str | None) -> None:
     duty is away: outside of their hours, only critical questions reach them. SCHEDULE is a table
     of [oncall]; without it, all are shown.
     """
-    from draftsman.configured import oncall as configured_oncall
-
     async with app.runtime(read_only=True) as rt:
-        schedules = configured_oncall(rt.settings, rt.policy)
+        schedules = rt.oncall
         if schedule is not None and schedule not in schedules.names:
             known = ", ".join(schedules.names) or "none: add [oncall.default]"
             raise NotFound(f"unknown on-call schedule {schedule!r}; schedules: {known}")

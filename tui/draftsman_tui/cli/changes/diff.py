@@ -90,7 +90,7 @@ async def _patch(rt: Runtime, number: int, ordinal: int | None) -> tuple[bytes, 
         question = await rt.questions.get(number, ordinal)
         name = question.name
         run = question.run
-    patch = await rt.checkpoints.patch(number, run)
+    patch = await rt.changes.patch(number, run)
     if patch is None or patch.size == 0:
         reason = await no_diff_reason(rt, name, number, patch is None)
         raise Refused(f"{reason}; see: draftsman show {job_name(number)}")
@@ -112,7 +112,7 @@ async def _between(
             raise Refused(f"{job_name(number)} has asked no questions")
         ordinal = questions[-1].ordinal
     question = await rt.questions.get(number, ordinal)
-    patch, name = await rt.checkpoints.reviews.between(question, earlier)
+    patch, name = await rt.changes.between(question, earlier)
     fields: dict[str, object] = {"question": question.name, "since": name}
     return patch.encode("utf-8", "surrogateescape"), fields
 

@@ -52,7 +52,7 @@ async def verify(app: App, job_or_file: str, keys: tuple[Path, ...], folder: Pat
         ref = params.JOB.convert(job_or_file, None, click.get_current_context())
         trusted = _trusted(app, keys)
         async with app.runtime(read_only=True) as rt:
-            verifier = EvidenceVerifier(rt.read_model, rt.checkpoints)
+            verifier = EvidenceVerifier(rt.read_model, rt.checkpoints, rt.changes)
             predicate, key = await verifier.verify(await number_of(rt, ref), trusted)
     if folder is not None:
         _check_repository(UserRepository.at(folder), predicate)

@@ -48,11 +48,11 @@ async def list_artifacts(app: App, job: JobRef) -> None:
                 artifact.kind,
                 format_size(artifact.size),
                 f".{artifact.run}",
-                times.ago(artifact.created_at),
+                times.age(artifact.created_at),
             )
             for artifact in files
         ]
-        heads = ("NAME", "KIND", "SIZE", "RUN", "CREATED")
+        heads = ("NAME", "KIND", "SIZE", "RUN", "AGE")
         app.out.table(heads, rows, flexible=0, right=(2,))
 
 

@@ -23,7 +23,7 @@ from draftsman_tui.terminal.output import line, styled
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
     from draftsman.jobs.control.service.control import CancelResult
-    from draftsman.jobs.read_models import JobSummary
+    from draftsman.jobs.job_summary import JobSummary
     from draftsman.runtime import Runtime
 
 
@@ -348,9 +348,9 @@ def _list(app: App, jobs: Sequence[JobSummary]) -> None:
                 styled(job_name(job.number), "bold"),
                 status_text(job.status),
                 first_line(job.ticket_title or job.type, 60),
-                times.ago(job.created_at),
+                times.age(job.created_at),
             )
             for job in jobs
         ]
-        app.out.table(("JOB", "STATUS", "TITLE", "CREATED"), rows, flexible=2)
+        app.out.table(("JOB", "STATUS", "TITLE", "AGE"), rows, flexible=2)
     app.out.info(f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'} would be canceled")

@@ -14,8 +14,8 @@ from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
 from draftsman.jobs.retries import RetryCounts, layer
-from draftsman.queues.queue_models import missing_worker
 from draftsman.text import first_line
+from draftsman.worker.registry.registered_worker import missing_worker
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.queues.order import print_queued
 from draftsman_tui.entities.attention import attention_lines
@@ -26,10 +26,10 @@ from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
-    from draftsman.jobs.read_models import JobSummary
+    from draftsman.jobs.job_summary import JobSummary
     from draftsman.questions.question import Question
-    from draftsman.queues.queue_models import ServingWorker
     from draftsman.runtime import Runtime
+    from draftsman.worker.registry.registered_worker import ServingWorker
 
 MAX_JOBS: Final = 1000
 """Maximum number of jobs in a listing."""
@@ -237,7 +237,7 @@ async def _show(app: App, rt: Runtime, jobs: list[Any]) -> None:
             status_text(job.status, job.error_class, paused=job.shown_as_paused, detail=False),
             one_line(job.ticket_title or job.type),
             job.repo_name or "",
-            times.span((datetime.now(UTC) - job.created_at).total_seconds()),
+            times.age(job.created_at),
             _next(job, questions_by_job[job.number], serving),
         )
         for job in jobs
@@ -291,7 +291,7 @@ def _next(job: JobSummary, questions: Sequence[Question], serving: list[ServingW
 
 def _answer(question: Question) -> str:
     until = question.expires_at
-    left = f" {times.left(until)}" if until else ""
+    left = f" {times.until(until)}" if until else ""
     return f"{question.verb} {question.name}{left}"
 
 

@@ -13,7 +13,6 @@ from draftsman.agent_runs.activity.activity import (
     ActivityRow,
     activity_text,
 )
-from draftsman.agent_runs.activity.service.log_feed import log_items
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.reserved_names import TRANSCRIPT
@@ -70,9 +69,7 @@ async def logs(
         number = await number_of(rt, job)
         printer = LogPrinter(app.out, number, timestamps=timestamps)
         with app.out.paged(unless=follow):
-            async for item in log_items(
-                rt.read_model,
-                rt.checkpoints,
+            async for item in rt.log_feed.items(
                 number,
                 follow=follow,
                 output=not activity,
@@ -119,7 +116,7 @@ class LogPrinter:
         self.run = 0
 
     def print(self, item: Any) -> None:
-        """Print an item of `log_items`."""
+        """Print an item of `LogFeed.items`."""
         self._at = item.created_at
         if item.run != self.run:
             self.end()

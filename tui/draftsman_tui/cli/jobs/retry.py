@@ -22,7 +22,7 @@ from draftsman_tui.terminal.output import as_data, line, styled
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
     from draftsman.jobs.control.service.bulk_retry import RetryResult
-    from draftsman.jobs.read_models import FinishedJob
+    from draftsman.jobs.job_summary import FinishedJob
     from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
 

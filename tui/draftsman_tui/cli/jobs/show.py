@@ -49,14 +49,16 @@ if TYPE_CHECKING:
 
     from draftsman.attention.attention import QuestionAttention
     from draftsman.deliveries.delivery import Delivery, UnservedTarget
+    from draftsman.events.archive import JobArchive
     from draftsman.events.event import Event
     from draftsman.forges.follow_up import Family
     from draftsman.ids import JobRef
     from draftsman.jobs.control.job_message import JobMessage
     from draftsman.jobs.details.wait_reason import WaitReason
-    from draftsman.jobs.read_models import Artifact, JobArchive, Replacement, RetryLink
+    from draftsman.jobs.job_summary import Replacement, RetryLink
     from draftsman.jobs.requests.attachments import JobAttachment
-    from draftsman.jobs.runs.run import CheckpointSummary, Run, StepSummary
+    from draftsman.jobs.runs.run import Run
+    from draftsman.jobs.runs.saved_data import Artifact, CheckpointSummary, StepSummary
     from draftsman.questions.answer import Answer
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime

@@ -8,6 +8,7 @@ import click
 
 from draftsman.errors import NotFound, UsageError
 from draftsman.jobs.job import Source
+from draftsman.people.configuration import configured_directory
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.policy import ROLES
 from draftsman_tui.cli import prompts
@@ -17,7 +18,6 @@ from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.settings import Settings
 
 
 # The commands `people sessions` and `people sign-out`: sessions of the web inbox.
@@ -56,7 +56,7 @@ async def sessions(app: App) -> None:
             line(
                 styled(f"{session.id:>6}  {session.person}", "bold"),
                 f"  by {session.method} {times.ago(session.created_at)},"
-                f" expires {times.left(session.expires_at)}  {agent}",
+                f" expires {times.until(session.expires_at)}  {agent}",
             )
         )
     if not web_sessions:
@@ -96,7 +96,7 @@ async def list_people(app: App) -> None:
     async with app.runtime(read_only=True) as rt:
         links = await rt.people.links()
         stored = await rt.people.directory()
-    rows = _rows(stored or configured(app.settings))
+    rows = _rows(stored or configured_directory(app.settings))
     if app.json:
         app.out.document({"people": rows, "links": links})
         return
@@ -186,7 +186,8 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
     async with app.runtime(read_only=dry_run) as rt:
         if rt.embedded:
             raise UsageError("the embedded database uses the people of the configuration directly")
-        await change(app, rt, configured(app.settings), dry_run=dry_run, yes=yes)
+        new = configured_directory(app.settings)
+        await change(app, rt, new, dry_run=dry_run, yes=yes)
 
 
 @people.subcommand(
@@ -269,13 +270,6 @@ async def remove(app: App, name: str, yes: bool) -> None:
         if name not in stored.people:
             raise NotFound(f"unknown person {name!r}; see: draftsman people list")
         await change(app, rt, stored.without_person(name), yes=yes)
-
-
-def configured(settings: Settings) -> Directory:
-    """Return the people in the configuration."""
-    from draftsman.configured import directory
-
-    return directory(settings)
 
 
 async def change(

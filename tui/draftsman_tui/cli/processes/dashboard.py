@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
     from draftsman_tui.dashboard.app import Dashboard
-    from draftsman_tui.dashboard.frame.session import Connect
+    from draftsman_tui.dashboard.frame.connection import Connect
     from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
 
 

@@ -30,13 +30,13 @@ from draftsman_tui.terminal.output import plain
 from draftsman_tui.terminal.own_command import start_process
 
 if TYPE_CHECKING:
-    from draftsman.jobs.read_models import Stats
+    from draftsman.jobs.details.stats import Stats
     from draftsman.people.actor import Actor
     from draftsman.processes.shutdown import ShutdownSignals
     from draftsman.runtime import Runtime
     from draftsman_tui.cli.app import App
     from draftsman_tui.dashboard.app import Dashboard
-    from draftsman_tui.dashboard.frame.session import Connect
+    from draftsman_tui.dashboard.frame.connection import Connect
     from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
 
 

@@ -206,8 +206,8 @@ async def up(app: App, headless: bool, attached: bool) -> None:
     to stop everything or leave it running. The embedded database is migrated first; migrate any
     other database with: draftsman migrate
     """
-    from draftsman.configured import database_url, session_url
     from draftsman.database import migrate
+    from draftsman.database.server_url import database_url, session_url
     from draftsman.processes.shutdown import shutdown_signals
 
     code = 0

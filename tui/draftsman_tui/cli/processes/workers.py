@@ -45,7 +45,7 @@ async def workers(app: App) -> None:
         app.out.info("no worker is running; to start a worker: draftsman up")
     else:
         heads = (
-            "WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE",
+            "WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "LEADER",
         )  # fmt: skip
         rows = [_row(worker, state) for worker, state in zip(processes, health, strict=True)]
         app.out.table(heads, rows, flexible=(3, 5), right=(2, 4))
@@ -151,9 +151,9 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     expiring_soon = (
         f", {statistics.expiring_within_an_hour} within an hour" if statistics.next_expiry else ""
     )
-    next_expiry = (
-        f"; the next expires {times.left(statistics.next_expiry)}" if statistics.next_expiry else ""
-    )
+    next_expiry = ""
+    if statistics.next_expiry:
+        next_expiry = f"; the next expires {times.until(statistics.next_expiry)}"
     median = (
         f", median {times.span(statistics.answer_seconds)}" if statistics.answer_seconds else ""
     )

@@ -78,7 +78,7 @@ async def extend(app: App, question: tuple[JobRef, int | None], duration: float)
         app.out.document({"job": job, "ordinal": ordinal, "expires_at": expires_at})
     else:
         when = (
-            f"expires {times.left(expires_at)}, at {times.clock(expires_at)}"
+            f"expires {times.until(expires_at)}, at {times.clock(expires_at)}"
             if expires_at
             else "never expires"
         )

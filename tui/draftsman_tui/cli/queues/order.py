@@ -113,7 +113,7 @@ async def print_queued(app: App, limit: int, queue: str | None) -> None:
                 str(job.priority),
                 one_line(job.ticket_title or job.type),
                 job.repo_name or "",
-                times.ago(job.created_at),
+                times.age(job.created_at),
                 waits_for,
             )
             for job, waits_for in conditions

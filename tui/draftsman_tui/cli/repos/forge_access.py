@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from draftsman.errors import Failure
 
 if TYPE_CHECKING:
-    from draftsman.ports import Forge
+    from draftsman.forges.forge import Forge
     from draftsman.settings import Settings
 
 RIGHTS = "docs/forges.md lists the rights of a token"

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
     from draftsman.agent_runs.validation.commands import CommandResult
     from draftsman.agent_runs.validation.profile_check import RepoInspection
-    from draftsman.jobs.read_models import SavedProfile
     from draftsman.repos.repo_catalog import Catalog, Repo, RepoLocation
-    from draftsman.repos.repo_profile import RepoProfile
+    from draftsman.repos.repo_profile import RepoProfile, SavedProfile
     from draftsman.runtime import Runtime
 
 
@@ -290,7 +289,7 @@ async def list_repos(app: App) -> None:
         labels = ", ".join(str(item["label"] or item["label_id"]) for item in row["mappings"])
         name = line(styled(repo.full_name, "bold"), " (default)" if repo.is_default else "")
         rows.append((name, repo.remote_url, ", ".join(p or "." for p in row["profiles"]), labels))
-    app.out.table(("NAME", "URL", "PROFILES", "LABELS"), rows, flexible=1)
+    app.out.table(("REPO", "URL", "PROFILES", "LABELS"), rows, flexible=1)
 
 
 @repos.subcommand("show", examples=("draftsman repos show pay", "draftsman repos show pay --json"))

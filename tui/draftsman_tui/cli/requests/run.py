@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.agent_runs.activity.activity import ActivityRow, activity_text
-from draftsman.agent_runs.activity.service.log_feed import log_items
 from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
@@ -134,9 +133,8 @@ async def _print_log(
     """Print log and activity of the job on stdout, or with --json on stderr."""
     try:
         async with asyncio.timeout(timeout):
-            async for item in log_items(
-                rt.read_model, rt.checkpoints, number, follow=True, on_complete=progress.caught_up
-            ):
+            items = rt.log_feed.items(number, follow=True, on_complete=progress.caught_up)
+            async for item in items:
                 async with progress.lock:
                     if not app.json:
                         printer.print(item)

@@ -212,12 +212,12 @@ async def list_templates(app: App) -> None:
             definition.type or "run_agent",
             ", ".join(definition.properties),
             definition.description or definition.title or definition.text or "",
-            times.ago(template.created_at),
+            times.age(template.created_at),
         )
         for template in saved_templates
         if (definition := template.definition) is not None
     ]
-    heads = ("TEMPLATE", "VERSION", "TYPE", "PARAMETERS", "DESCRIPTION", "CHANGED")
+    heads = ("TEMPLATE", "VERSION", "TYPE", "PARAMETERS", "DESCRIPTION", "AGE")
     app.out.table(heads, rows, flexible=(3, 4), right=(1,))
 
 

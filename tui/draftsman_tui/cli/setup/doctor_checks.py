@@ -222,8 +222,8 @@ def calendars(settings: Settings) -> Iterator[Finding]:
     for check, file in sorted(tables.items()):
         if file is None:
             continue
-        from draftsman.attention.calendars.calendar_reader import read_calendar_blocking
-        from draftsman.attention.calendars.holiday_calendar import AHEAD
+        from draftsman.calendars.calendar_reader import read_calendar_blocking
+        from draftsman.calendars.holiday_calendar import AHEAD
 
         now = datetime.now(UTC)
         try:

@@ -166,7 +166,7 @@ def _print(
         app.out.print(f"label {preview.name!r} creates a job ({kind}) and is {action}")
         counts = (
             (preview.jobs, "would create a job in the next poll"),
-            (preview.known, "had the label before and create none"),
+            (preview.old, "had the label before and create none"),
             (preview.ignored, "in ignored lists"),
         )
         for count, text in counts:
@@ -287,7 +287,7 @@ async def list_boards(app: App) -> None:
         polled = "never" if cursor is None else times.ago(cursor.polled_at)
         state = _state(health.get(config.board_id))
         rows.append((styled(config.name, "bold"), labels, polled, state, config.url))
-    app.out.table(("NAME", "LABELS", "POLLED", "HEALTH", "URL"), rows, flexible=4)
+    app.out.table(("BOARD", "LABELS", "POLLED", "HEALTH", "URL"), rows, flexible=4)
     if problem:
         app.out.info(problem)
     for config in configs:

@@ -59,11 +59,11 @@ async def map_label(screen: MainScreen, text: str) -> None:
     if not mapping:
         return
     label, _, folder = mapping.partition("//")
-    place = await screen.rt.repos.place(
+    location = await screen.rt.repos.place(
         f"{repo.full_name}//{folder}" if folder else repo.remote_url
     )
-    await screen.rt.repos.map(place, screen.actor, label=label.strip())
-    screen.show_message(f"Mapped label {label.strip()} to {place.name}")
+    await screen.rt.repos.map(location, screen.actor, label=label.strip())
+    screen.show_message(f"Mapped label {label.strip()} to {location.name}")
 
 
 @dashboard_command(

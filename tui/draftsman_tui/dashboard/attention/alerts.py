@@ -56,8 +56,8 @@ class TerminalAlerts:
 
 def title_text(attention: AttentionCount) -> str:
     """Return the window title: `(3) draftsman`."""
-    more = "+" if attention.capped else ""
-    return f"({attention.mine:,}{more}) draftsman" if attention.mine else "draftsman"
+    plus = "+" if attention.capped else ""
+    return f"({attention.mine:,}{plus}) draftsman" if attention.mine else "draftsman"
 
 
 def notification_text(new: Sequence[OpenQuestion]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.people.policy import Policy
     from draftsman.questions.question import OpenQuestion
-    from draftsman.runtime import Runtime
+    from draftsman_tui.dashboard.frame.connection import Connection
 
 MAX_COUNTED: Final = 1000
 """Open questions that are read to count them."""
@@ -79,10 +79,10 @@ def waits_for(question: OpenQuestion, actor: Actor, policy: Policy) -> bool:
 class AttentionPoller:
     """Counts the questions of a user after events that may change them."""
 
-    def __init__(self, runtime: Callable[[], Runtime], actor: Callable[[], Actor]) -> None:
-        self._runtime = runtime
-        self._actor = actor
-        self._known: frozenset[str] | None = None
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._previous_names: frozenset[str] | None = None
+        """Names of the questions for the user in the previous count."""
         self._is_due = True
         self._is_held = False
         self._read_at = -MIN_INTERVAL
@@ -94,17 +94,22 @@ class AttentionPoller:
         due = self._is_due or self._is_held
         if not due or time.monotonic() - self._read_at < interval:
             return None
-        actor = self._actor()
-        questions = await self._runtime().questions.open(limit=MAX_COUNTED, fold_for=actor)
+        actor = self._connection.actor
+        rt = self._connection.rt
+        questions = await rt.questions.open(limit=MAX_COUNTED, fold_for=actor)
         self._is_due = False
         self._read_at = time.monotonic()
         self._is_held = any(question.holders for question in questions)
-        policy = self._runtime().policy
-        mine = [question for question in questions if waits_for(question, actor, policy)]
-        known = self._known
-        self._known = frozenset(question.name for question in mine)
-        new = tuple(item for item in mine if known is not None and item.name not in known)
-        return AttentionCount(len(questions), len(mine), len(questions) == MAX_COUNTED, new)
+        mine = [question for question in questions if waits_for(question, actor, rt.policy)]
+        names = frozenset(question.name for question in mine)
+        new_names = frozenset() if self._previous_names is None else names - self._previous_names
+        self._previous_names = names
+        return AttentionCount(
+            open=len(questions),
+            mine=len(mine),
+            capped=len(questions) == MAX_COUNTED,
+            new=tuple(question for question in mine if question.name in new_names),
+        )
 
 
 def _may_change_questions(event: Event) -> bool:

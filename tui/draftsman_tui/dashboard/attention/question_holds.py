@@ -66,6 +66,6 @@ class QuestionHolds:
     def delegation_prompt(self) -> PromptDialog:
         """Return a dialog that asks for the person of a delegation."""
         policy = self._rt.policy
-        others = sorted(set(policy.people) - {policy.resolve(self._actor).voter})
-        example = f"{', '.join(others[:MAX_EXAMPLES])}, or {others[0]} 4h" if others else "bob 4h"
+        people = sorted(set(policy.people) - {policy.resolve(self._actor).voter})
+        example = f"{', '.join(people[:MAX_EXAMPLES])}, or {people[0]} 4h" if people else "bob 4h"
         return PromptDialog(f"Delegate {self._question.name} to whom?", example, self.delegate)

@@ -67,9 +67,9 @@ class FiguresResource(Resource[FigureRow]):
         since = MONTH if query.filter.newer is None else query.filter.newer
         groups = set(map(FigureGroup, query.filter.statuses)) or set(FigureGroup)
         figures = await rt.figures.read(since)
-        asked = any(row.questions or row.answers or row.pings for row in figures)
-        rows = [FigureRow(row, query.now) for row in figures if asked and row.by in groups]
-        return Rows(rows)
+        if not any(row.questions or row.answers or row.pings for row in figures):
+            return Rows([])
+        return Rows([FigureRow(row, query.now) for row in figures if row.by in groups])
 
     def key(self, row: FigureRow) -> str:
         return f"{row.figures.by}:{row.figures.value}"

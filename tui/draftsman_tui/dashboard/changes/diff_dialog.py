@@ -29,8 +29,8 @@ class DiffDialog(Dialog[str]):
             yield Heading(self._title)
             yield self._pane
             keys = "enter - : fold   [ ] : file   n N : hunk   /: search   tab: files"
-            more = "   m: comment   v: accept the file" if self._reviews else ""
-            yield Static(safe(f"{keys}{more}   esc: back"), classes="hint")
+            review_keys = "   m: comment   v: accept the file" if self._reviews else ""
+            yield Static(safe(f"{keys}{review_keys}   esc: back"), classes="hint")
 
     def on_mount(self) -> None:
         self._pane.focus()

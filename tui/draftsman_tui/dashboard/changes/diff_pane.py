@@ -32,14 +32,16 @@ TreeRow = tuple[str, int | None]
 def tree(files: Sequence[FileSection], accepted: Collection[int] = ()) -> list[TreeRow]:
     """Return the rows of the tree, in the order of the patch."""
     rows: list[TreeRow] = []
-    shown: list[str] = []
+    previous_folders: list[str] = []
     for nth, file in enumerate(files[:MAX_FILES]):
         *folders, name = file.name.split("/")
         common = 0
-        while common < min(len(shown), len(folders)) and shown[common] == folders[common]:
+        for previous, folder in zip(previous_folders, folders, strict=False):
+            if previous != folder:
+                break
             common += 1
         rows += [(f"{'  ' * at}{folders[at]}/", None) for at in range(common, len(folders))]
-        shown = folders
+        previous_folders = folders
         sign = "✓ " if nth in accepted else ""
         rows.append((f"{'  ' * len(folders)}{sign}{name} +{file.added} -{file.removed}", nth))
     if len(files) > MAX_FILES:

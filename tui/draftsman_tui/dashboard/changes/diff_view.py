@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -45,14 +44,14 @@ def colored(file: str, line: str) -> tuple[Part, ...]:
     lexer = _lexer(file.rpartition("/")[2])
     if lexer is None or not line or len(line) > MAX_LENGTH:
         return ((line, ""),)
-    parts = [(text, _role(str(token))) for token, text in lexer.get_tokens(line) if text]
-    read = "".join(text for text, _ in parts).removesuffix("\n")
-    return tuple(parts) if read == line else ((line, ""),)
+    tokens = [(text, _role(str(token))) for token, text in lexer.get_tokens(line) if text]
+    read = "".join(text for text, _ in tokens).removesuffix("\n")
+    return tuple(tokens) if read == line else ((line, ""),)
 
 
 @lru_cache(maxsize=64)
 def _lexer(name: str) -> Lexer | None:
-    from pygments.lexers import get_lexer_for_filename
+    from pygments.lexers import get_lexer_for_filename  # deferred, since importing it is slow
     from pygments.util import ClassNotFound
 
     try:
@@ -281,16 +280,22 @@ class DiffView(CursorList):
         line_style = self._line_style(row)
         if index == self.cursor:
             line_style += self.get_component_rich_style("patch--cursor", partial=True)
-        fixed, parts = self._parts(row)
-        segments = [Segment(text, line_style + self._part(role)) for text, role in fixed]
-        edge = sum(cell_len(text) for text, _ in fixed)
-        body = Strip([Segment(text, line_style + self._part(role)) for text, role in parts])
+        gutter, content = self._gutter_and_content(row)
+        gutter_strip = Strip(
+            [Segment(text, line_style + self._part(role)) for text, role in gutter]
+        )
+        content_strip = Strip(
+            [Segment(text, line_style + self._part(role)) for text, role in content]
+        )
         x = 0 if row.line is None else self._shift
-        shown = body.crop_extend(x, x + max(0, width - edge), line_style)
-        return Strip.join([Strip(segments), shown]).crop(0, width)
+        visible_width = max(0, width - gutter_strip.cell_length)
+        visible = content_strip.crop_extend(x, x + visible_width, line_style)
+        return Strip.join([gutter_strip, visible]).crop(0, width)
 
-    def _parts(self, row: PatchRow) -> tuple[Sequence[tuple[str, str]], Sequence[tuple[str, str]]]:
-        """Return the fixed and the scrolled parts of a row, with their roles."""
+    def _gutter_and_content(
+        self, row: PatchRow
+    ) -> tuple[Sequence[tuple[str, str]], Sequence[tuple[str, str]]]:
+        """Return the texts of a row that are fixed and those that scroll, with their roles."""
         if row.line is None:
             return (), ((self._text(row), "head"),)
         blank = " " * (2 * self._digits + 2)
@@ -309,8 +314,8 @@ class DiffView(CursorList):
     def _text(self, row: PatchRow) -> str:
         """Return a row as text."""
         if row.line is not None:
-            fixed, parts = self._parts(row)
-            return "".join(text for text, _ in (*fixed, *parts))
+            gutter, content = self._gutter_and_content(row)
+            return "".join(text for text, _ in (*gutter, *content))
         file = self.patch.files[row.file]
         sign = "▸" if row.file in self._folded else "▾"
         words = [f"{sign} {plain(file.name)}", f"+{file.added} -{file.removed}", file.state]
@@ -327,8 +332,8 @@ class DiffView(CursorList):
         kind = _KINDS.get(self.patch.lines[row.line][:1], "") if is_numbered else ""
         if kind not in ("plus", "minus"):
             return self.rich_style
-        ground = self.get_component_styles(f"patch--{kind}").background
-        return self.rich_style + Style(bgcolor=(self.background_colors[1] + ground).rich_color)
+        tint = self.get_component_styles(f"patch--{kind}").background
+        return self.rich_style + Style(bgcolor=(self.background_colors[1] + tint).rich_color)
 
     def _part(self, role: str) -> Style:
         if not role:

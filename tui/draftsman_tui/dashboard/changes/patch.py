@@ -75,7 +75,8 @@ class Patch:
                     file = self._start("changes", index)
                 file.hunks.append(index)
             else:
-                self.old[index], self.new[index] = old, new
+                self.old[index] = old
+                self.new[index] = new
                 file.added += kind == "+"  # type: ignore[union-attr]
                 file.removed += kind == "-"  # type: ignore[union-attr]
 
@@ -98,8 +99,8 @@ class Patch:
         self.files.append(file)
         return file
 
-    def place(self, index: int) -> str:
-        """Return the place of a line: `src/main.py:12`; of a removed line, by its old number."""
+    def location(self, index: int) -> str:
+        """Return the location of a line: `src/main.py:12`; of a removed line, by its old number."""
         file = self.files[self.file_of(index)]
         number = self.new[index] or self.old[index]
         return f"{file.name}:{number}" if number else file.name
@@ -166,7 +167,8 @@ class PatchRows:
         return self._starts[nth] + 1 + line - file.body + above
 
     def _within(self, file: FileSection) -> Sequence[int]:
-        first, last = (bisect_left(self._comments, line) for line in (file.body, file.end))
+        first = bisect_left(self._comments, file.body)
+        last = bisect_left(self._comments, file.end)
         return self._comments[first:last]
 
 
@@ -197,14 +199,14 @@ def find_line(patch: Patch, text: str, start: int, by: int) -> int | None:
 def review_text(
     patch: Patch, comments: Mapping[int, str], accepted: Sequence[int], reason: str = ""
 ) -> str:
-    """Return a reason with the comments by place, and the accepted files.
+    """Return a reason with the comments by location, and the accepted files.
 
     `comments` are by line, or -1 minus the index of a file.
     """
     lines = [reason] if reason else []
-    for line, text in sorted(comments.items(), key=lambda item: _position(patch, item[0])):
-        place = patch.place(line) if line >= 0 else patch.files[-1 - line].name
-        lines.append(f"{place}: {text}")
+    for line in sorted(comments, key=lambda line: _position(patch, line)):
+        location = patch.location(line) if line >= 0 else patch.files[-1 - line].name
+        lines.append(f"{location}: {comments[line]}")
     if accepted and lines:
         lines.append(f"accepted: {', '.join(patch.files[nth].name for nth in sorted(accepted))}")
     return "\n".join(lines)

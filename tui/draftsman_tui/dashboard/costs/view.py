@@ -132,7 +132,7 @@ class BudgetRow:
     applied: bool = True
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         """The amount that no call has used or reserved."""
         return max(self.use.budget - self.use.used - self.use.reserved, 0.0)
 
@@ -144,7 +144,7 @@ class BudgetRow:
             return "inactive"
         if use.used >= use.budget:
             return "used"
-        return "low" if self.left <= use.budget * LOW else "open"
+        return "low" if self.remaining <= use.budget * LOW else "open"
 
 
 @table_view
@@ -160,7 +160,7 @@ class BudgetsResource(Resource[BudgetRow]):
         Column[BudgetRow]("FOR", 0, order=lambda row: row.use.name),
         Column[BudgetRow]("STATUS", 8, order=lambda row: row.status),
         Column[BudgetRow](
-            "LEFT", 20, most=20, right=True, order=lambda row: row.left / row.use.budget
+            "LEFT", 20, most=20, right=True, order=lambda row: row.remaining / row.use.budget
         ),
         Column[BudgetRow]("BUDGET", 20, most=20, right=True),
         Column[BudgetRow]("USED", 20, most=20, right=True, from_width=110),
@@ -190,21 +190,20 @@ class BudgetsResource(Resource[BudgetRow]):
 
     def cells(self, row: BudgetRow, now: datetime) -> Sequence[Cell]:
         use = row.use
-        used, reserved, left, budget, added = (
-            amount_text(use.measure, amount)
-            for amount in (use.used, use.reserved, row.left, use.budget, use.added)
-        )
-        warns = {"low": "warns", "used": "warns", "open": "calm"}.get(row.status, "dim")
         rule = is_rule(use)
+        warns = {"low": "warns", "used": "warns", "open": "calm"}.get(row.status, "dim")
         return (
             cells.text(budget_title(use), "key"),
             Cell(row.status, warns),
-            Cell("" if rule else left, warns if row.status in ("low", "used") else ""),
-            Cell(budget),
-            Cell("" if rule else used),
+            Cell(
+                "" if rule else amount_text(use.measure, row.remaining),
+                warns if row.status in ("low", "used") else "",
+            ),
+            Cell(amount_text(use.measure, use.budget)),
+            Cell("" if rule else amount_text(use.measure, use.used)),
             Cell(use.day.isoformat() if use.day else "", "dim"),
-            Cell(added if use.added else "", "dim"),
-            Cell(reserved if use.reserved else "", "dim"),
+            Cell(amount_text(use.measure, use.added) if use.added else "", "dim"),
+            Cell(amount_text(use.measure, use.reserved) if use.reserved else "", "dim"),
         )
 
     def filter_fields(self, row: BudgetRow) -> FilterFields:

@@ -41,7 +41,7 @@ class DeliveriesResource(Resource[Delivery]):
         Column[Delivery]("ID", 8, most=8, right=True, order=lambda delivery: delivery.seq),
         Column[Delivery]("JOB", 9, most=9, order=lambda delivery: delivery.job),
         Column[Delivery]("KIND", 9, order=lambda delivery: delivery.kind),
-        Column[Delivery]("TO", 18, most=40, order=target_text),
+        Column[Delivery]("TARGET", 18, most=40, order=target_text),
         Column[Delivery]("STATUS", 11, order=lambda delivery: delivery.status),
         Column[Delivery](
             "ATTEMPTS", 8, right=True, from_width=90, order=lambda delivery: delivery.attempts

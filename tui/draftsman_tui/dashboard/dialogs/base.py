@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -25,7 +24,6 @@ NARROWEST: Final = 0.9
 """Part of the screen that a dialog has at least, before its size is known."""
 Do = Callable[[Any], Awaitable[T]]
 """Handles the input of a dialog; on DraftsmanError, the dialog stays open."""
-Clock = Callable[[], datetime]
 
 
 class Dialog(ModalScreen[T]):
@@ -106,36 +104,31 @@ class Heading(Static):
         """Show a title, or `short` where it does not fit; further lines are above the body."""
         self._title = text
         self._short = short
-        self._place()
+        self._draw()
 
     def on_mount(self) -> None:
-        self._place()
+        self._draw()
 
     def on_resize(self) -> None:
-        self._place()
+        self._draw()
 
-    def _place(self) -> None:
+    def _draw(self) -> None:
         box = self.parent
         if not isinstance(box, Widget):
             return
-        title, _, rest = self._title.partition("\n")
+        title, _, details = self._title.partition("\n")
         width = (box.size.width or round(self.app.size.width * NARROWEST)) - BORDER
         if self._short and cell_len(title) > width >= cell_len(self._short):
             title = self._short
         fits = cell_len(title) <= width
         box.border_title = safe(title) if fits else None
-        self.display = bool(rest) or not fits
-        self.update(safe(rest if fits else self._title))
+        self.display = bool(details) or not fits
+        self.update(safe(details if fits else self._title))
 
 
 async def return_value(value: T) -> T:
     """Return the value unchanged; the default `do` of a dialog."""
     return value
-
-
-def local_now() -> datetime:
-    """Return the time of the local clock."""
-    return datetime.now(UTC)
 
 
 def safe(text: str, style: str = "") -> Text:

@@ -217,7 +217,7 @@ async def leave(screen: BaseScreen, text: str) -> None:
 
     if screen.session.supervised is None:
         app.exit()
-    elif not any(isinstance(shown, QuitDialog) for shown in app.screen_stack):
+    elif not any(isinstance(open_screen, QuitDialog) for open_screen in app.screen_stack):
         app.push_screen(QuitDialog(), end)
 
 

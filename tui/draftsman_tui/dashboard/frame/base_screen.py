@@ -29,7 +29,7 @@ from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.tables import completion
 from draftsman_tui.dashboard.tables import filter as filters
-from draftsman_tui.dashboard.tables.completion import Completer, Values
+from draftsman_tui.dashboard.tables.completion import Completer, Completions
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter
 from draftsman_tui.dashboard.tables.saved_views import View
 from draftsman_tui.dashboard.views import VIEWS
@@ -60,6 +60,7 @@ class BaseScreen(Screen[None]):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
+        self.connection = session.connection
         self.commands = session.commands
         self._bindings = BindingsMap([*Screen.BINDINGS, *self.commands.bindings(session.keys)])
         self.refresher = session.refresher
@@ -70,12 +71,12 @@ class BaseScreen(Screen[None]):
     @property
     def rt(self) -> Runtime:
         """The services; raises DatabaseUnreachable until they are connected."""
-        return self.session.rt
+        return self.connection.rt
 
     @property
     def actor(self) -> Actor:
         """The user; raises DatabaseUnreachable until the services are connected."""
-        return self.session.actor
+        return self.connection.actor
 
     @property
     @abstractmethod
@@ -171,8 +172,8 @@ class BaseScreen(Screen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        if not self.session.is_connected:
-            self.query_one(Overview).show_notice(f"Connecting to {self.session.server} …")
+        if not self.connection.is_connected:
+            self.query_one(Overview).show_notice(f"Connecting to {self.connection.server} …")
         self.set_interval(1.0, self.tick)
         self.bindings_updated_signal.subscribe(self, self._show_keys)
         self._show_keys()
@@ -184,7 +185,7 @@ class BaseScreen(Screen[None]):
 
     def load(self) -> None:
         """Load the data shown, once connected."""
-        if self.session.is_connected:
+        if self.connection.is_connected:
             self.refresher.show(self.loader)
 
     def show_connected(self) -> None:
@@ -203,9 +204,12 @@ class BaseScreen(Screen[None]):
             self.query_one(Notice).show(self.session.supervised)
         if self.refresher.last_stats is not None:
             age = time.monotonic() - self.refresher.last_stats.at
-            mine = self.refresher.attention.mine if self.refresher.attention else 0
-            shown = self.refresher.last_stats.stats, self.refresher.now, age if age > STALE else 0
-            self.query_one(Overview).show(*shown, waiting=mine)
+            self.query_one(Overview).show(
+                self.refresher.last_stats.stats,
+                self.refresher.now,
+                stale=age if age > STALE else 0,
+                waiting=self.refresher.attention.mine if self.refresher.attention else 0,
+            )
 
     def type(self, kind: str, text: str, completer: Completer) -> None:
         """Open the input line for a command (`:`) or a search (`/`)."""
@@ -214,7 +218,7 @@ class BaseScreen(Screen[None]):
         self.query_one(KeyBar).display = False
 
     @property
-    def values(self) -> Values:
+    def completions(self) -> Completions:
         """Completion candidates by kind of argument."""
         return {"TABLE": list(VIEWS), "VIEW": list(self.session.views())}
 
@@ -222,11 +226,11 @@ class BaseScreen(Screen[None]):
         """Return completions of a command line."""
         views = self.session.views()
         takes = {command.name: command.takes for command in self.commands}
-        return completion.commands(text, [*takes, *views], takes, self.values)
+        return completion.commands(text, [*takes, *views], takes, self.completions)
 
     def complete_filter(self, text: str) -> list[str]:
         """Return completions of a filter."""
-        return completion.filters(text, self.values)
+        return completion.filters(text, self.completions)
 
     async def ask(self, dialog: Dialog[T]) -> T | None:
         """Open a dialog and return its result."""
@@ -267,12 +271,12 @@ class BaseScreen(Screen[None]):
         for key in self._bindings.key_to_bindings:
             for name in self._names_of(key):
                 keys.setdefault(name, key)
-        items = [
+        key_hints = [
             (display_key(keys[command.name]), command.name, self.refusal(command) is None)
             for command in self.commands
             if command.name in keys and command.is_shown(self.view_name) and self.is_here(command)
         ]
-        self.query_one(KeyBar).show(items)
+        self.query_one(KeyBar).show(key_hints)
 
     def keys_of(self, command: DashboardCommand) -> Sequence[str]:
         """Return the current keys of a command, except keys that another command has here."""
@@ -329,7 +333,7 @@ class BaseScreen(Screen[None]):
 
     def refusal(self, command: DashboardCommand) -> str | None:
         """Return why the user may not run a command, or None."""
-        if not self.session.is_connected:  # the command itself reports it
+        if not self.connection.is_connected:  # the command itself reports it
             return None
         invokers = self.invokers if self.is_mounted else ()
         return command.refusal(self.rt.policy, self.actor, invokers, read_only=self.read_only)
@@ -393,6 +397,6 @@ class BaseScreen(Screen[None]):
             self.query_one(CommandLine).close()
 
     @on(CommandLine.Left)
-    def _left(self) -> None:
+    def _show_key_bar(self) -> None:
         self.query_one(KeyBar).display = True
         self.focus_target.focus()

@@ -33,17 +33,17 @@ class BulkResult:
         """Return job numbers grouped by the reason of their rejection."""
         grouped: dict[str, list[int]] = {}
         for number, error in self.refused.items():
-            text = error_text(error, about=job_name(number))
+            text = error_text(error, printed_subject=job_name(number))
             grouped.setdefault(text, []).append(number)
         return grouped
 
 
-def error_text(error: DraftsmanError, *, about: str = "") -> str:
+def error_text(error: DraftsmanError, *, printed_subject: str = "") -> str:
     """Return the message of an error with its hint, as a dashboard command where it has one.
 
-    The subject is omitted if it equals `about`, which the caller prints itself.
+    The subject is omitted if it equals `printed_subject`, which the caller prints itself.
     """
-    subject = f"{error.subject} " if error.subject and error.subject != about else ""
+    subject = f"{error.subject} " if error.subject and error.subject != printed_subject else ""
     hint = "to run it again, enter :retry again" if error.hint == AGAIN_OPTION else error.hint
     return f"{subject}{error.reason}{f'; {hint}' if hint else ''}"
 

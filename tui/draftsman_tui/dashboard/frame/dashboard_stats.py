@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from draftsman.ids import worker_name
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
-from draftsman.jobs.read_models import RecentActivity
+from draftsman.jobs.details.stats import RecentActivity
 
 WINDOW: Final = 30
 """Minutes shown by a sparkline."""
@@ -59,12 +59,12 @@ def worker_stats(workers: Sequence[tuple[Any, str]]) -> WorkerStats:
         (None, ""),
     )
     return WorkerStats(
-        Counter(health for _, health in workers),
-        sum(worker.busy for worker in alive),
-        sum(worker.slots for worker in alive),
-        None if leader is None else worker_name(leader.id),
-        0 if leader is None else leader.heartbeat_age,
-        health == "silent",
+        health=Counter(health for _, health in workers),
+        busy=sum(worker.busy for worker in alive),
+        slots=sum(worker.slots for worker in alive),
+        leader=None if leader is None else worker_name(leader.id),
+        leader_silent=0 if leader is None else leader.heartbeat_age,
+        leader_late=health == "silent",
     )
 
 
@@ -84,14 +84,14 @@ def last_minute(activity: RecentActivity, now: datetime) -> int:
 def throughput(activity: RecentActivity, now: datetime, bars: int) -> list[int | None]:
     """Return the jobs finished in each interval of the window; None: unknown."""
     return [
-        sum(_finished_in(activity, at) for at in part) if part[0] >= activity.since else None
-        for part in _parts(now, bars)
+        sum(_finished_in(activity, at) for at in buckets) if buckets[0] >= activity.since else None
+        for buckets in _bar_buckets(now, bars)
     ]
 
 
 def answer_times(activity: RecentActivity, now: datetime, bars: int) -> list[float | None]:
     """Return the median seconds to an answer in each interval; None: no answers."""
-    return [_median(activity, part) for part in _parts(now, bars)]
+    return [_median(activity, buckets) for buckets in _bar_buckets(now, bars)]
 
 
 def answer_time(activity: RecentActivity, now: datetime) -> float | None:
@@ -99,8 +99,13 @@ def answer_time(activity: RecentActivity, now: datetime) -> float | None:
     return answer_times(activity, now, 1)[0]
 
 
-def _median(activity: RecentActivity, part: range) -> float | None:
-    seconds = [value for at in part if at in activity.spans for value in activity.spans[at].answers]
+def _median(activity: RecentActivity, buckets: range) -> float | None:
+    seconds = [
+        answer_time
+        for at in buckets
+        if at in activity.spans
+        for answer_time in activity.spans[at].answers
+    ]
     return median(seconds) if seconds else None
 
 
@@ -112,7 +117,7 @@ def _end(now: datetime) -> int:
     return int(now.timestamp()) // BUCKET_SECONDS + 1
 
 
-def _parts(now: datetime, bars: int) -> list[range]:
+def _bar_buckets(now: datetime, bars: int) -> list[range]:
     """Return the buckets of each bar, newest last."""
     size = WINDOW * _BUCKETS_PER_MINUTE // bars
     end = _end(now)

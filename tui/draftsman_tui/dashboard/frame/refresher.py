@@ -25,7 +25,7 @@ from draftsman.errors import (
     SchemaOutdated,
 )
 from draftsman.jobs.details.service.read_model import PAGE_SIZE
-from draftsman_tui.dashboard.attention.attention import AttentionCount, AttentionPoller
+from draftsman_tui.dashboard.frame.clock import DatabaseClock
 from draftsman_tui.dashboard.frame.messages import (
     AttentionUpdated,
     ConnectionLost,
@@ -39,8 +39,9 @@ from draftsman_tui.dashboard.tables.resource import Query, Resource
 
 if TYPE_CHECKING:
     from draftsman.events.event import Event
-    from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
+    from draftsman_tui.dashboard.attention.attention import AttentionCount, AttentionPoller
+    from draftsman_tui.dashboard.frame.connection import Connection
 
 T = TypeVar("T")
 MIN_INTERVAL: Final = 0.25
@@ -96,22 +97,19 @@ class TableLoader:
 
 
 class Refresher:
-    """Polls the database for a dashboard, and posts messages.
-
-    `runtime` returns the services once they are connected, and `actor` the user whose questions are
-    counted.
-    """
+    """Polls the database for a dashboard, and posts messages."""
 
     def __init__(
         self,
-        runtime: Callable[[], Runtime],
+        connection: Connection,
         post: Callable[[Message], object],
-        actor: Callable[[], Actor] | None = None,
+        attention_poller: AttentionPoller | None = None,
     ) -> None:
-        self._runtime = runtime
+        self.clock = DatabaseClock()
+        self._connection = connection
         self._post = post
-        self._stats_poller = StatsPoller(runtime, post)
-        self._attention_poller = None if actor is None else AttentionPoller(runtime, actor)
+        self._stats_poller = StatsPoller(connection, self.clock, post)
+        self._attention_poller = attention_poller
         self.attention: AttentionCount | None = None
         """Questions that wait for the user; None until they are counted."""
         self.lost: ConnectionLost | None = None
@@ -131,7 +129,7 @@ class Refresher:
     @property
     def now(self) -> datetime:
         """The time by the database's clock."""
-        return self._stats_poller.now
+        return self.clock.now
 
     @property
     def last_stats(self) -> StatsUpdated | None:
@@ -186,8 +184,9 @@ class Refresher:
 
     async def run(self) -> None:
         """Poll until canceled, reconnecting to a lost database."""
-        listener = self._runtime().listener(lambda *_: self._notify())
-        listening, polling = map(asyncio.create_task, (listener.run(), self._stats_poller.run()))
+        listener = self._connection.rt.listener(lambda *_: self._notify())
+        listening = asyncio.create_task(listener.run())
+        polling = asyncio.create_task(self._stats_poller.run())
         try:
             await self._poll_forever()
         finally:
@@ -217,7 +216,7 @@ class Refresher:
 
     def _connection_lost(self, error: DatabaseUnreachable, delay: float) -> ConnectionLost:
         retry_at = time.monotonic() + delay
-        embedded = self._runtime().embedded
+        embedded = self._connection.rt.embedded
         return ConnectionLost(str(error), retry_at, self._loaded_at, embedded=embedded)
 
     async def _poll_with_timeout(self) -> bool:
@@ -243,7 +242,7 @@ class Refresher:
         """Test the connection; raises DatabaseUnreachable."""
         try:
             async with asyncio.timeout(PROBE_TIMEOUT):
-                conn = await self._runtime().db.dedicated_connection()
+                conn = await self._connection.rt.db.dedicated_connection()
         except TimeoutError:
             raise DatabaseUnreachable(f"no connection within {PROBE_TIMEOUT:.0f} s") from None
         await conn.close()
@@ -268,7 +267,7 @@ class Refresher:
         return changed
 
     async def _new_events(self) -> list[Event]:
-        read_model = self._runtime().read_model
+        read_model = self._connection.rt.read_model
         if self._cursor is None:
             self._cursor = await read_model.end_cursor()
             return []
@@ -296,7 +295,7 @@ class Refresher:
         if self._loader is None:
             return
         try:
-            message: Message = await self._loader.read(self._runtime(), self.now)
+            message: Message = await self._loader.read(self._connection.rt, self.now)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:
@@ -317,7 +316,7 @@ class Refresher:
         ):
             return
         try:
-            message = await preview.read(self._runtime(), self.now)
+            message = await preview.read(self._connection.rt, self.now)
         except DatabaseUnreachable:
             raise
         except DraftsmanError:
@@ -349,7 +348,7 @@ class Refresher:
 
     async def _restart_embedded(self) -> None:
         """Restart a stopped embedded server; if that fails, the next poll reports the error."""
-        rt = self._runtime()
+        rt = self._connection.rt
         if rt.embedded:
             with contextlib.suppress(DraftsmanError):
                 await rt.revive()

@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
@@ -18,8 +18,9 @@ from draftsman_tui.dashboard.frame.messages import StatsUpdated
 from draftsman_tui.entities.workers import health_of
 
 if TYPE_CHECKING:
-    from draftsman.jobs.read_models import RecentActivity
-    from draftsman.runtime import Runtime
+    from draftsman.jobs.details.stats import RecentActivity
+    from draftsman_tui.dashboard.frame.clock import DatabaseClock
+    from draftsman_tui.dashboard.frame.connection import Connection
 
 ACTIVE_INTERVAL: Final = 2.0
 """Seconds between counts while data changes."""
@@ -35,22 +36,23 @@ _WINDOW: Final = timedelta(minutes=dashboard_stats.WINDOW)
 class StatsPoller:
     """Counts for a dashboard, and posts the statistics."""
 
-    def __init__(self, runtime: Callable[[], Runtime], post: Callable[[Message], object]) -> None:
-        self.skew = 0.0
-        """Seconds that the local clock is ahead of the database's."""
-        self._runtime = runtime
+    def __init__(
+        self, connection: Connection, clock: DatabaseClock, post: Callable[[Message], object]
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
         self._post = post
         self._changed = asyncio.Event()
         self._requested = asyncio.Event()
-        self._jobs: tuple[dict[str, int], list[str]] = ({}, [])
+        self._jobs: dict[str, int] = {}
+        self._capped: list[str] = []
         self._jobs_at = -FULL_COUNT_INTERVAL
         self._activity: RecentActivity | None = None
         self.last: StatsUpdated | None = None
 
     @property
-    def now(self) -> datetime:
-        """The time by the database's clock."""
-        return datetime.now(UTC) - timedelta(seconds=self.skew)
+    def _window_start(self) -> datetime:
+        return self._clock.now - _WINDOW
 
     def changed(self) -> None:
         """Count soon, after a change."""
@@ -69,14 +71,13 @@ class StatsPoller:
             self._requested.clear()
             with contextlib.suppress(DraftsmanError):
                 await self.count()
-            rest = REST_FACTOR * (time.monotonic() - began)
-            if (
-                self._activity is None
-            ):  # the slow query for the window runs after the first counts are shown
+            pause = REST_FACTOR * (time.monotonic() - began)
+            # the slow query for the window runs after the first counts are shown
+            if self._activity is None:
                 with contextlib.suppress(DraftsmanError):
                     await self.load_activity()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(IDLE_INTERVAL, max(ACTIVE_INTERVAL, rest))):
+                async with asyncio.timeout(min(IDLE_INTERVAL, max(ACTIVE_INTERVAL, pause))):
                     await self._requested.wait()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(IDLE_INTERVAL - ACTIVE_INTERVAL):
@@ -94,7 +95,7 @@ class StatsPoller:
 
     async def load_activity(self) -> None:
         """Read the activity of the whole window; later counts only add to it."""
-        self._activity = await self._runtime().read_model.activity(self.now - _WINDOW)
+        self._activity = await self._connection.rt.read_model.activity(self._window_start)
         if self.last is not None:
             self._publish(replace(self.last.stats, activity=self._activity))
 
@@ -103,14 +104,14 @@ class StatsPoller:
         self._post(self.last)
 
     async def _read_stats(self, changed: bool) -> dashboard_stats.DashboardStats:
-        rt = self._runtime()
+        rt = self._connection.rt
         read_model = rt.read_model
-        _, self.skew = await read_model.health()
+        _, self._clock.skew = await read_model.health()
         if changed:
-            self._jobs = await read_model.counts()
+            self._jobs, self._capped = await read_model.counts()
             self._jobs_at = time.monotonic()
         if changed and self._activity is not None:
-            newer = await read_model.activity(self.now - _WINDOW, self._activity.end)
+            newer = await read_model.activity(self._window_start, self._activity.end)
             self._activity = dashboard_stats.merge_activity(self._activity, newer)
         rows = await read_model.workers()
         workers = dashboard_stats.worker_stats(
@@ -118,5 +119,10 @@ class StatsPoller:
         )
         unhandled = sorted({type for _, type in await rt.queues.unhandled_types()})
         return dashboard_stats.DashboardStats(
-            *self._jobs, workers, self.skew, self._activity, unhandled
+            self._jobs,
+            self._capped,
+            workers=workers,
+            skew=self._clock.skew,
+            activity=self._activity,
+            unhandled=unhandled,
         )

@@ -70,8 +70,8 @@ async def cancel(screen: BaseScreen, text: str) -> None:
     """
     numbers, finished_note = await _cancelable(screen)
     note = f"{finished_note} Reason: {text}" if text else f"{finished_note} Work so far is kept."
-    about = await _cancel_note(screen, numbers, note.strip())
-    if await confirm_bulk(screen, "Cancel", numbers, about, of=len(screen.jobs())):
+    note = await _cancel_note(screen, numbers, note.strip())
+    if await confirm_bulk(screen, "Cancel", numbers, note, of=len(screen.jobs())):
         await _cancel(screen, numbers, text, force=False)
 
 
@@ -221,11 +221,11 @@ async def checkout(screen: BaseScreen, text: str) -> None:
 
     `text` is a folder of the repository.
     """
-    work = await published_work(screen.rt, screen.jobs()[0])
+    published = await published_work(screen.rt, screen.jobs()[0])
     repository = _repository(text)
-    if await _confirmed(screen, f"Check out {work.branch}?", repository):
-        head = await asyncio.to_thread(check_out, repository, work)
-        screen.show_message(f"{repository.top}: branch {work.branch} at {head[:12]}")
+    if await _confirmed(screen, f"Check out {published.branch}?", repository):
+        head = await asyncio.to_thread(check_out, repository, published)
+        screen.show_message(f"{repository.top}: branch {published.branch} at {head[:12]}")
 
 
 @dashboard_command("apply", CommandGroup.JOBS, on=JOBS, takes="DIRECTORY")
@@ -374,17 +374,17 @@ def parse(text: str) -> RetryFilter:
     return _validate(selection)
 
 
-def from_filter(shown: Filter, view_name: str) -> RetryFilter:
+def from_filter(table_filter: Filter, view_name: str) -> RetryFilter:
     """Convert a table's filter; raises UsageError if it has other fields than a retry."""
-    if replace(shown, statuses=(), agent=None, repo=None) != Filter():
+    if replace(table_filter, statuses=(), agent=None, repo=None) != Filter():
         raise UsageError(
             "retry-all does not support this filter; mark rows (space, V) and press r,"
             " or enter retry-all status:failed agent:NAME repo:NAME since:2h"
         )
-    selected = tuple(statuses(shown) or ())
+    selected = tuple(statuses(table_filter) or ())
     if view_name == "dead":
         selected = (Status.DEAD_LETTER,)
-    return _validate(RetryFilter(selected, agent=shown.agent, repo=shown.repo))
+    return _validate(RetryFilter(selected, agent=table_filter.agent, repo=table_filter.repo))
 
 
 def _validate(selection: RetryFilter) -> RetryFilter:

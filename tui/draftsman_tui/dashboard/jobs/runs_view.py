@@ -45,7 +45,7 @@ class RunsResource(Resource[Run]):
         Column[Run]("REPO", 12, most=24, from_width=84, order=lambda run: run.repo, optional=True),
         Column[Run]("STARTED", 8, right=True, order=lambda run: run.started_at),
         Column[Run]("TOOK", 8, right=True, order=lambda run: _end(run) - run.started_at),
-        Column[Run]("BEAT", 8, right=True, from_width=120, order=lambda run: run.heartbeat_at),
+        Column[Run]("HEARTBEAT", 9, right=True, from_width=120, order=lambda run: run.heartbeat_at),
         Column[Run]("WORKER", 9, from_width=130),
         Column[Run]("EXIT", 4, right=True, from_width=130, optional=True),
         Column[Run]("ERROR", 20, most=60, optional=True),

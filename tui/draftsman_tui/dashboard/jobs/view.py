@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Status
-from draftsman.jobs.read_models import JobSummary
+from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.retries import ErrorClass
 from draftsman.text import first_line, humanize
 from draftsman_tui.dashboard.tables import cells
@@ -30,7 +30,7 @@ from draftsman_tui.terminal.output import one_line
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from draftsman.jobs.read_models import JobFilters, JobPage
+    from draftsman.jobs.job_summary import JobFilters, JobPage
     from draftsman.runtime import Runtime
 
 
@@ -244,7 +244,7 @@ class JobsResource(Resource[JobSummary]):
         )
 
     def filter_fields(self, row: JobSummary) -> FilterFields:
-        parts = (
+        texts = (
             self.key(row),
             row.ticket_title,
             row.type,
@@ -254,14 +254,14 @@ class JobsResource(Resource[JobSummary]):
         )
         repo = f"{row.repo_owner}/{row.repo_name}" if row.repo_owner else row.repo_name or ""
         return FilterFields(
-            " ".join(filter(None, parts)),
-            row.status,
-            repo,
-            row.invoker_id,
-            row.agent or "",
-            tuple(name for tag in row.tags for name in (tag, tag.partition("=")[0])),
-            row.created_at,
-            row.source,
+            " ".join(filter(None, texts)),
+            status=row.status,
+            repo=repo,
+            by=row.invoker_id,
+            agent=row.agent or "",
+            tags=tuple(name for tag in row.tags for name in (tag, tag.partition("=")[0])),
+            at=row.created_at,
+            source=row.source,
             repo_host=row.repo_host or "",
             second_status=PAUSED if row.job_paused else "",
         )

@@ -36,7 +36,7 @@ class RulesResource(Resource[PermissionRule]):
     columns = (
         Column[PermissionRule]("RULE", 5, right=True, order=lambda row: row.id),
         Column[PermissionRule]("STATUS", 9, order=lambda row: row.status),
-        Column[PermissionRule]("REPOSITORY", 14, most=30, order=lambda row: row.repo.casefold()),
+        Column[PermissionRule]("REPO", 14, most=30, order=lambda row: row.repo.casefold()),
         Column[PermissionRule]("ALLOWS", 0, order=lambda row: row.text),
         Column[PermissionRule](
             "USES", 6, right=True, order=lambda row: row.uses, largest_first=True

@@ -26,12 +26,13 @@ from draftsman_tui.dashboard.jobs.details.ticket import request_text
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
+from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
 from draftsman_tui.dashboard.questions.question_watch import ask_watched, votes
 from draftsman_tui.entities.answers import build_response, hold_response, outcome_text
 from draftsman_tui.entities.artifacts import read_patch
 from draftsman_tui.entities.questions import REVIEW_MEBIBYTES, answerers
 from draftsman_tui.terminal.output import one_line
-from draftsman_tui.terminal.times import clock, left, parse_duration
+from draftsman_tui.terminal.times import clock, parse_duration, until
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
@@ -57,7 +58,7 @@ async def answer(screen: BaseScreen, text: str) -> None:
     if question.kind is QuestionKind.APPROVAL:
         await open_dialog(screen, question, text)
         return
-    submit = _submitter(screen, question, lambda answer_text: {"text": answer_text})
+    submit = _submitter(screen, question, _answer_fields)
     error = ""
     if text:
         try:
@@ -114,7 +115,7 @@ async def extend(screen: BaseScreen, text: str) -> None:
         )
         if expires_at is None:
             return f"{question.name} never expires"
-        return f"{question.name} expires {left(expires_at)}, at {clock(expires_at)}"
+        return f"{question.name} expires {until(expires_at)}, at {clock(expires_at)}"
 
     if text:
         screen.show_message(await extend_by(text))
@@ -149,46 +150,37 @@ async def open_dialog(
     dialog opens in the place of a question that has just closed, for which a key may be meant.
     """
     dialog: QuestionDialog[Any]
-    names = await answerers(screen.rt, question)
-    about = await _about(screen, question)
     review = await _review(screen, question)
     read_only = screen.session.read_only
-    holds = None if read_only else QuestionHolds(screen.rt, screen.actor, question)
-    read_ticket = partial(_ticket, screen, question.job)
+    context = QuestionContext(
+        responders=await answerers(screen.rt, question),
+        votes=await votes(screen.rt, question),
+        position=position,
+        job_summary=await _job_summary(screen, question),
+        clock=screen.refresher.clock,
+        session=screen.session,
+        holds=None if read_only else QuestionHolds(screen.rt, screen.actor, question),
+        read_ticket=partial(_ticket, screen, question.job),
+    )
     if question.kind is QuestionKind.APPROVAL:
         dialog = ApprovalDialog(
             question,
-            names,
-            _submitter(
-                screen, question, lambda typed: {"decision": typed[0], "reason": typed[1] or None}
-            ),
-            clock=lambda: screen.refresher.now,
-            votes=await votes(screen.rt, question),
+            context,
+            _submitter(screen, question, _decision_fields),
             diff=await read_patch(screen.rt, question.job, question.run),
             review=review,
             decision=decision,
             reason=text,
-            position=position,
-            about=about,
-            session=screen.session,
-            holds=holds,
-            read_ticket=read_ticket,
         )
     else:
         dialog = AnswerDialog(
             question,
-            names,
-            _submitter(screen, question, lambda answer_text: {"text": answer_text}),
-            clock=lambda: screen.refresher.now,
+            context,
+            _submitter(screen, question, _answer_fields),
             error=error,
             text=text,
             changes=review.summary,
             read_diff=partial(read_patch, screen.rt, question.job, question.run),
-            position=position,
-            about=about,
-            session=screen.session,
-            holds=holds,
-            read_ticket=read_ticket,
         )
     if replaces and (question.choices or question.kind is QuestionKind.APPROVAL):
         dialog.ready_at = monotonic() + SETTLE
@@ -200,7 +192,7 @@ async def open_dialog(
     return dialog
 
 
-async def _about(screen: BaseScreen, question: Question) -> str:
+async def _job_summary(screen: BaseScreen, question: Question) -> str:
     """Return the title and repository of the job, the holder, and the jobs of an answer.
 
     "" if it has no open question any more.
@@ -210,13 +202,13 @@ async def _about(screen: BaseScreen, question: Question) -> str:
     jobs = await screen.rt.questions.open_of([question.job])
     if not screen.session.read_only:
         await screen.rt.figures.record_views(jobs, screen.actor)
-    parts = [
-        part for job in jobs for part in (one_line(job.title), job.repo, holder_text(job)) if part
+    facts = [
+        fact for job in jobs for fact in (one_line(job.title), job.repo, holder_text(job)) if fact
     ]
     asking = "".join(
         asking_text(job.job, job.others) for job in jobs if job.ordinal == question.ordinal
     )
-    return "\n".join(filter(None, (" · ".join(parts), asking)))
+    return "\n".join(filter(None, (" · ".join(facts), asking)))
 
 
 async def _ticket(screen: BaseScreen, number: int) -> str:
@@ -224,7 +216,16 @@ async def _ticket(screen: BaseScreen, number: int) -> str:
 
 
 async def _review(screen: BaseScreen, question: Question) -> Review:
-    return await screen.rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
+    return await screen.rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
+
+
+def _answer_fields(text: str) -> dict[str, Any]:
+    return {"text": text}
+
+
+def _decision_fields(typed: tuple[bool, str]) -> dict[str, Any]:
+    approved, reason = typed
+    return {"decision": approved, "reason": reason or None}
 
 
 def _submitter(
@@ -239,9 +240,13 @@ def _submitter(
     async def submit(typed: Any) -> str:
         response = build_response(event=event, **fields(typed))
         try:
-            window = screen.session.undo.seconds
             verdict = await hold_response(
-                screen.rt, question.job, question.ordinal, response, screen.actor, window
+                screen.rt,
+                job=question.job,
+                ordinal=question.ordinal,
+                response=response,
+                actor=screen.actor,
+                window=screen.session.undo.seconds,
             )
         except Refused:
             retried = await _retry_with_answer(screen, question, response)

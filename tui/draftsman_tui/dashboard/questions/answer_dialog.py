@@ -13,9 +13,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import OptionList, Static
 
+from draftsman.questions.question import Question
 from draftsman_tui.dashboard.changes.diff_dialog import DiffDialog
-from draftsman_tui.dashboard.dialogs.base import Heading, safe
-from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
+from draftsman_tui.dashboard.dialogs.base import Do, Heading, return_value, safe
+from draftsman_tui.dashboard.questions.question_dialog import QuestionContext, QuestionDialog
 from draftsman_tui.dashboard.widgets.banner import UndoLine
 from draftsman_tui.dashboard.widgets.inputs import MultilineInput
 from draftsman_tui.terminal.output import one_line
@@ -40,15 +41,17 @@ class AnswerDialog(QuestionDialog[Any]):
 
     def __init__(
         self,
-        *args: Any,
+        question: Question,
+        context: QuestionContext | None = None,
+        do: Do[Any] = return_value,
+        *,
         error: str = "",
         text: str = "",
         changes: str = "",
         read_diff: Callable[[], Awaitable[str | None]] | None = None,
-        **kwargs: Any,
     ) -> None:
         """Create the dialog; `changes` counts the changes whose diff `read_diff` returns."""
-        super().__init__(*args, **kwargs)
+        super().__init__(question, context, do)
         self._read_diff = read_diff
         self._changes = changes
         self._error = error
@@ -155,8 +158,8 @@ class AnswerDialog(QuestionDialog[Any]):
     def _yes_or_no(self, key: str | None) -> int | None:
         """Return the index of the choice that `y` or `n` selects: yes or no."""
         word = {"y": "yes", "n": "no"}.get(key or "")
-        values = [str(choice["value"]).casefold() for choice in self.question.choices]
-        return values.index(word) if word in values else None
+        choices = [str(choice["value"]).casefold() for choice in self.question.choices]
+        return choices.index(word) if word in choices else None
 
     def _submit_choice(self, index: int) -> None:
         self.attempt(str(self.question.choices[index]["value"]))
@@ -179,15 +182,15 @@ class AnswerDialog(QuestionDialog[Any]):
 
     def key_hints(self) -> str:
         question = self.question
-        parts = []
         if self.is_typing:
-            parts.append("enter: submit   ctrl+j: new line")
-            parts += ["tab: choices"] if question.choices else []
-            return self.hints(*parts)
+            submit = "enter: submit   ctrl+j: new line"
+            return self.hints(submit, "tab: choices") if question.choices else self.hints(submit)
+        hints = []
         if question.choices:
             count = len(question.choices)
             keys = "1" if count == 1 else f"1-{count}"
             keys += ", y, n" if self._yes_or_no("y") is not None else ""
-            parts.append("number, enter: choose" if count > SINGLE_DIGIT else f"{keys}: choose")
-        parts += ["tab: free text"] if question.choices and question.freeform_allowed else []
-        return self.hints(*parts)
+            hints.append("number, enter: choose" if count > SINGLE_DIGIT else f"{keys}: choose")
+            if question.freeform_allowed:
+                hints.append("tab: free text")
+        return self.hints(*hints)

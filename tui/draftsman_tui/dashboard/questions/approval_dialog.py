@@ -11,9 +11,10 @@ from textual.widgets import Input, Static
 
 from draftsman.agent_runs.changes.review import Review
 from draftsman.deliveries.action_text import action_text
+from draftsman.questions.question import Question
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
-from draftsman_tui.dashboard.dialogs.base import Heading, safe
-from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
+from draftsman_tui.dashboard.dialogs.base import Do, Heading, return_value, safe
+from draftsman_tui.dashboard.questions.question_dialog import QuestionContext, QuestionDialog
 from draftsman_tui.dashboard.widgets.banner import UndoLine
 
 LOW: Final = 32
@@ -34,14 +35,16 @@ class ApprovalDialog(QuestionDialog[Any]):
 
     def __init__(
         self,
-        *args: Any,
+        question: Question,
+        context: QuestionContext | None = None,
+        do: Do[Any] = return_value,
+        *,
         diff: str | None = None,
         review: Review | None = None,
         decision: bool | None = None,
         reason: str = "",
-        **kwargs: Any,
     ) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(question, context, do)
         self._patch = (
             DiffPane(diff, gate=True, reviews=True, searches=True, classes="grow") if diff else None
         )
@@ -136,10 +139,10 @@ class ApprovalDialog(QuestionDialog[Any]):
     def key_hints(self) -> str:
         if self.is_typing:
             return self.hints("enter: done, then y or n")
-        hints = {True: "y: approve", False: "n: deny"}
-        parts = list(hints.values()) if self._decision is None else [hints[self._decision]]
+        keys = {True: "y: approve", False: "n: deny"}
+        hints = list(keys.values()) if self._decision is None else [keys[self._decision]]
         if self._patch is not None:
-            parts.append(
+            hints.append(
                 "[ ]: file   { }: hunk   /: search   enter: fold   m: comment   v: accept the file"
             )
-        return self.hints(*parts, "r: reason")
+        return self.hints(*hints, "r: reason")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -14,6 +14,7 @@ from draftsman.text import first_line
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
 from draftsman_tui.dashboard.frame.bulk import MAX_LISTED, report_held, run_bulk
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
+from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
 from draftsman_tui.entities.answers import build_response, hold_response
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ async def apply(screen: BaseScreen, decision: bool | None, text: str) -> bool:
 async def _answer(screen: BaseScreen, questions: Sequence[OpenQuestion], text: str) -> None:
     if not text:
         names = ", ".join(question.name for question in questions[:MAX_LISTED])
-        more = f" and {len(questions) - MAX_LISTED} more" if questions[MAX_LISTED:] else ""
-        subject = f"One answer for {len(questions)} questions: {names}{more}"
-        text = await screen.ask(AnswerDialog(questions[0], "", subject=subject)) or ""
+        unlisted = f" and {len(questions) - MAX_LISTED} more" if questions[MAX_LISTED:] else ""
+        subject = f"One answer for {len(questions)} questions: {names}{unlisted}"
+        dialog = AnswerDialog(questions[0], QuestionContext(subject=subject))
+        text = await screen.ask(dialog) or ""
     if text:
-        await _submit(screen, questions, "answered", lambda: {"text": text})
+        await _submit(screen, questions, "answered", {"text": text})
 
 
 async def _decide(
@@ -73,23 +75,28 @@ async def _decide(
         if not reason:
             return
     fields = {"decision": decision, "reason": reason or None}
-    await _submit(screen, questions, "approved" if decision else "denied", lambda: fields)
+    await _submit(screen, questions, "approved" if decision else "denied", fields)
 
 
 async def _submit(
     screen: BaseScreen,
     questions: Sequence[OpenQuestion],
     done: str,
-    fields: Callable[[], dict[str, Any]],
+    fields: Mapping[str, Any],
 ) -> None:
     ordinals = {question.job: question.ordinal for question in questions}
-    window = screen.session.undo
     held = []
 
     async def answer_job(number: int) -> None:
-        response = build_response(event=f"tui:{uuid4()}", **fields())
-        place = number, ordinals[number]
-        submitted = await hold_response(screen.rt, *place, response, screen.actor, window.seconds)
+        response = build_response(event=f"tui:{uuid4()}", **fields)
+        submitted = await hold_response(
+            screen.rt,
+            job=number,
+            ordinal=ordinals[number],
+            response=response,
+            actor=screen.actor,
+            window=screen.session.undo.seconds,
+        )
         if isinstance(submitted, PendingDecision):
             held.append(submitted)
 
@@ -98,20 +105,20 @@ async def _submit(
 
 
 def _shape(question: OpenQuestion) -> tuple[object, ...]:
-    values = tuple(str(choice["value"]) for choice in question.choices)
-    return question.kind, values, tuple(question.labels()), question.freeform_allowed
+    choices = tuple(str(choice["value"]) for choice in question.choices)
+    return question.kind, choices, tuple(question.labels()), question.freeform_allowed
 
 
 def _list(questions: Sequence[OpenQuestion]) -> str:
     """Return a line for each of the first questions: its job and what it is about."""
     lines = [
-        f"{question.name}  {first_line(question.title, 40)}: {_about(question)}"
+        f"{question.name}  {first_line(question.title, 40)}: {_subject(question)}"
         for question in questions[:MAX_LISTED]
     ]
     hidden = len(questions) - len(lines)
     return "\n".join([*lines, *([f"and {hidden} more"] if hidden else [])])
 
 
-def _about(question: OpenQuestion) -> str:
+def _subject(question: OpenQuestion) -> str:
     action = question.approved_action
     return action_text(action) if action else first_line(question.text, 80)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
@@ -13,16 +14,9 @@ from textual.widgets import Input, Static, TextArea
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Refused
 from draftsman.questions.question import Question
-from draftsman_tui.dashboard.dialogs.base import (
-    Clock,
-    Do,
-    Heading,
-    SubmitDialog,
-    local_now,
-    return_value,
-    safe,
-)
+from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog, return_value, safe
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
+from draftsman_tui.dashboard.frame.clock import DatabaseClock
 from draftsman_tui.dashboard.questions.key_guard import RELEASED
 from draftsman_tui.dashboard.widgets.banner import UndoLine
 from draftsman_tui.entities.questions import deadline_text
@@ -43,14 +37,14 @@ def wrap_hints(hints: str, width: int) -> str:
     """Wrap lines of hints, which three spaces separate, without breaking a hint."""
     lines: list[str] = []
     for line in hints.splitlines():
-        items = line.split("   ")
-        lines.append(items[0])
-        for item in items[1:]:
-            joined = f"{lines[-1]}   {item}"
+        hints_of_line = line.split("   ")
+        lines.append(hints_of_line[0])
+        for hint in hints_of_line[1:]:
+            joined = f"{lines[-1]}   {hint}"
             if len(joined) <= width:
                 lines[-1] = joined
             else:
-                lines.append(item)
+                lines.append(hint)
     return "\n".join(lines)
 
 
@@ -59,6 +53,30 @@ class Decisions(Protocol):
 
     undo: UndoWindow
     key_guard: KeyGuard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionContext:
+    """What a dialog shows and offers besides its question."""
+
+    responders: str = ""
+    """People who may answer."""
+    votes: Sequence[str] = ()
+    """People who have approved so far."""
+    position: str = ""
+    """Position in a review: `7 of 20`."""
+    job_summary: str = ""
+    """Title and repository of the job, its holder, and the jobs of an answer."""
+    subject: str = ""
+    """Replaces the name of the question and its responders in the heading."""
+    clock: DatabaseClock = field(default_factory=DatabaseClock)
+    session: Decisions | None = None
+    """With a session, decisions can be undone in the dialog, and a key that was held before the
+    dialog opened decides nothing."""
+    holds: QuestionHolds | None = None
+    """With holds, the question can be acknowledged, snoozed and delegated."""
+    read_ticket: Callable[[], Awaitable[str]] | None = None
+    """Returns the job's request."""
 
 
 class QuestionDialog(SubmitDialog[T]):
@@ -85,47 +103,24 @@ class QuestionDialog(SubmitDialog[T]):
     def __init__(
         self,
         question: Question,
-        responders: str,
+        context: QuestionContext | None = None,
         do: Do[Any] = return_value,
-        *,
-        clock: Clock = local_now,
-        votes: Sequence[str] = (),
-        position: str = "",
-        about: str = "",
-        subject: str = "",
-        session: Decisions | None = None,
-        holds: QuestionHolds | None = None,
-        read_ticket: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
-        """Create the dialog; `position` is that in a review: `7 of 20`.
-
-        `about` has the title and the repository of the job; `subject` replaces the name of the
-        question and its responders in the heading. With a `session`, decisions can be undone here,
-        and a key that was held before the dialog opened decides nothing. With `holds`, the question
-        can be acknowledged, snoozed and delegated here. `read_ticket` returns the job's request.
-        """
         super().__init__(do)
+        self.context = context or QuestionContext()
         self.skipped = False
         """Whether the question was left for later in a review."""
         self.answered = False
         """Whether an answer was accepted."""
         self.undone: tuple[str, ...] = ()
         """Questions whose answers were undone here."""
-        self._session = session
-        self._holds = holds
-        self._read_ticket = read_ticket
         self._shown_at = 0.0
         self.ready_at = 0.0
         """Time of the monotonic clock from which on decisions are taken."""
-        self._position = position
-        self._about = about
-        self._subject = subject
         self.question = question
         self.closed = False
         self._late = False
-        self._responders = responders
-        self._clock = clock
-        self._votes = tuple(votes)
+        self._votes = tuple(self.context.votes)
 
     @property
     def typed(self) -> str:
@@ -155,24 +150,26 @@ class QuestionDialog(SubmitDialog[T]):
         self.query_one(".keys", Static).update(safe(wrap_hints(self.key_hints(), width)))
 
     def on_mount(self) -> None:
-        if self._session is not None:
-            pause = RELEASED if self._position else 0
-            self._shown_at = self._session.key_guard.clock() + pause
+        if self.context.session is not None:
+            pause = RELEASED if self.context.position else 0
+            self._shown_at = self.context.session.key_guard.clock() + pause
         self.set_interval(1.0, self.tick)
         self.tick()
 
     def tick(self) -> None:
         """Redraw the deadline."""
         if not self.closed:
-            short = "" if self._subject else self._heading(people=False).partition("\n")[0]
+            short = "" if self.context.subject else self._heading(people=False).partition("\n")[0]
             self.query_one(Heading).show(self._heading(), short)
         self._show_undo()
 
     def _show_undo(self) -> None:
-        if self._session is not None:
+        if self.context.session is not None:
             line = self.query_one(UndoLine)
             width = self.query_one(".box").content_size.width - 2  # its padding
-            line.show(self._session.undo.text(self._key("u", "alt+u"), max(MIN_WIDTH, width)))
+            line.show(
+                self.context.session.undo.text(self._key("u", "alt+u"), max(MIN_WIDTH, width))
+            )
 
     def update_question(self, question: Question, votes: Sequence[str]) -> None:
         """Apply a changed deadline, escalation or votes."""
@@ -219,15 +216,15 @@ class QuestionDialog(SubmitDialog[T]):
 
     def _is_meant(self) -> bool:
         """Return whether the last key was pressed for this question."""
-        session = self._session
+        session = self.context.session
         return session is None or session.key_guard.is_pressed_since(self._shown_at)
 
     async def action_undo(self) -> None:
         """Undo the newest decision; in a review, its question opens again."""
-        if self._session is None or self.busy:
+        if self.context.session is None or self.busy:
             return
         try:
-            batch = await self._session.undo.undo()
+            batch = await self.context.session.undo.undo()
         except DraftsmanError as error:
             self.show_notice(str(error))
             return
@@ -235,7 +232,7 @@ class QuestionDialog(SubmitDialog[T]):
             self.show_notice("nothing to undo")
             return
         self.undone = tuple(decision.name for decision in batch.decisions)
-        if self._position:
+        if self.context.position:
             self.dismiss(None)
         else:
             self.tick()
@@ -243,28 +240,28 @@ class QuestionDialog(SubmitDialog[T]):
 
     async def action_acknowledge(self) -> None:
         """Tell others that the user works on the answer; the dialog stays open for it."""
-        if self._holds is None:
+        if self.context.holds is None:
             return
         try:
-            self.show_notice(await self._holds.acknowledge())
+            self.show_notice(await self.context.holds.acknowledge())
         except DraftsmanError as error:
             self.show_notice(str(error))
 
     def action_snooze(self) -> None:
         """Ask for how long the user gets no reminders; in a review, the next question follows."""
-        if self._holds is not None:
-            self.app.push_screen(self._holds.snooze_prompt(), self._held)
+        if self.context.holds is not None:
+            self.app.push_screen(self.context.holds.snooze_prompt(), self._held)
 
     def action_delegate(self) -> None:
         """Ask for the person who answers instead; in a review, the next question follows."""
-        if self._holds is not None:
-            self.app.push_screen(self._holds.delegation_prompt(), self._held)
+        if self.context.holds is not None:
+            self.app.push_screen(self.context.holds.delegation_prompt(), self._held)
 
     def _held(self, message: str | None) -> None:
         if not message:
             return
         self.app.notify(message, markup=False)
-        if self._position and not self.typed:
+        if self.context.position and not self.typed:
             self.action_skip()
         else:
             self.show_notice(message)
@@ -272,10 +269,10 @@ class QuestionDialog(SubmitDialog[T]):
     @work
     async def action_ticket(self) -> None:
         """Show the request of the job."""
-        if self._read_ticket is None:
+        if self.context.read_ticket is None:
             return
         try:
-            text = await self._read_ticket()
+            text = await self.context.read_ticket()
         except DraftsmanError as error:
             self.show_notice(str(error))
         else:
@@ -283,16 +280,16 @@ class QuestionDialog(SubmitDialog[T]):
 
     def action_skip(self) -> None:
         """Leave the question for later; in a review, the next follows."""
-        if self._position and not self.busy:
+        if self.context.position and not self.busy:
             self.skipped = True
             self.dismiss(None)
 
     def hints(self, *keys: str) -> str:
         """Return the lines of keys, with those of a review."""
         first = [*keys]
-        if self._read_ticket is not None:
+        if self.context.read_ticket is not None:
             first.append(f"{self._key('t', 'alt+t')}: ticket")
-        if not self._position:
+        if not self.context.position:
             return "   ".join([*first, "esc: back"])
         skip = f"{self._key('s', 'ctrl+n')}: skip"
         second = [*self._hold_hint(), skip, "esc: end review"]
@@ -304,7 +301,7 @@ class QuestionDialog(SubmitDialog[T]):
 
     def _hold_hint(self) -> list[str]:
         """Return the keys that have the question wait."""
-        if self._holds is None:
+        if self.context.holds is None:
             return []
         keys = ("alt+i", "alt+s", "alt+g") if self.is_typing else ("i", "I", "D")
         return [f"{key}: {verb}" for key, verb in zip(keys, HOLDS, strict=True)]
@@ -318,19 +315,18 @@ class QuestionDialog(SubmitDialog[T]):
     def _heading(self, *, people: bool = True) -> str:
         """Return the heading, also without the people who may answer, for a narrow screen."""
         question = self.question
-        parts = [self._position] if self._position else []
-        parts += [
-            self._subject
-            or (
-                f"{question.name} {self.VERB} {self._responders}"
-                if people
-                else f"{question.name}{self.SHORT}"
-            ),
-            deadline_text(question, self._clock()),
-        ]
+        context = self.context
+        if context.subject:
+            subject = context.subject
+        elif people:
+            subject = f"{question.name} {self.VERB} {context.responders}"
+        else:
+            subject = f"{question.name}{self.SHORT}"
+        facts = [context.position, subject, deadline_text(question, context.clock.now)]
         if question.quorum > 1:
             by = f": {', '.join(self._votes)}" if self._votes else ""
-            parts.append(f"{len(self._votes)} of {question.quorum} approved so far{by}")
+            facts.append(f"{len(self._votes)} of {question.quorum} approved so far{by}")
         if question.escalated_at is not None:
-            parts.append(f"escalated to {question.escalate_to}")
-        return "\n".join(filter(None, (" · ".join(parts), self._about)))
+            facts.append(f"escalated to {question.escalate_to}")
+        heading = " · ".join(filter(None, facts))
+        return "\n".join(filter(None, (heading, context.job_summary)))

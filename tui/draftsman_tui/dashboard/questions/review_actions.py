@@ -57,8 +57,10 @@ async def _review(screen: BaseScreen) -> None:
             skipped -= not dialog.answered
         elif not (dialog.answered or dialog.skipped or dialog.closed):
             return
-    left = f"; {skipped} skipped" if skipped else ""
-    screen.show_message(f"No more questions: {answered} answered{left}" if seen else "No questions")
+    skipped_text = f"; {skipped} skipped" if skipped else ""
+    screen.show_message(
+        f"No more questions: {answered} answered{skipped_text}" if seen else "No questions"
+    )
 
 
 async def _waiting(

@@ -20,7 +20,8 @@ from draftsman_tui.terminal.output import one_line
 if TYPE_CHECKING:
     from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
     from draftsman.jobs.pending_decisions.service import Effect
-    from draftsman.runtime import Runtime
+    from draftsman_tui.dashboard.frame.clock import DatabaseClock
+    from draftsman_tui.dashboard.frame.connection import Connection
 
 RETRY: Final = 0.5
 """Seconds between attempts to apply a decision, as when the database is unreachable."""
@@ -56,12 +57,12 @@ def undo_text(
         return ""
     newest = batches[-1]
     seconds = max(0, math.ceil((newest.applies_at - now).total_seconds()))
-    parts = [one_line(newest.text), f"takes effect in {seconds} s", f"{key}: undo"]
-    if width is not None and (over := cell_len(" · ".join(parts)) - width) > 0:
-        parts[0] = set_cell_size(parts[0], max(MIN_TEXT, cell_len(parts[0]) - over - 1)) + "…"
-    if batches[1:]:
-        parts.append(f"{len(batches) - 1} more pending")
-    return " · ".join(parts)
+    text = one_line(newest.text)
+    timing = f"takes effect in {seconds} s · {key}: undo"
+    if width is not None and (over := cell_len(f"{text} · {timing}") - width) > 0:
+        text = set_cell_size(text, max(MIN_TEXT, cell_len(text) - over - 1)) + "…"
+    pending = f" · {len(batches) - 1} more pending" if batches[1:] else ""
+    return f"{text} · {timing}{pending}"
 
 
 class UndoWindow:
@@ -73,16 +74,17 @@ class UndoWindow:
     def __init__(
         self,
         seconds: float,
-        runtime: Callable[[], Runtime],
-        now: Callable[[], datetime],
+        connection: Connection,
+        clock: DatabaseClock,
+        *,
         report: Callable[[str, bool], object],
         changed: Callable[[], object],
     ) -> None:
         self.seconds = seconds
         """Length of the window; 0: decisions take effect at once."""
         self.batches: list[HeldBatch] = []
-        self._runtime = runtime
-        self._now = now
+        self._connection = connection
+        self._clock = clock
         self._report = report
         self._changed = changed
         self._tasks: set[asyncio.Task[None]] = set()
@@ -100,7 +102,7 @@ class UndoWindow:
 
     def text(self, key: str = "u", width: int | None = None) -> str:
         """Return the line about the newest batch, in a width; "" without one."""
-        return undo_text(self.batches, self._now(), key, width)
+        return undo_text(self.batches, self._clock.now, key, width)
 
     async def undo(self) -> HeldBatch | None:
         """Undo the newest batch; None if there is none, or if it has taken effect.
@@ -111,7 +113,7 @@ class UndoWindow:
             return None
         batch = self.batches.pop()
         self._changed()
-        service = self._runtime().pending_decisions
+        service = self._connection.rt.pending_decisions
         try:
             undone = [decision for decision in batch.decisions if await service.undo(decision)]
         except DraftsmanError:
@@ -126,7 +128,7 @@ class UndoWindow:
         """Apply all now: the dashboard quits. The leader applies the rest."""
         for task in list(self._tasks):
             task.cancel()
-        service = self._runtime().pending_decisions if self.batches else None
+        service = self._connection.rt.pending_decisions if self.batches else None
         with contextlib.suppress(DraftsmanError, TimeoutError):
             async with asyncio.timeout(QUIT_TIMEOUT):
                 for batch in self.batches:
@@ -137,8 +139,8 @@ class UndoWindow:
         self.batches.clear()
 
     async def _apply_when_due(self, batch: HeldBatch) -> None:
-        while (rest := (batch.applies_at - self._now()).total_seconds()) > 0:
-            await asyncio.sleep(min(rest, RETRY))
+        while (delay := (batch.applies_at - self._clock.now).total_seconds()) > 0:
+            await asyncio.sleep(min(delay, RETRY))
             if batch not in self.batches:
                 return
         for decision in batch.decisions:
@@ -154,7 +156,7 @@ class UndoWindow:
         """Apply a decision and report its effect; False if it has none yet."""
         while True:
             try:
-                effect = await self._runtime().pending_decisions.apply(decision)
+                effect = await self._connection.rt.pending_decisions.apply(decision)
                 if effect is None:
                     return False
                 self._report(await self._effect_text(decision, effect), False)
@@ -167,7 +169,7 @@ class UndoWindow:
 
     async def _effect_text(self, decision: PendingDecision, effect: Effect) -> str:
         """Describe the effect of a decision; raises the reason of its rejection."""
-        rt = self._runtime()
+        rt = self._connection.rt
         if not isinstance(effect, Verdict):
             if effect.requested:
                 return f"Requested cancellation of {decision.name}"

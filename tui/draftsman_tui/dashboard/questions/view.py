@@ -97,7 +97,7 @@ class InboxResource(Resource[OpenQuestion]):
                 " · ".join(
                     filter(
                         None,
-                        (pending_text(row, now), holder_text(row), _jobs(row), _about(row)),
+                        (pending_text(row, now), holder_text(row), _jobs(row), _summary(row)),
                     )
                 )
             ),
@@ -108,16 +108,16 @@ class InboxResource(Resource[OpenQuestion]):
             cells.text(row.agent),
             cells.text(", ".join(row.approvers)),
             cells.age(row.asked_at, now),
-            cells.left(row.expires_at, now),
+            cells.until(row.expires_at, now),
         )
 
-    def counted(self, rows: Sequence[OpenQuestion], more: str) -> str:
+    def counted(self, rows: Sequence[OpenQuestion], plus: str) -> str:
         jobs = {job for row in rows for job in (row.job, *row.others)}
-        return f"{len(jobs)}{more} jobs" if len(jobs) > len(rows) else ""
+        return f"{len(jobs)}{plus} jobs" if len(jobs) > len(rows) else ""
 
     def filter_fields(self, row: OpenQuestion) -> FilterFields:
         details = (row.title, row.repo, row.requester, row.agent, *row.other_requesters)
-        text = f"{row.name} {row.kind} {_about(row)} {' '.join(row.labels())} "
+        text = f"{row.name} {row.kind} {_summary(row)} {' '.join(row.labels())} "
         return FilterFields(
             text + " ".join(filter(None, details)),
             str(row.kind),
@@ -131,7 +131,7 @@ class InboxResource(Resource[OpenQuestion]):
         )
 
 
-def _about(row: OpenQuestion) -> str:
+def _summary(row: OpenQuestion) -> str:
     """Return the action that an approval allows, in words, and the question."""
     action = row.approved_action
     changed = f", +{row.added or 0} -{row.removed or 0}" if row.added or row.removed else ""

@@ -82,7 +82,9 @@ async def release(screen: MainScreen, text: str) -> None:
     """
     queue = _queue(screen)
     reservations = await screen.rt.reservations.all()
-    reservation = next((item for item in reservations if item.queue == queue.name), None)
+    reservation = next(
+        (reserved for reserved in reservations if reserved.queue == queue.name), None
+    )
     if reservation is None:
         raise Refused(f"the queue {queue.name!r} is not reserved")
     note = f"It is reserved for {job_name(reservation.job)}, which keeps its place."
@@ -100,10 +102,10 @@ def _queue(screen: MainScreen) -> QueueSummary:
 
 
 def _split(text: str) -> tuple[str | None, str]:
-    """Split the arguments into the job type, if any, and the rest."""
-    first, _, rest = text.strip().partition(" ")
+    """Split the arguments into the job type, if any, and the reason."""
+    first, _, reason = text.strip().partition(" ")
     if first.startswith(TYPE) and len(first) > len(TYPE):
-        return first.removeprefix(TYPE), rest.strip()
+        return first.removeprefix(TYPE), reason.strip()
     return None, text.strip()
 
 

@@ -48,14 +48,14 @@ class QueuesResource(Resource[QueueSummary]):
         return row.name
 
     def cells(self, row: QueueSummary, now: datetime) -> Sequence[Cell]:
-        more = "+" if row.capped else ""
+        plus = "+" if row.capped else ""
         wait = row.oldest_wait
         status = _status(row)
         return (
             cells.text(row.name, "key"),
             Cell(status, "calm" if status == "open" else "warns"),
-            Cell(f"{row.queued:,}{'' if row.pause else more}"),
-            Cell(f"{row.held:,}{more if row.held else ''}", "warns" if row.held else ""),
+            Cell(f"{row.queued:,}{'' if row.pause else plus}"),
+            Cell(f"{row.held:,}{plus if row.held else ''}", "warns" if row.held else ""),
             Cell(f"{row.running:,}"),
             Cell("" if wait is None else times.span(wait), "dim"),
             cells.text(blocks_text(row, now)),

@@ -25,7 +25,7 @@ class ReposResource(Resource[Repo]):
     fields = ("repo", "by", "age")
     empty = "No repositories. To add a repository: draftsman repos add PATH|URL"
     columns = (
-        Column[Repo]("REPOSITORY", 24, most=40, order=lambda repo: repo.full_name.casefold()),
+        Column[Repo]("REPO", 24, most=40, order=lambda repo: repo.full_name.casefold()),
         Column[Repo]("DEFAULT", 7, order=lambda repo: not repo.is_default, optional=True),
         Column[Repo](
             "BRANCH",

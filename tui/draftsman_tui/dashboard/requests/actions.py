@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from draftsman.configured import configured_targets
 from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
-from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.requests import form as job_form
@@ -103,8 +101,8 @@ async def validate_request(typed: job_form.Typed, rt: Runtime) -> Invocation:
     if "type" not in problems:
         request = await _resolve(fields, problems, rt)
     try:
-        notify = fields.get("notify", ())
-        configured_targets(rt.settings)[0].of(request or invocation(notify=notify))
+        notify = fields.get("notify", ()) if request is None else request.notify
+        rt.targets.of(notify)
     except UsageError as error:
         problems.setdefault("notify", str(error))
     if problems or request is None:

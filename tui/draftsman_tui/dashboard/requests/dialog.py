@@ -43,7 +43,7 @@ class NewJobDialog(SubmitDialog[Any]):
         self._initial = dict(typed)
         self._completions = completions
         self._unmodified: Typed = {}
-        self._is_expanded = any(BY_NAME[name].more for name in self._initial)
+        self._is_expanded = any(not BY_NAME[name].is_main for name in self._initial)
 
     @property
     def typed(self) -> dict[str, str]:
@@ -53,11 +53,11 @@ class NewJobDialog(SubmitDialog[Any]):
         with Vertical(classes="box form tall" if self._is_expanded else "box form"):
             yield Heading(self._title)
             with VerticalScroll(can_focus=False, classes="grow"):
-                yield from self._rows(more=False)
+                yield from self._rows(is_main=True)
                 yield Static("", classes="more-title")
                 with Vertical(classes="more"):
                     if self._is_expanded:
-                        yield from self._rows(more=True)
+                        yield from self._rows(is_main=False)
             yield Static("", classes="error")
             yield Static("enter: create   tab: next   ctrl+j: new line   esc: back", classes="hint")
 
@@ -83,7 +83,7 @@ class NewJobDialog(SubmitDialog[Any]):
     async def action_more(self) -> None:
         """Show or hide the other fields."""
         await self._expand(not self._is_expanded)
-        rows = [row for row in self.query(FieldRow) if row.field.more == self._is_expanded]
+        rows = [row for row in self.query(FieldRow) if row.field.is_main is not self._is_expanded]
         rows[0].focus_input()
 
     @on(events.Click, ".more-title")
@@ -112,7 +112,7 @@ class NewJobDialog(SubmitDialog[Any]):
         self.call_later(self._show_problems, problems)
 
     async def _show_problems(self, problems: Mapping[str, str]) -> None:
-        if any(field.more and field.name in problems for field in FIELDS):
+        if any(not field.is_main and field.name in problems for field in FIELDS):
             await self._expand(True)
         invalid = [row for row in self.query(FieldRow) if row.field.name in problems]
         for row in invalid:
@@ -128,19 +128,19 @@ class NewJobDialog(SubmitDialog[Any]):
         self._is_expanded = expanded
         title = self.query_one(".more-title", Static)
         title.update(f"{'▼' if expanded else '▶'} more  (ctrl+o)")
-        more = self.query_one(".more")
-        if expanded and not more.children:
-            rows = self._rows(more=True)
-            await more.mount_all(rows)
+        other_fields = self.query_one(".more")
+        if expanded and not other_fields.children:
+            rows = self._rows(is_main=False)
+            await other_fields.mount_all(rows)
             self._unmodified = {**self._unmodified, **{row.field.name: row.text for row in rows}}
-        more.display = expanded
+        other_fields.display = expanded
         self.query_one(".form").set_class(expanded, "tall")
 
     def _leave(self, sure: bool | None) -> None:
         if sure:
             self.dismiss(None)
 
-    def _rows(self, *, more: bool) -> list[FieldRow]:
+    def _rows(self, *, is_main: bool) -> list[FieldRow]:
         return [
             FieldRow(
                 replace(field, hint=self._hints.get(field.name, field.hint)),
@@ -148,5 +148,5 @@ class NewJobDialog(SubmitDialog[Any]):
                 self._completions.get(field.name, ()),
             )
             for field in FIELDS
-            if field.more is more
+            if field.is_main is is_main
         ]

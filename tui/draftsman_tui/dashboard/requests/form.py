@@ -35,7 +35,8 @@ class Field:
     label: str
     hint: str
     read: Callable[[str], dict[str, Any]]
-    more: bool = True
+    is_main: bool = False
+    """Whether it is always shown."""
     choices: tuple[str, ...] = ()
     """The only allowed values; the first is the default."""
     multiple: bool = False
@@ -113,12 +114,12 @@ def _payload(text: str) -> dict[str, Any]:
 
 
 FIELDS: Final = (
-    Field("text", "Task", "instructions; ctrl+j: new line", _plain("text"), more=False),
+    Field("text", "Task", "instructions; ctrl+j: new line", _plain("text"), is_main=True),
     Field("repo", "Repo", "registered name, URL or path; (the job asks)", _plain("repo"),
-          more=False),
+          is_main=True),
     Field("agent", "Agent", "(repository's default)", _plain("agent"),
-          more=False),
-    Field("mode", "Mode", "investigate makes no changes", _plain("mode"), more=False,
+          is_main=True),
+    Field("mode", "Mode", "investigate makes no changes", _plain("mode"), is_main=True,
           choices=tuple(str(mode) for mode in reversed(Mode))),
     Field("title", "Title", "(first line of the task)", _plain("title")),
     Field("ref", "Ref", "branch, tag or commit to start from", _plain("ref")),
@@ -175,19 +176,19 @@ def partition(typed: Typed) -> tuple[dict[str, Any], dict[str, str]]:
         if not text or text == next(iter(field.choices), None):
             continue
         try:
-            value = field.read(text)
+            field_values = field.read(text)
         except UsageError as error:
             problems[field.name] = str(error)
             continue
         try:
-            invocation(**value)
+            invocation(**field_values)
         except FieldError as error:
             problems[field.name] = _problem_text(field, error)
             continue
         except UsageError as error:
             problems[field.name] = str(error)
             continue
-        fields |= _merge(fields, value)
+        fields |= _merge(fields, field_values)
     return fields, problems
 
 
@@ -251,11 +252,11 @@ def _is_repo(word: str, catalog: Catalog) -> bool:
     return " " not in word and (is_repo_url(word) or bool(catalog.find_by_name(word)))
 
 
-def _merge(fields: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(fields: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Merge nested objects; an earlier field wins."""
     return {
-        key: {**item, **fields[key]} if isinstance(item, dict) and key in fields else item
-        for key, item in value.items()
+        name: {**value, **fields[name]} if isinstance(value, dict) and name in fields else value
+        for name, value in new.items()
     }
 
 

@@ -119,9 +119,9 @@ async def run_template(screen: MainScreen, text: str) -> None:
     if template.definition is None:
         raise Refused(f"template {template.name} was removed")
 
-    async def submit(values: dict[str, Any]) -> SubmittedJob:
+    async def submit(parameters: dict[str, Any]) -> SubmittedJob:
         name = f"{template.name}@{template.version}"
-        request = await screen.rt.templates.request(name, values, typed=True)
+        request = await screen.rt.templates.request(name, parameters, typed=True)
         return await screen.rt.submissions.submit(request, screen.actor)
 
     if template.definition.properties:

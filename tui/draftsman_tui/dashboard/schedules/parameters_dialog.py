@@ -58,7 +58,7 @@ class ParametersDialog(SubmitDialog[Any]):
             hint += ", required"
         choices = schema.get("enum", ())
         texts = tuple(choices) if all(isinstance(choice, str) for choice in choices) else ()
-        return Field(name, name, hint, lambda text: {name: text}, more=False, choices=texts)
+        return Field(name, name, hint, lambda text: {name: text}, is_main=True, choices=texts)
 
 
 def _initial(schema: dict[str, Any]) -> str:

@@ -55,10 +55,10 @@ def clock(moment: datetime, now: datetime) -> Cell:
     return Cell(here.strftime("%H:%M:%S" if here.date() == today else "%m-%d %H:%M"), "dim")
 
 
-def left(moment: datetime | None, now: datetime) -> Cell:
+def until(moment: datetime | None, now: datetime) -> Cell:
     """Format the time left, with a stronger role when it is short."""
     if moment is None:
         return Cell("never", "dim")
     seconds = (moment - now).total_seconds()
     role = "bad" if seconds < 300 else "asks" if seconds < 3600 else ""
-    return Cell(times.left(moment, now), role)
+    return Cell(times.until(moment, now), role)

@@ -10,42 +10,46 @@ MAX_COMPLETIONS: Final = 100
 """Completions at most."""
 Completer = Callable[[str], Sequence[str]]
 """Returns completions of a line, best first."""
-Values = Mapping[str, Sequence[str]]
+Completions = Mapping[str, Sequence[str]]
 """Candidates by filter field, or by `COLUMN`, `TABLE`, `VIEW`."""
 
 
 def commands(
-    text: str, names: Iterable[str], takes: Mapping[str, str], values: Values
+    text: str, names: Iterable[str], takes: Mapping[str, str], completions: Completions
 ) -> list[str]:
     """Complete a command line; `takes` has the arguments by command."""
-    name, space, rest = text.lstrip().partition(" ")
+    name, space, arguments = text.lstrip().partition(" ")
     if not space:
         return _first(_starting_with(name, names))
     argument = takes.get(name, "")
     if argument.startswith("FILTER"):
-        return [f"{name} {candidate}" for candidate in filters(rest, values)]
+        return [f"{name} {candidate}" for candidate in filters(arguments, completions)]
     candidates = (
-        values[argument] if argument in values else argument.split("|") if "|" in argument else ()
+        completions[argument]
+        if argument in completions
+        else argument.split("|")
+        if "|" in argument
+        else ()
     )
-    before, _, last = rest.rpartition(" ")
+    before, _, last = arguments.rpartition(" ")
     head = f"{name} {before} " if before else f"{name} "
     return _first(head + candidate for candidate in _starting_with(last, candidates))
 
 
-def filters(text: str, values: Values) -> list[str]:
+def filters(text: str, completions: Completions) -> list[str]:
     """Complete the last word of a filter: a field or its value."""
     before, space, last = text.rpartition(" ")
-    field, colon, value = last.partition(":")
+    field, colon, typed = last.partition(":")
     head = before + space
     if not colon:
-        names = [f"{name}:" for name in values if name.islower()] + ["age<", "age>"]
+        names = [f"{name}:" for name in completions if name.islower()] + ["age<", "age>"]
         return _first(head + candidate for candidate in _starting_with(last, names))
-    if field not in values:
+    if field not in completions:
         return []
-    done, comma, prefix = value.rpartition(",")
+    done, comma, prefix = typed.rpartition(",")
     candidates = [
         candidate
-        for candidate in _starting_with(prefix, values[field])
+        for candidate in _starting_with(prefix, completions[field])
         if candidate not in done.split(",")
     ]
     return _first(

@@ -33,26 +33,16 @@ if TYPE_CHECKING:
 
 HEADS: Final = frozenset(
     {
-        *("about", "added", "allows", "answered", "answers", "at", "attempts", "beat", "board"),
-        *("branch", "budget", "busy", "calls", "changes", "choices", "cost", "day", "default"),
-        *("description", "detail", "error", "event", "exit", "expires", "health", "held", "host"),
-        *("id", "jobs", "labels", "last", "leader", "left", "name", "next", "oldest"),
-        *(
-            "parameters",
-            "pid",
-            "pings",
-            "question",
-            "queue",
-            "queued",
-            "queues",
-            "quiet",
-            "reserved",
-        ),
-        *("rule", "run", "running", "runs", "schedule", "seen", "share", "started", "submits"),
-        *("template", "title", "to", "took", "type", "up", "url", "used", "uses", "version", "via"),
-        *("waits", "worker", "zone"),
+        "about", "added", "allows", "answered", "answers", "at", "attempts", "board", "branch",
+        "budget", "busy", "calls", "changes", "choices", "cost", "day", "default", "description",
+        "detail", "error", "event", "exit", "expires", "health", "heartbeat", "held", "host", "id",
+        "jobs", "labels", "last", "leader", "left", "name", "next", "oldest", "parameters", "pid",
+        "pings", "question", "queue", "queued", "queues", "quiet", "reserved", "rule", "run",
+        "running", "runs", "schedule", "seen", "share", "started", "submits", "target", "template",
+        "title", "to", "took", "type", "url", "used", "uses", "version", "via", "waits", "worker",
+        "zone",
     }
-)
+)  # fmt: skip
 """Columns that filters know by the word in their head; other fields have a value of their own."""
 COMPARISON: Final = re.compile(r"([A-Za-z]+)([<>])(\$?\d\S*)")
 _NUMBER: Final = re.compile(r"\$?(\d+(?:\.\d+)?)")
@@ -106,8 +96,8 @@ def _column(columns: Sequence[FilteredColumn], head: str) -> FilteredColumn:
     for column in columns:
         if column.head.casefold() == head:
             return column
-    known = ", ".join(column.head.lower() for column in columns if " " not in column.head)
-    raise UsageError(f"no column {head!r} in this table; columns: {known}")
+    heads = ", ".join(column.head.lower() for column in columns if " " not in column.head)
+    raise UsageError(f"no column {head!r} in this table; columns: {heads}")
 
 
 def _limit(text: str) -> float:
@@ -172,7 +162,7 @@ class FilterFields:
     second_status: str = ""
     """Another status that matches: `paused`, or the kind of an event."""
     repo_host: str = ""
-    shown: str = ""
+    column_text: str = ""
     """Text of its columns and aliases of its status; empty unless the filter searches text."""
     also_by: tuple[str, ...] = ()
     """Further people of a row that counts for several jobs."""
@@ -180,8 +170,8 @@ class FilterFields:
     @property
     def repo_names(self) -> tuple[str, ...]:
         """Names of the repository: `github.com/acme/pay`, `acme/pay` and `pay`."""
-        parts = f"{self.repo_host}/{self.repo}".strip("/").split("/")
-        return tuple("/".join(parts[start:]) for start in range(len(parts)))
+        segments = f"{self.repo_host}/{self.repo}".strip("/").split("/")
+        return tuple("/".join(segments[start:]) for start in range(len(segments)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,22 +202,22 @@ class Filter:
         return self != NOTHING
 
     def __str__(self) -> str:
-        parts = [_quoted(word) for word in self.words]
-        parts += [_quoted(f"-{word}") for word in self.without]
+        terms = [_quoted(word) for word in self.words]
+        terms += [_quoted(f"-{word}") for word in self.without]
         if self.statuses:
-            parts.append(shlex.quote(f"status:{','.join(self.statuses)}"))
+            terms.append(shlex.quote(f"status:{','.join(self.statuses)}"))
         if self.responders:
-            parts.append(shlex.quote(f"for:{','.join(self.responders)}"))
+            terms.append(shlex.quote(f"for:{','.join(self.responders)}"))
         for name in _PLAIN:
             if (value := getattr(self, name)) is not None:
-                parts.append(shlex.quote(f"{name}:{value}"))
-        parts += map(str, self.columns)
+                terms.append(shlex.quote(f"{name}:{value}"))
+        terms += map(str, self.columns)
         for sign, age in ((">", self.older), ("<", self.newer)):
             if age is not None:
-                parts.append(f"age{sign}{times.format_duration(age)}")
+                terms.append(f"age{sign}{times.format_duration(age)}")
         if self.regex is not None:
-            parts.append(f"/{self.regex}/")
-        return " ".join(parts)
+            terms.append(f"/{self.regex}/")
+        return " ".join(terms)
 
     @property
     def fields(self) -> list[str]:
@@ -244,7 +234,7 @@ class Filter:
 
     def matches(self, row: FilterFields, now: datetime) -> bool:
         """Return whether a row matches."""
-        text = f"{row.text}\n{row.shown}".casefold()
+        text = f"{row.text}\n{row.column_text}".casefold()
         return (
             all(word.casefold() in text for word in self.words)
             and not any(word.casefold() in text for word in self.without)
@@ -271,13 +261,15 @@ class Filter:
         resolved = replace(self, by=me) if self.by == "me" else self
         if "me" not in self.responders:
             return resolved
-        others = tuple(name for name in self.responders if name != "me")
-        return replace(resolved, responders=() if responders is None else (*others, *responders))
+        if responders is None:
+            return replace(resolved, responders=())
+        names = tuple(name for name in self.responders if name != "me")
+        return replace(resolved, responders=(*names, *responders))
 
     def _has_regex(self, row: FilterFields) -> bool:
         if self.regex is None or _is_found(self.regex, row.text):
             return True
-        return bool(row.shown) and _is_found(self.regex, row.shown)
+        return bool(row.column_text) and _is_found(self.regex, row.column_text)
 
     def _has_age(self, at: datetime | None, now: datetime) -> bool:
         if self.older is None and self.newer is None:
@@ -383,12 +375,12 @@ def _statuses(value: str) -> list[str]:
 
 def _unknown(typed: str, name: str, token: str) -> str:
     """Return an error message with the allowed fields and the quoted text."""
-    known = [*FIELDS, *_FIELD_ALIASES]
-    if token.startswith("-") and name.lstrip("-") in known:
+    names = [*FIELDS, *_FIELD_ALIASES]
+    if token.startswith("-") and name.lstrip("-") in names:
         return f"{token!r}: - excludes words only, as in -attic; use {typed}: without it"
     if name == "age":
         return "age needs < or >, as in age<2h or age>1d"
-    hint = "".join(f"; did you mean {match}:?" for match in get_close_matches(name, known, 1))
+    hint = "".join(f"; did you mean {match}:?" for match in get_close_matches(name, names, 1))
     fields = " ".join(f"{field}:" for field in FIELDS)
     return (
         f"unknown field {typed!r}{hint}; fields: {fields} age< age>;"
@@ -419,8 +411,8 @@ def _is_found(pattern: str, text: str) -> bool:
     return _compiled(pattern).search(text[:REGEX_INPUT].encode("utf-8", "replace")) is not None
 
 
-def _is_in(value: str | None, values: tuple[str, ...]) -> bool:
-    return value is None or value.casefold() in {item.casefold() for item in values}
+def _is_in(wanted: str | None, names: tuple[str, ...]) -> bool:
+    return wanted is None or wanted.casefold() in {name.casefold() for name in names}
 
 
 def repo_completions(rows: Iterable[FilterFields]) -> list[str]:
@@ -430,9 +422,9 @@ def repo_completions(rows: Iterable[FilterFields]) -> list[str]:
         if row.repo:
             hosts.setdefault(row.repo, set()).add(row.repo_host)
     return sorted(
-        f"{host}/{repo}".strip("/") if len(known) > 1 else repo
-        for repo, known in hosts.items()
-        for host in known
+        f"{host}/{repo}".strip("/") if len(repo_hosts) > 1 else repo
+        for repo, repo_hosts in hosts.items()
+        for host in repo_hosts
     )
 
 

@@ -51,15 +51,15 @@ def grouped(
     groups: dict[str, list[Any]] = {}
     for row in rows:
         groups.setdefault(label_of(row) or NONE, []).append(row)
-    shown: list[Any] = []
+    lines: list[Any] = []
     labels = [label for label in order if label in groups]
     if rules and len(groups) < 2:
         return list(rows)
     for label in dict.fromkeys([*labels, *groups]):
         members = groups[label]
-        shown.append(GroupHead(label, tuple(members), label in folded, rules))
-        shown += () if label in folded else members
-    return shown
+        lines.append(GroupHead(label, tuple(members), label in folded, rules))
+        lines += () if label in folded else members
+    return lines
 
 
 def without_heads(rows: Iterable[Any]) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from draftsman.errors import UsageError
+from draftsman.ids import parse_job
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 
 if TYPE_CHECKING:
@@ -202,10 +203,10 @@ class Resource(ABC, Generic[T]):
         """Return the table and filter that the row opens, if it has no job."""
         return None
 
-    def counted(self, rows: Sequence[T], more: str) -> str:
+    def counted(self, rows: Sequence[T], plus: str) -> str:
         """Return the number of jobs of the rows for the title, if it differs from theirs.
 
-        `more` follows the number: `+` if there are more rows.
+        `plus` follows the number: `+` if there are more rows.
         """
         return ""
 
@@ -230,16 +231,16 @@ class Resource(ABC, Generic[T]):
         return replace(row_filter, statuses=tuple(dict.fromkeys(statuses)))
 
     def _unknown_status(self, name: str) -> str:
-        known = ", ".join(self.status_completions)
+        statuses = ", ".join(self.status_completions)
         if not self.kinds:
-            return f'unknown status "{name}"; available: {known}'
-        return f'unknown kind "{name}"; kinds: {", ".join(self.kinds)}; statuses: {known}'
+            return f'unknown status "{name}"; available: {statuses}'
+        return f'unknown kind "{name}"; kinds: {", ".join(self.kinds)}; statuses: {statuses}'
 
     @property
     def _allowed_fields(self) -> str:
-        known = [f"{name}:" for name in self.fields if name != "age"]
-        known += ["age<", "age>"] * ("age" in self.fields)
-        return f"allowed fields: {' '.join(known)}" if known else "only text search is supported"
+        fields = [f"{name}:" for name in self.fields if name != "age"]
+        fields += ["age<", "age>"] * ("age" in self.fields)
+        return f"allowed fields: {' '.join(fields)}" if fields else "only text search is supported"
 
     @property
     def status_completions(self) -> Sequence[str]:
@@ -251,9 +252,7 @@ class Resource(ABC, Generic[T]):
         """Return a page of matching rows from a bounded scan."""
         query = replace(query, filter=self.resolve(query.filter))
         if query.filter.job is not None:
-            from draftsman_tui.dashboard.jobs.details.scope import scope  # it imports the tables
-
-            query = replace(query, jobs=await scope(rt, query.filter.job))
+            query = replace(query, jobs=await _related_jobs(rt, query.filter.job))
         rows: list[T] = []
         before = query.before
         scanned = ""
@@ -274,15 +273,15 @@ class Resource(ABC, Generic[T]):
             return True
         fields = self.filter_fields(row)
         if query.filter.searches:
-            fields = replace(fields, shown=self._column_text(row, fields.status, query.now))
+            fields = replace(fields, column_text=self._column_text(row, fields.status, query.now))
         return query.filter.matches(fields, query.now) and self._has_columns(row, query)
 
     def _has_columns(self, row: T, query: Query) -> bool:
         if not query.filter.columns:
             return True
-        shown = [cell.text for cell in self.cells(row, query.now)]
+        texts = [cell.text for cell in self.cells(row, query.now)]
         return all(
-            term.matches(row, self.columns, shown, query.now) for term in query.filter.columns
+            term.matches(row, self.columns, texts, query.now) for term in query.filter.columns
         )
 
     def _column_text(self, row: T, status: str, now: datetime) -> str:
@@ -302,6 +301,17 @@ def table_view(view: View) -> View:
     return view
 
 
-def page(items: Sequence[T], limit: int, cursor: Callable[[T], Any]) -> Rows[T]:
+def page(rows: Sequence[T], limit: int, cursor: Callable[[T], Any]) -> Rows[T]:
     """Return a page whose cursor is taken from its last row, if the page is full."""
-    return Rows(items, cursor(items[-1]) if len(items) >= limit > 0 else None)
+    return Rows(rows, cursor(rows[-1]) if len(rows) >= limit > 0 else None)
+
+
+async def _related_jobs(rt: Runtime, name: str) -> Sequence[int]:
+    """Return the job, its tree, its parents and its retries; raises NotFound and UsageError."""
+    number = await rt.read_model.resolve(parse_job(name))
+    tree = await rt.workflows.tree(number)
+    numbers = {job.number for job in tree.jobs} | {parent.number for parent in tree.parents}
+    numbers |= {link.number for link in await rt.read_model.chain(number)}
+    if tree.spawned_by is not None:
+        numbers.add(tree.spawned_by)
+    return sorted(numbers, reverse=True)

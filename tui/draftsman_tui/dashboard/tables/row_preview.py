@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from draftsman_tui.dashboard.jobs.details.loader import JobLoader
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
+from draftsman_tui.dashboard.widgets.table import ResourceTable
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
@@ -27,20 +27,10 @@ STALE: Final = 0.4
 
 
 class RowPreview:
-    """State of the preview of a table screen.
+    """State of the preview of a table screen."""
 
-    `job` returns the job under the cursor, and `head` the head of a group.
-    """
-
-    def __init__(
-        self,
-        screen: BaseScreen,
-        job: Callable[[], int | None],
-        head: Callable[[], GroupHead | None],
-    ) -> None:
+    def __init__(self, screen: BaseScreen) -> None:
         self._screen = screen
-        self._job_under_cursor = job
-        self._head_under_cursor = head
         self._head: GroupHead | None = None
         self._is_wanted = True
         self._is_placed = False
@@ -56,17 +46,22 @@ class RowPreview:
     def place(self) -> None:
         """Place the preview beside the table or below it, or hide it on small screens."""
         width, height = self._screen.size
-        place = "side" if width >= SIDE_WIDTH else "below" if height >= BELOW_HEIGHT else ""
+        side = "side" if width >= SIDE_WIDTH else "below" if height >= BELOW_HEIGHT else ""
         if not self._is_wanted or self._screen.view_name not in PREVIEWED:
-            place = ""
-        self._screen.query_one("#panes").set_classes(place)
-        self._is_placed = bool(place)
+            side = ""
+        self._screen.query_one("#panes").set_classes(side)
+        self._is_placed = bool(side)
         self.follow()
 
     def follow(self) -> None:
         """Show the job of the row under the cursor, once it is loaded."""
-        number = self._job_under_cursor() if self._is_placed else None
-        head = self._head_under_cursor() if self._is_placed else None
+        table = self._screen.query_one(ResourceTable)
+        number = None
+        head = None
+        if self._is_placed:
+            head = table.head
+            if table.row is not None:
+                number = VIEWS[self._screen.view_name].job(table.row)
         if number != self._job or head != self._head:
             is_other = number is None or head is not None
             self._job = number

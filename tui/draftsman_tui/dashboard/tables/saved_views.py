@@ -27,16 +27,16 @@ class View:
     """How the rows are grouped; None: by default, "": not at all."""
 
     def __str__(self) -> str:
-        parts = [self.table, self.filter]
+        words = [self.table, self.filter]
         if self.sort:
-            parts.append(f"by {self.sort.lower()} {'↓' if self.down else '↑'}")
+            words.append(f"by {self.sort.lower()} {'↓' if self.down else '↑'}")
         if self.group:
-            parts.append(f"grouped by {self.group}")
+            words.append(f"grouped by {self.group}")
         elif self.group == "" and VIEWS[self.table].default_group:
-            parts.append("not grouped")
+            words.append("not grouped")
         if self.columns:
-            parts.append(f"with {', '.join(head.lower() for head in self.columns)}")
-        return "  ".join(filter(None, parts))
+            words.append(f"with {', '.join(head.lower() for head in self.columns)}")
+        return "  ".join(filter(None, words))
 
 
 BUILTIN_VIEWS: Final = {
@@ -84,7 +84,14 @@ def read(data: Any) -> View:
         raise UsageError(f"cannot group {table} by {group!r}")
     text = data.get("filter") or ""
     VIEWS[table].resolve(filters.parse(text))
-    return View(table, text, sort, bool(data.get("down")), tuple(columns), group)
+    return View(
+        table,
+        filter=text,
+        sort=sort,
+        down=bool(data.get("down")),
+        columns=tuple(columns),
+        group=group,
+    )
 
 
 def to_json(view: View) -> dict[str, Any]:

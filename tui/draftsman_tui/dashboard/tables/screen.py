@@ -21,7 +21,7 @@ from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded
 from draftsman_tui.dashboard.tables import filter as filters
-from draftsman_tui.dashboard.tables.completion import Values
+from draftsman_tui.dashboard.tables.completion import Completions
 from draftsman_tui.dashboard.tables.grouping import GroupHead, grouped
 from draftsman_tui.dashboard.tables.resource import MAX_ROWS, PAGE, Query, Resource, Rows
 from draftsman_tui.dashboard.tables.row_preview import RowPreview
@@ -47,8 +47,14 @@ MIN_HEIGHT: Final = 30
 COUNTED: Final = 100
 """Width from which the numbers are shown."""
 LIVE: Final = (
-    *("scheduled", "queued", "claimed", "running", "retrying", "resumed"),
-    *("waiting_for_input", "waiting_for_approval"),
+    "scheduled",
+    "queued",
+    "claimed",
+    "running",
+    "retrying",
+    "resumed",
+    "waiting_for_input",
+    "waiting_for_approval",
 )
 """Statuses of the jobs that are counted."""
 
@@ -111,7 +117,9 @@ class TableState:
     @property
     def shape(self) -> Shape:
         """Display settings for the table widget."""
-        return Shape(self.sort, self.down, self.columns, bool(self.filter))
+        return Shape(
+            sort=self.sort, down=self.down, columns=self.columns, filtered=bool(self.filter)
+        )
 
     def grouping(self, resource: Resource[Any]) -> str:
         """Return how the rows are grouped: the default only in the default order."""
@@ -121,13 +129,26 @@ class TableState:
 
     def as_view(self, table: str) -> View:
         """Convert to a saved view."""
-        return View(table, str(self.filter), self.sort, self.down, self.columns, self.group)
+        return View(
+            table,
+            filter=str(self.filter),
+            sort=self.sort,
+            down=self.down,
+            columns=self.columns,
+            group=self.group,
+        )
 
 
 def from_view(view: View, name: str) -> TableState:
     """Create the state from a saved view."""
-    shown = filters.parse(view.filter), view.sort, view.down, view.columns
-    return TableState(*shown, name=name, group=view.group)
+    return TableState(
+        filter=filters.parse(view.filter),
+        sort=view.sort,
+        down=view.down,
+        columns=view.columns,
+        name=name,
+        group=view.group,
+    )
 
 
 def shown_lines(
@@ -164,28 +185,28 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
     """Return the parts of the title."""
     rows = state.rows
     has_more = rows is not None and rows.next is not None
-    more = "+" if has_more else ""
-    count = LOADING if rows is None else f"{len(rows.items)}{more}"
-    parts = [f"{table} {state.name}".strip(), count]
-    if rows is not None and (jobs := VIEWS[table].counted(rows.items, more)):
-        parts.append(jobs)
+    plus = "+" if has_more else ""
+    count = LOADING if rows is None else f"{len(rows.items)}{plus}"
+    title = [f"{table} {state.name}".strip(), count]
+    if rows is not None and (jobs := VIEWS[table].counted(rows.items, plus)):
+        title.append(jobs)
     if marked:
-        parts.append(f"{marked} marked")
+        title.append(f"{marked} marked")
     if state.filter:
-        parts.append(f"/{state.filter}")
+        title.append(f"/{state.filter}")
     if state.sort or state.down:
         arrow = "↓" if state.down else "↑"
         among = f" among the loaded {len(rows.items)}" if rows is not None and has_more else ""
-        parts.append(f"by {(state.sort or 'default').lower()} {arrow}{among}")
+        title.append(f"by {(state.sort or 'default').lower()} {arrow}{among}")
     if state.group:
-        parts.append(f"grouped by {state.group}")
+        title.append(f"grouped by {state.group}")
     elif state.group == "" and VIEWS[table].default_group:
-        parts.append("not grouped")
+        title.append("not grouped")
     if state.starts:
-        parts.append(f"page {len(state.starts) + 1}")
+        title.append(f"page {len(state.starts) + 1}")
     if rows is not None and rows.scanned:
-        parts.append(rows.scanned)
-    return parts
+        title.append(rows.scanned)
+    return title
 
 
 COMPLETION_ROWS: Final = 200
@@ -199,7 +220,7 @@ class MainScreen(BaseScreen):
         super().__init__(session)
         self._states = dict.fromkeys(VIEWS, TableState())
         self._sought_key: str | None = None
-        self.row_preview = RowPreview(self, self._job_under_cursor, lambda: self.table.head)
+        self.row_preview = RowPreview(self)
         if isinstance(view, str):
             self._view = view
         else:
@@ -215,9 +236,15 @@ class MainScreen(BaseScreen):
     def loader(self) -> TableLoader:
         state = self.state
         table_filter = self.resolve_filter(state.filter)
-        query = Query(table_filter, self.refresher.now, state.before, state.limit)
-        grouping = state.grouping(self.resource)
-        return TableLoader(self.resource, replace(query, group=grouping, viewer=self.actor))
+        query = Query(
+            table_filter,
+            self.refresher.now,
+            before=state.before,
+            limit=state.limit,
+            group=state.grouping(self.resource),
+            viewer=self.actor,
+        )
+        return TableLoader(self.resource, query)
 
     @property
     def resource(self) -> Resource[Any]:
@@ -260,10 +287,6 @@ class MainScreen(BaseScreen):
     def invokers(self) -> Sequence[str]:
         row = self.table.row
         return () if row is None else self.resource.invokers(row)
-
-    def _job_under_cursor(self) -> int | None:
-        row = self.table.row
-        return None if row is None else self.resource.job(row)
 
     def body(self) -> Iterable[Widget]:
         yield Tabs(wide=COUNTED, counted=COUNTED)
@@ -356,10 +379,11 @@ class MainScreen(BaseScreen):
 
     def _reorder(self, **fields: Any) -> None:
         """Change the order; a table that is read in another order starts again at its top."""
-        was = self.state.grouping(self.resource)
-        state = replace(self.state, **fields)
-        if self.resource.default_group in {was, state.grouping(self.resource)} - {""}:
-            fields |= {"starts": (), "limit": PAGE} if state.starts else {}
+        default_group = self.resource.default_group
+        previous_group = self.state.grouping(self.resource)
+        group = replace(self.state, **fields).grouping(self.resource)
+        if self.state.starts and default_group and default_group in (previous_group, group):
+            fields |= {"starts": (), "limit": PAGE}
         self._change(**fields, name="")
 
     @property
@@ -417,15 +441,23 @@ class MainScreen(BaseScreen):
     @on(messages.RowsLoaded)
     def _rows_loaded(self, loaded: messages.RowsLoaded) -> None:
         for name, state in self._states.items():
-            query = loaded.query
-            resource = VIEWS[name]
-            place = state.before, state.limit, state.grouping(resource)
-            expected = resource, self.resolve_filter(state.filter), *place
-            read = query.before, query.limit, query.group
-            if expected == (loaded.resource, query.filter, *read):
+            if self._is_current(loaded, VIEWS[name], state):
                 self._states[name] = replace(state, rows=loaded.rows)
                 if name == self._view:
                     self._draw()
+
+    def _is_current(
+        self, loaded: messages.RowsLoaded, resource: Resource[Any], state: TableState
+    ) -> bool:
+        """Return whether the rows are those that a table shows in this state."""
+        query = loaded.query
+        return (
+            loaded.resource == resource
+            and query.filter == self.resolve_filter(state.filter)
+            and query.before == state.before
+            and query.limit == state.limit
+            and query.group == state.grouping(resource)
+        )
 
     def on_rejected_load(self) -> None:
         """Clear the rejected filter, and open its text for editing."""
@@ -435,12 +467,12 @@ class MainScreen(BaseScreen):
             self.type("/", text, self.complete_filter)
 
     @property
-    def values(self) -> Values:
+    def completions(self) -> Completions:
         """Completion candidates, including values of the loaded rows."""
         rows = [self.resource.filter_fields(row) for row in self.table.rows[:COMPLETION_ROWS]]
         columns = self.resource.columns
         return {
-            **super().values,
+            **super().completions,
             "status": self.resource.status_completions,
             **({"kind": self.resource.kinds} if self.resource.kinds else {}),
             "repo": filters.repo_completions(rows),
@@ -530,7 +562,7 @@ class MainScreen(BaseScreen):
         state = self.state
         resource = self.resource
         names = None
-        if self.session.is_connected:
+        if self.connection.is_connected:
             names = responder_names(self.actor, self.rt.policy)
         lines = shown_lines(resource, state, names)
         self.table.show(resource, lines, self.refresher.now, state.shape)
@@ -543,9 +575,9 @@ class MainScreen(BaseScreen):
 
     @on(ResourceTable.Marked)
     def _show_title(self) -> None:
-        parts = title_parts(self._view, self.state, len(self.table.marked))
-        self.query_one(Title).show(*parts, read_only=self.read_only)
+        title = title_parts(self._view, self.state, len(self.table.marked))
+        self.query_one(Title).show(*title, read_only=self.read_only)
 
 
-def _distinct(values: Iterable[str]) -> list[str]:
-    return sorted(set(filter(None, values)))
+def _distinct(words: Iterable[str]) -> list[str]:
+    return sorted(set(filter(None, words)))

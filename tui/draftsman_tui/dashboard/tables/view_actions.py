@@ -37,11 +37,11 @@ class ColumnsDialog(Dialog[list[str]]):
         Binding("f", "fitting", "Fit", id="columns-fitting"),
     ]
 
-    def __init__(self, table: str, heads: Sequence[str], shown: Sequence[str]) -> None:
+    def __init__(self, table: str, heads: Sequence[str], visible: Sequence[str]) -> None:
         super().__init__()
         self._table = table
-        self._shown = set(shown)
-        self._heads = [*shown, *(head for head in heads if head not in self._shown)]
+        self._visible = set(visible)
+        self._heads = [*visible, *(head for head in heads if head not in self._visible)]
         self._first = heads[0]
 
     def compose(self) -> ComposeResult:
@@ -55,7 +55,7 @@ class ColumnsDialog(Dialog[list[str]]):
         """Show or hide the column."""
         at = self._cursor
         if self._heads[at] != self._first:
-            self._shown ^= {self._heads[at]}
+            self._visible ^= {self._heads[at]}
             self._draw(at)
 
     def action_carry(self, by: int) -> None:
@@ -71,7 +71,7 @@ class ColumnsDialog(Dialog[list[str]]):
         self.dismiss([])
 
     def on_option_list_option_selected(self) -> None:
-        self.dismiss([head for head in self._heads if head in self._shown])
+        self.dismiss([head for head in self._heads if head in self._visible])
 
     @property
     def _cursor(self) -> int:
@@ -84,7 +84,7 @@ class ColumnsDialog(Dialog[list[str]]):
         options.highlighted = at
 
     def _line(self, head: str) -> Text:
-        return Text(f"{'●' if head in self._shown else '·'} {head}")
+        return Text(f"{'●' if head in self._visible else '·'} {head}")
 
 
 @dashboard_command("views", CommandGroup.SAVED_VIEWS, keys="v", takes="VIEW")
@@ -171,7 +171,11 @@ def _labels(views: Mapping[str, View]) -> list[tuple[str, str]]:
 @dashboard_command("only-job", CommandGroup.THIS_TABLE, keys="O", on=JOBS, takes="D-142")
 async def only_job(screen: BaseScreen, text: str) -> None:
     """Show only a job and its tree among jobs, questions, runs and events; again: all."""
-    main = next(item for item in screen.app.screen_stack if isinstance(item, MainScreen))
+    main = next(
+        open_screen
+        for open_screen in screen.app.screen_stack
+        if isinstance(open_screen, MainScreen)
+    )
     if isinstance(screen, MainScreen) and not text and main.state.filter.job is not None:
         main.limit_to_job(None)
         return

@@ -39,14 +39,14 @@ class Banner(Static):
 
 def banner_text(lost: ConnectionLost, now: float) -> str:
     """Return the text for a monotonic time."""
-    parts = ["Database unreachable"]
+    sentences = ["Database unreachable"]
     if lost.read_at is not None:
-        parts.append(f"Showing data from {times.span(now - lost.read_at)} ago")
+        sentences.append(f"Showing data from {times.span(now - lost.read_at)} ago")
     seconds = round(lost.retry_at - now)
-    parts.append(f"Retrying in {seconds} s" if seconds > 0 else "Retrying now")
+    sentences.append(f"Retrying in {seconds} s" if seconds > 0 else "Retrying now")
     if lost.embedded:
-        parts.append("To start a stopped server: draftsman db start")
-    return f"{'. '.join(parts)}. ({one_line(lost.error)})"
+        sentences.append("To start a stopped server: draftsman db start")
+    return f"{'. '.join(sentences)}. ({one_line(lost.error)})"
 
 
 class Notice(Static):

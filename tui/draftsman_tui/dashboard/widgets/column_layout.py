@@ -72,8 +72,8 @@ def layout(
             for nth, column in all_columns
             if not (column.optional and content and not content[nth])
         ]
-        shown = [(nth, column) for nth, column in useful if column.from_width <= width]
-        return ColumnLayout(_placed(shown, width, content), False, len(shown) < len(useful))
+        fitting = [(nth, column) for nth, column in useful if column.from_width <= width]
+        return ColumnLayout(_placed(fitting, width, content), False, len(fitting) < len(useful))
     scrolled = selected[1 + min(shift, max_shift(columns, width, chosen)) :]
     visible = _fitting([selected[0], *scrolled], width)
     return ColumnLayout(_placed(visible, width, content), shift > 0, len(visible) <= len(scrolled))
@@ -128,13 +128,13 @@ def fit(text: str, size: int, right: bool = False) -> str:
 def _fitting(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Any]:
     """Return the columns that fit, at least two."""
     room = width - LEAD - 1
-    shown: list[Any] = []
+    fitting: list[Any] = []
     for nth, column in columns:
         room -= (column.width or SCROLLED_FLEXIBLE) + gap(width)
-        if room < 0 and len(shown) > 1:
+        if room < 0 and len(fitting) > 1:
             break
-        shown.append((nth, column))
-    return shown
+        fitting.append((nth, column))
+    return fitting
 
 
 def _placed(

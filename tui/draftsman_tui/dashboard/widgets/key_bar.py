@@ -11,24 +11,24 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Static
 
-Item = tuple[str, str, bool]
-"""Key, command name, and whether the command is permitted."""
+Key = tuple[str, str, bool]
+"""Label of the key, command name, and whether the command is permitted."""
 
 
 class KeyBar(Static):
     """The bottom line of a screen."""
 
-    _items: Sequence[Item] = ()
+    _shown_keys: Sequence[Key] = ()
 
-    def show(self, items: Sequence[Item]) -> None:
-        if items != self._items:
-            self._items = items
-            self.update(Content("  ").join(map(_item_content, items)), layout=False)
+    def show(self, keys: Sequence[Key]) -> None:
+        if keys != self._shown_keys:
+            self._shown_keys = keys
+            self.update(Content("  ").join(map(_key_content, keys)), layout=False)
 
 
-def _item_content(item: Item) -> Content:
-    key, name, allowed = item
+def _key_content(key: Key) -> Content:
+    label, name, allowed = key
     if not allowed:
-        return Content.from_markup("[dim]$key $name[/dim]", key=key, name=name)
+        return Content.from_markup("[dim]$key $name[/dim]", key=label, name=name)
     action = f"[@click=screen.command('{name}')]"
-    return Content.from_markup(f"[bold $accent]$key[/] {action}$name[/]", key=key, name=name)
+    return Content.from_markup(f"[bold $accent]$key[/] {action}$name[/]", key=label, name=name)

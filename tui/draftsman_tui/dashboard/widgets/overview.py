@@ -12,7 +12,7 @@ from rich.text import Text
 from textual import events
 from textual.widgets import Static
 
-from draftsman.jobs.read_models import RecentActivity
+from draftsman.jobs.details.stats import RecentActivity
 from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.tables.cells import ROLES
@@ -60,9 +60,11 @@ class Overview(Static):
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*row_renderer.CLASSES}
-    _stats: tuple[DashboardStats, datetime, float] | None = None
+    _stats: DashboardStats | None = None
+    _now: datetime
+    _stale: float
     _waiting = 0
-    _shown = Text()
+    _drawn = Text()
 
     def __init__(self, *, supervised: bool = False) -> None:
         super().__init__()
@@ -83,7 +85,9 @@ class Overview(Static):
 
         `waiting` is the number of questions for the user.
         """
-        self._stats = (stats, now, stale)
+        self._stats = stats
+        self._now = now
+        self._stale = stale
         self._waiting = waiting
         self._draw()
 
@@ -99,14 +103,16 @@ class Overview(Static):
         }
         width = self.content_size.width
         drawn = lines(
-            *self._stats,
+            self._stats,
+            self._now,
+            self._stale,
             width=width,
             supervised=self._supervised,
             waiting=self._waiting,
             styles=styles,
         )
-        if drawn != self._shown:
-            self._shown = drawn
+        if drawn != self._drawn:
+            self._drawn = drawn
             self.update(drawn, layout=False)
 
 
@@ -129,8 +135,8 @@ def lines(
     leading = [*_problems(stats, stale), *workers]
     separator = Text("  " if narrow else " · ")
     for bars in WIDTHS:
-        parts = [*leading, *_activity(stats.activity, now, bars)]
-        if separator.join(parts).cell_len <= width:
+        figures = [*leading, *_activity(stats.activity, now, bars)]
+        if separator.join(figures).cell_len <= width:
             break
     first = Text("  ").join([*_waiting(waiting, styles), *_counts(stats, styles)])
     for count in range(len(_LESS_IMPORTANT) if first.cell_len > width else 0):
@@ -138,30 +144,30 @@ def lines(
         first = Text("  ").join([*_waiting(waiting, styles), *_counts(stats, styles, hidden)])
         if first.cell_len <= width:
             break
-    second = separator.join(_fitting(parts, separator.cell_len, width))
+    second = separator.join(_fitting(figures, separator.cell_len, width))
     return Text.assemble(first, "\n", second, no_wrap=True, overflow="ellipsis")
 
 
-def _fitting(parts: Sequence[Text], between: int, width: int) -> list[Text]:
-    """Return the leading parts that fit; at least the first."""
+def _fitting(figures: Sequence[Text], between: int, width: int) -> list[Text]:
+    """Return the leading figures that fit; at least the first."""
     room = width + between
     fitting: list[Text] = []
-    for part in parts:
-        room -= part.cell_len + between
+    for figure in figures:
+        room -= figure.cell_len + between
         if room < 0 and fitting:
             break
-        fitting.append(part)
+        fitting.append(figure)
     return fitting
 
 
-def sparkline(values: Sequence[float | None]) -> str:
-    """Return a bar for each value, relative to the highest; a dot for None."""
-    top = max((value for value in values if value is not None), default=0)
-    return "".join("·" if value is None else _bar(value, top) for value in values)
+def sparkline(heights: Sequence[float | None]) -> str:
+    """Return a bar for each height, relative to the highest; a dot for None."""
+    top = max((height for height in heights if height is not None), default=0)
+    return "".join("·" if height is None else _bar(height, top) for height in heights)
 
 
-def _bar(value: float, top: float) -> str:
-    return _BARS[max(0, round(8 * value / top) - 1) if top > 0 else 0]
+def _bar(height: float, top: float) -> str:
+    return _BARS[max(0, round(8 * height / top) - 1) if top > 0 else 0]
 
 
 def _waiting(count: int, styles: Mapping[str, Style]) -> Iterator[Text]:
@@ -181,9 +187,9 @@ def _counts(
         count = sum(stats.jobs.get(status, 0) for status in statuses)
         if not count and word not in _ALWAYS:
             continue
-        more = "+" if any(status in stats.capped for status in statuses) else ""
+        plus = "+" if any(status in stats.capped for status in statuses) else ""
         style = styles.get(ROLES.get(statuses[0], ""), Style()) + Style(bold=True)
-        yield Text(f"{word} ").append(f"{count:,}{more}", style if count else styles.get("dim", ""))
+        yield Text(f"{word} ").append(f"{count:,}{plus}", style if count else styles.get("dim", ""))
 
 
 def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:
@@ -201,8 +207,8 @@ def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:
         if count := workers.health.get(name):
             problems.append(f"{count} worker{'' if count == 1 else 's'} {text}")
     if stats.unhandled and workers.health:
-        more = f" and {len(stats.unhandled) - 1} more" if len(stats.unhandled) > 1 else ""
-        problems.append(f"no worker handles {one_line(stats.unhandled[0])}{more}")
+        and_more = f" and {len(stats.unhandled) - 1} more" if len(stats.unhandled) > 1 else ""
+        problems.append(f"no worker handles {one_line(stats.unhandled[0])}{and_more}")
     return (Text(f" {problem} ", "bold reverse") for problem in problems)
 
 

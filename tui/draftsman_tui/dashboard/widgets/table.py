@@ -427,10 +427,14 @@ class ResourceTable(MarkedTable):
             self._laid_out = laid_out
             self._measured = self._rows
             columns = () if self._resource is None else self._resource.columns
-            content = self._content(top)
-            shape = self._shape.columns, self._shift
-            two_lines = self.has_two_lines
-            self._layout = layout(columns, self.size.width, *shape, content, two_lines=two_lines)
+            self._layout = layout(
+                columns,
+                self.size.width,
+                chosen=self._shape.columns,
+                shift=self._shift,
+                content=self._content(top),
+                two_lines=self.has_two_lines,
+            )
         return self._layout
 
     def _content(self, top: int) -> list[int]:
@@ -487,8 +491,8 @@ class ResourceTable(MarkedTable):
 
     def _rule(self, head: GroupHead) -> Strip:
         text = Segment(f"── {one_line(head.label)} · {len(head.rows):,} ", self._rule_style)
-        rest = "─" * max(0, self.size.width - cell_len(text.text))
-        return Strip([text, Segment(rest, self.rich_style + self._partial("rule"))])
+        line = "─" * max(0, self.size.width - cell_len(text.text))
+        return Strip([text, Segment(line, self.rich_style + self._partial("rule"))])
 
     @property
     def _rule_style(self) -> Style:

@@ -11,9 +11,9 @@ from draftsman_tui.terminal.output import one_line
 class Title(Static):
     """Title line of a screen."""
 
-    def show(self, *parts: str, read_only: bool) -> None:
-        """Show the parts, and the read-only mode."""
-        shown = [*parts, "read-only"] if read_only else parts
+    def show(self, *facts: str, read_only: bool) -> None:
+        """Show facts, and the read-only mode."""
+        texts = [*facts, "read-only"] if read_only else facts
         self.update(
-            Text(one_line(" · ".join(shown)), no_wrap=True, overflow="ellipsis"), layout=False
+            Text(one_line(" · ".join(texts)), no_wrap=True, overflow="ellipsis"), layout=False
         )

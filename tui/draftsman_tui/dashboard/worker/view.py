@@ -43,13 +43,15 @@ class WorkersResource(Resource[WorkerRow]):
         Column[WorkerRow]("WORKER", 9, order=lambda worker: worker_name(worker.row.id)),
         Column[WorkerRow]("HEALTH", 9, order=lambda worker: worker.health),
         Column[WorkerRow]("BUSY", 7, right=True, order=lambda worker: worker.row.busy),
-        Column[WorkerRow]("BEAT", 8, right=True, order=lambda worker: worker.row.heartbeat_age),
+        Column[WorkerRow](
+            "HEARTBEAT", 9, right=True, order=lambda worker: worker.row.heartbeat_age
+        ),
         Column[WorkerRow]("LEADER", 6, order=lambda worker: not worker.row.leader),
         Column[WorkerRow]("HOST", 0, order=lambda worker: worker.row.host),
         Column[WorkerRow]("PID", 8, right=True, from_width=110),
         Column[WorkerRow]("QUEUES", 20, most=40, from_width=100),
         Column[WorkerRow]("VERSION", 12, from_width=120),
-        Column[WorkerRow]("UP", 6, right=True, order=lambda worker: worker.row.started_at),
+        Column[WorkerRow]("STARTED", 7, right=True, order=lambda worker: worker.row.started_at),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[WorkerRow]:

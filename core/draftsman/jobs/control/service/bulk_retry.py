@@ -11,7 +11,7 @@ from draftsman.errors import Conflict, NotFound, Refused, UsageError
 from draftsman.jobs.control.service.control import JobControl
 from draftsman.jobs.control.store import control as store
 from draftsman.jobs.job import TERMINAL, Status
-from draftsman.jobs.read_models import FinishedJob
+from draftsman.jobs.job_summary import FinishedJob
 from draftsman.jobs.requests.service.submissions import SubmittedJob
 from draftsman.people.actor import Actor
 

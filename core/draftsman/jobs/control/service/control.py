@@ -18,6 +18,7 @@ from draftsman.jobs.requests.service.submissions import SUBMIT_ATTEMPTS, Submitt
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.requests.store import submissions as requests
 from draftsman.jobs.retries import CHAIN_LIMIT
+from draftsman.jobs.runs.store import jobs as all_jobs
 from draftsman.jobs.runs.store import locked_jobs
 from draftsman.jobs.runs.store.locked_jobs import LockedJob
 from draftsman.people.actor import Actor
@@ -135,7 +136,7 @@ class JobControl:
         """
 
         async def find(conn: Connection) -> tuple[int, Sequence[str]]:
-            if await dependencies.missing(conn, [job]) is not None:
+            if await all_jobs.missing(conn, [job]) is not None:
                 raise unknown_job(job)
             return job, await dependencies.tree_invokers(conn, job)
 

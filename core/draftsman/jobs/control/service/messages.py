@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from draftsman.database.database import Connection, Database
 from draftsman.errors import CommandHint, IdempotencyConflict, Refused
@@ -20,6 +20,7 @@ from draftsman.jobs.control.store import messages as store
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.requests.service import attachments as files
 from draftsman.jobs.runs.run import Lease, lease_lost
+from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.store import locked_jobs
 from draftsman.jobs.runs.store.locked_jobs import LockedJob
 from draftsman.people.actor import Actor
@@ -137,6 +138,7 @@ class RunMessages:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._checkpoints = Checkpoints(db)
 
     async def undelivered(self, job: int) -> list[JobMessage]:
         """Return the messages that no run has delivered, oldest first."""
@@ -153,6 +155,10 @@ class RunMessages:
         if not await self._db.run_transaction(lambda conn: store.deliver(conn, lease, ordinals)):
             raise lease_lost(lease)
 
-    async def deliver_in(self, conn: Connection, lease: Lease, ordinals: Sequence[int]) -> bool:
-        """Record it in the transaction of the caller; return whether the run owns its job."""
-        return await store.deliver(conn, lease, ordinals)
+    async def deliver_with_checkpoint(
+        self, lease: Lease, ordinals: Sequence[int], data: dict[str, Any], bundle: bytes | None
+    ) -> None:
+        """Save a checkpoint that has these messages, as `Checkpoints.save`, and record it."""
+        await self._checkpoints.save(
+            lease, data, bundle, lambda conn: store.deliver(conn, lease, ordinals)
+        )

@@ -17,7 +17,7 @@ from draftsman.database.database import (
 )
 from draftsman.database.named_queries import load
 from draftsman.jobs.job import Status
-from draftsman.jobs.read_models import FinishedJob, Replacement
+from draftsman.jobs.job_summary import FinishedJob, Replacement
 
 _Q = load("job_control")
 

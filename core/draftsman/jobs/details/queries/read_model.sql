@@ -106,13 +106,6 @@ WITH RECURSIVE half AS (
 )
 SELECT min(high) FROM half
 
--- name: runs
-SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
-       finished_at, exit_code, error, error_class::text, usage, result
-  FROM draftsman.job_runs
- WHERE job = %(job)s
- ORDER BY ordinal
-
 -- The runs of all jobs, newest job first: the key gives this order, so a page costs its rows.
 -- name: latest_runs
 SELECT u.job, u.ordinal, u.worker_id, u.lease_token, u.params_snapshot, u.status, u.heartbeat_at,

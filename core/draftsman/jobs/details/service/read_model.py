@@ -12,32 +12,31 @@ from typing import Any, Final, Unpack
 from draftsman.database import schema
 from draftsman.database.database import Database, translate_errors
 from draftsman.database.notification_listener import receives_notifications
+from draftsman.database.server_health import ServerHealth
 from draftsman.errors import CommandHint, NotFound, UsageError
 from draftsman.events.event import Event
 from draftsman.ids import JobRef, unknown_job
 from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.details import store
 from draftsman.jobs.details.service import selected_page
+from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
 from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, explain
 from draftsman.jobs.event_kinds import COMMON_KINDS
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
-from draftsman.jobs.read_models import (
-    ActivityBucket,
+from draftsman.jobs.job_summary import (
     JobFilters,
     JobPage,
     JobSummary,
     JobVersion,
-    RecentActivity,
-    RegisteredWorker,
     Replacement,
     RetryLink,
-    ServerHealth,
-    Stats,
 )
 from draftsman.jobs.runs.run import Run
+from draftsman.jobs.runs.store import run_state
 from draftsman.questions.question import Question
 from draftsman.questions.store import questions
 from draftsman.worker.registry import store as workers
+from draftsman.worker.registry.registered_worker import RegisteredWorker
 
 FOLLOW_INTERVAL: Final = 0.2
 """Poll interval of followed events and statuses, in seconds."""
@@ -157,7 +156,7 @@ class ReadModel:
     async def runs(self, number: int) -> list[Run]:
         """Return the runs of a job."""
         async with self._db.connection() as conn:
-            return await store.runs(conn, number)
+            return await run_state.runs(conn, number)
 
     async def latest_runs(
         self, before: tuple[int, int] | None = None, limit: int = PAGE_SIZE

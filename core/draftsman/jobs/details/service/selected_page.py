@@ -10,7 +10,7 @@ from draftsman.errors import CommandHint, NotFound
 from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.details import store
 from draftsman.jobs.job import Status
-from draftsman.jobs.read_models import JobFilters, JobSummary
+from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.workflows.store import groups
 
 _PAGE = 1000

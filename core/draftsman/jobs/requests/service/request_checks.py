@@ -176,10 +176,10 @@ class RequestChecks:
 
     def __init__(
         self,
+        *,
+        db: Database,
         settings: Settings,
         repos: Repos,
-        db: Database,
-        *,
         embedded: bool,
     ) -> None:
         """Take whether the database is embedded: then all workers have this configuration."""

@@ -36,11 +36,10 @@ from draftsman.errors import (
 )
 from draftsman.ids import job_name
 from draftsman.jobs.job import Source, Status
-from draftsman.jobs.read_models import RecentDuplicate
 from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.jobs.requests.attachments import rows_of
 from draftsman.jobs.requests.batch_plan import BatchPlan, plan_batch
-from draftsman.jobs.requests.invocation import Invocation, SubmitResult
+from draftsman.jobs.requests.invocation import Invocation, RecentDuplicate, SubmitResult
 from draftsman.jobs.requests.service.attachments import check_channel
 from draftsman.jobs.requests.service.insertion import NewRequest, insert
 from draftsman.jobs.requests.service.request_rows import rows
@@ -117,6 +116,7 @@ class Submissions:
 
     def __init__(
         self,
+        *,
         db: Database,
         policy: Policy,
         limits: JobLimits,
@@ -258,7 +258,7 @@ class Submissions:
         """
         for request in batch:
             invocation = request.invocation
-            targets = self._targets.of(invocation)
+            targets = self._targets.of(invocation.notify)
             if (
                 invocation.type == _NOTIFICATION_TYPE
                 and invocation.type not in self._limits.replaced

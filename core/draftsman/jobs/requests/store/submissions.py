@@ -14,8 +14,7 @@ from draftsman.database.named_queries import load
 from draftsman.database.pinned_connection import Statement, fetch, statement
 from draftsman.deliveries.target import Target
 from draftsman.jobs.job import Status
-from draftsman.jobs.read_models import RecentDuplicate
-from draftsman.jobs.requests.invocation import SubmitResult
+from draftsman.jobs.requests.invocation import RecentDuplicate, SubmitResult
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Unique

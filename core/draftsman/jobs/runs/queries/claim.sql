@@ -107,7 +107,7 @@ WITH clock AS MATERIALIZED (
       FROM (SELECT location, now, place, place <= %(free)s AS start
               FROM candidates
              UNION ALL
-            SELECT location, (SELECT now FROM clock), %(free)s + %(ahead)s + 1, true FROM handed) p
+            SELECT location, (SELECT now FROM clock), NULL, true FROM handed) p
      WHERE j.ctid = p.location
     RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
               j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at, p.place
@@ -130,7 +130,7 @@ WITH clock AS MATERIALIZED (
 SELECT number, lease_token AS token, run_count AS run,
        CASE WHEN canceled THEN 'canceled' ELSE 'completed' END AS status, NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL, 0
+       NULL, NULL, NULL
   FROM settled
  UNION ALL
 SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 END, status::text,
@@ -285,11 +285,12 @@ WITH context AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released
 
--- Those of the tokens whose leases the worker still has: a lease that is gone never comes back.
+-- The tokens of those leases that the worker still has: a lease that is gone never comes back.
 -- name: held
-SELECT lease_token FROM draftsman.job_states
- WHERE status IN ('claimed', 'running') AND worker_id = %(worker)s
-   AND lease_token = ANY (%(tokens)s::bigint[])
+SELECT j.lease_token
+  FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[]) AS d (job, token)
+  JOIN draftsman.job_states j ON (j.number, j.lease_token) = (d.job, d.token)
+ WHERE j.worker_id = %(worker)s
 
 -- Whether the job still waits for the answer in whose grace period this worker keeps the agent of the
 -- parked run, and the token of the claim that the answer made for this worker. A later run of the job

@@ -87,7 +87,7 @@ WITH alive AS (
 ), renewed AS (
     UPDATE draftsman.queue_reservations r
        SET expires_at = draftsman.now() + make_interval(secs => r.seconds)
-     WHERE r.queue IN (SELECT queue FROM reserving) AND r.expires_at > draftsman.now()
+     WHERE r.queue IN (SELECT queue FROM reserving)
 )
 SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
        EXISTS (SELECT FROM beat b WHERE b.job = h.job AND b.ordinal = h.run) AS renewed,
@@ -98,6 +98,16 @@ SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
   LEFT JOIN draftsman.job_states j ON j.number = h.job
  UNION ALL
 SELECT 0, true, true, false, false, EXISTS (SELECT FROM alive)
+
+-- name: runs
+SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
+       finished_at, exit_code, error, error_class::text, usage, result
+  FROM draftsman.job_runs
+ WHERE job = %(job)s
+ ORDER BY ordinal
+
+-- name: ticket_url
+SELECT ticket_url FROM draftsman.job_requests WHERE number = %(job)s
 
 -- The pull request of the job's work.
 -- name: pull_request

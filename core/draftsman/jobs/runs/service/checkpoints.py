@@ -7,25 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from draftsman.database.database import Connection, Database
-from draftsman.deliveries.target import Target
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import job_name, new_id
-from draftsman.jobs.read_models import Artifact, Step
 from draftsman.jobs.reserved_names import BUNDLE, Owner, check_key
 from draftsman.jobs.runs.quota import UNLIMITED, Quota, QuotaLimit
-from draftsman.jobs.runs.run import (
-    CheckpointSummary,
-    Lease,
-    LogChunk,
-    Run,
-    StepSummary,
-    lease_lost,
-)
+from draftsman.jobs.runs.run import Lease, Run, lease_lost
+from draftsman.jobs.runs.saved_data import Artifact, CheckpointSummary, LogChunk, Step, StepSummary
 from draftsman.jobs.runs.store import checkpoints as store
+from draftsman.jobs.runs.store import run_state
 from draftsman.text import (
     CHECKPOINT_LIMIT,
     REQUEST_LIMIT,
@@ -34,14 +26,6 @@ from draftsman.text import (
     truncate_payload,
 )
 
-if TYPE_CHECKING:
-    from draftsman.agent_runs.activity.service.activity import ActivityStream
-    from draftsman.agent_runs.changes.service import Reviews
-    from draftsman.jobs.control.service.messages import RunMessages
-    from draftsman.jobs.requests.service.attachments import Attachments
-
-COUNTED_PATCH = 1024 * 1024
-"""Maximum size of a patch whose changed lines are counted, in bytes."""
 ARTIFACT_LIMIT = 25 * 1024 * 1024
 """Maximum size of an artifact, in bytes."""
 MAX_RUN = 2**31 - 1
@@ -54,44 +38,17 @@ class Checkpoints:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    @cached_property
-    def messages(self) -> RunMessages:
-        """Messages of people to the job of a run."""
-        from draftsman.jobs.control.service.messages import RunMessages
-
-        return RunMessages(self._db)
-
-    @cached_property
-    def attachments(self) -> Attachments:
-        """Files that people sent with the request and with messages."""
-        from draftsman.jobs.requests.service.attachments import Attachments
-
-        return Attachments(self._db)
-
-    @cached_property
-    def activity(self) -> ActivityStream:
-        """The activity of agents."""
-        from draftsman.agent_runs.activity.service.activity import ActivityStream
-
-        return ActivityStream(self._db)
-
-    @cached_property
-    def reviews(self) -> Reviews:
-        """The changes that people review with a question."""
-        from draftsman.agent_runs.changes.service import Reviews
-
-        return Reviews(self._db)
-
     async def save(
         self,
         lease: Lease,
         data: dict[str, Any],
         bundle: bytes | None = None,
-        messages: Sequence[int] = (),
+        write_with: Callable[[Connection], Awaitable[bool]] | None = None,
     ) -> None:
-        """Save the handler's state and the work bundle, which have these messages of the job.
+        """Save the handler's state and the work bundle.
 
-        Raises LeaseLost, and UsageError over 1 MiB of JSON or a bundle over 25 MB.
+        `write_with` writes in the same transaction; it returns whether the run owns its job. Raises
+        LeaseLost, and UsageError over 1 MiB of JSON or a bundle over 25 MB.
         """
         data = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint")
         if bundle is not None:
@@ -103,7 +60,7 @@ class Checkpoints:
                 bundle_id = await store.artifact(conn, lease, BUNDLE, "bundle", bundle)
                 if bundle_id is None:
                     return False
-            if messages and not await self.messages.deliver_in(conn, lease, messages):
+            if write_with is not None and not await write_with(conn):
                 return False
             return await store.checkpoint(conn, lease, data, bundle_id)
 
@@ -191,10 +148,19 @@ class Checkpoints:
             raise lease_lost(lease)
         return event_id
 
-    async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
-        """Store a file of at most 25 MB by name, replacing a file of the same name."""
+    async def artifact(
+        self,
+        lease: Lease,
+        name: str,
+        kind: str,
+        data: bytes,
+        counts: tuple[int, int] | None = None,
+    ) -> None:
+        """Store a file of at most 25 MB by name, replacing a file of the same name.
+
+        `counts` are the lines that a patch adds and removes.
+        """
         _check_size(name, data)
-        counts = _changed_lines(data) if kind == "patch" else None
 
         async def work(conn: Connection) -> bool:
             return await store.artifact(conn, lease, clean(name), kind, data, counts) is not None
@@ -230,52 +196,29 @@ class Checkpoints:
 
     async def pull_request(self, lease: Lease, url: str) -> None:
         """Record the pull request of the job's work."""
-        from draftsman.jobs.runs.store import run_state
-
         await self._fenced(lease, lambda conn: run_state.pull_request(conn, lease, clean(url)))
 
     async def assign_agent(self, lease: Lease, agent: str) -> None:
         """Record the agent of a run's job that has none; raises LeaseLost."""
-        from draftsman.jobs.runs.store import run_state
-
         await self._fenced(lease, lambda conn: run_state.assign_agent(conn, lease, agent))
 
     async def describe(
         self, lease: Lease, params: dict[str, Any], exit_code: int | None = None
     ) -> None:
         """Record the parameters that the run resolved, or the exit code of its program."""
-        from draftsman.jobs.runs.store import run_state
-
         await self._fenced(
             lease, lambda conn: run_state.describe(conn, lease, clean(params), exit_code)
         )
 
     async def runs(self, job: int) -> list[Run]:
         """Return the runs of a job."""
-        from draftsman.jobs.details import store as read_model
-
         async with self._db.connection() as conn:
-            return await read_model.runs(conn, job)
-
-    async def add_target(self, lease: Lease, target: Target) -> None:
-        """Add a notification target to the job of a run; an existing one stays as it is."""
-        from draftsman.deliveries.store import deliveries
-        from draftsman.workflows.store import dependencies
-
-        async def work(conn: Connection) -> bool:
-            if owned := await dependencies.lock_run(conn, lease):
-                await deliveries.add_targets(conn, [(lease.job, [target])])
-            return owned
-
-        await self._fenced(lease, work)
+            return await run_state.runs(conn, job)
 
     async def ticket_url(self, job: int) -> str | None:
         """Return the URL of the ticket of a job."""
-        from draftsman.jobs.details import store as read_model
-
         async with self._db.connection() as conn:
-            found = await read_model.get(conn, job)
-        return None if found is None else found.ticket_url
+            return await run_state.ticket_url(conn, job)
 
     async def artifacts(self, job: int) -> Sequence[Artifact]:
         """Return the artifacts of a job."""
@@ -297,11 +240,6 @@ class Checkpoints:
                     f"{job_name(job)} has no artifact {name!r}; artifacts: {names or 'none'}"
                 )
             return artifact, await store.content(conn, artifact.id, most)
-
-    async def patch(self, job: int, run: int | None = None) -> Artifact | None:
-        """Return the patch of a run, or the newest patch of the job."""
-        async with self._db.connection() as conn:
-            return await store.find_patch(conn, job, run)
 
     async def content(self, artifact: Artifact, most: int | None = None) -> bytes:
         """Return an artifact's bytes, limited to `most` MiB."""
@@ -334,16 +272,6 @@ class Checkpoints:
     async def _fenced(self, lease: Lease, work: Callable[[Connection], Awaitable[bool]]) -> None:
         if not await self._db.run_transaction(work):
             raise lease_lost(lease)
-
-
-def _changed_lines(patch: bytes) -> tuple[int, int] | None:
-    """Return the lines that a patch adds and removes; None for a patch that is not counted."""
-    from draftsman.agent_runs.changes.diff import changed_files
-
-    if len(patch) > COUNTED_PATCH:
-        return None
-    files = changed_files(patch.decode("utf-8", "replace"))
-    return sum(added for _, added, _ in files), sum(removed for _, _, removed in files)
 
 
 def _check_size(name: str, data: bytes) -> None:

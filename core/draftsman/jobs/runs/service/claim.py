@@ -97,8 +97,9 @@ class Claim:
             other_jobs = [other for other in jobs if other != number]
             async with self._db.transaction() as conn:
                 await store.keep_from_claims(conn, [*self._isolation.aside, *other_jobs])
-                claimed.extend(await self._exchange([], types, min(1, free), 0 if free else 1))
-            return 0
+                taken = await self._exchange([], types, min(1, free), 0 if free else 1)
+            claimed.extend(taken)
+            return len(taken)
 
         for number in jobs:
             if len(claimed) == (free or ahead):
@@ -166,7 +167,7 @@ class Claim:
     async def held(self, leases: Sequence[Lease]) -> set[int]:
         """Return the tokens of those leases that this worker still has."""
         async with self._db.connection() as conn:
-            return await store.held(conn, self._worker, [lease.token for lease in leases])
+            return await store.held(conn, self._worker, leases)
 
     async def continue_in_grace(
         self, parked: Lease, *, ends: bool

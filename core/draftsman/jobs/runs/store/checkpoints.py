@@ -18,10 +18,10 @@ from draftsman.database.database import (
     scalar,
 )
 from draftsman.database.named_queries import load
-from draftsman.jobs.read_models import Artifact, Step
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.quota import UNLIMITED, Quota, QuotaLimit
-from draftsman.jobs.runs.run import CheckpointSummary, Lease, LogChunk, StepSummary
+from draftsman.jobs.runs.run import Lease
+from draftsman.jobs.runs.saved_data import Artifact, CheckpointSummary, LogChunk, Step, StepSummary
 
 _Q = load("checkpoints")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, Final
@@ -49,8 +50,15 @@ async def exchange(
         "free": free,
         "ahead": ahead,
     }
-    ordered = sorted(await fetch(conn, query, params), key=itemgetter(-1))
-    return [ClaimedJob(row) for row in ordered]
+    return [ClaimedJob(row) for row in sorted(await fetch(conn, query, params), key=_place)]
+
+
+def _place(row: Sequence[Any]) -> float:
+    """Return where a row of an exchange belongs; settled jobs have no type and no place."""
+    if row[-1] is not None:
+        place: int = row[-1]
+        return place
+    return 0 if row[4] is None else math.inf  # handed over by a settled job
 
 
 async def claimable_jobs(
@@ -101,9 +109,9 @@ async def release_lost_claims(
     return len(await rows(conn, _Q["release_lost_claims"], params))
 
 
-async def held(conn: Connection, worker: UUID, tokens: Sequence[int]) -> set[int]:
-    """Return those of the tokens whose leases the worker still has."""
-    params = {"worker": worker, "tokens": list(tokens)}
+async def held(conn: Connection, worker: UUID, leases: Sequence[Lease]) -> set[int]:
+    """Return the tokens of those leases that the worker still has."""
+    params = {"worker": worker, **_leases(leases)}
     return {token for (token,) in await rows(conn, _Q["held"], params)}
 
 

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from draftsman.database.database import Connection, execute, rows, scalar
+from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
 from draftsman.jobs.job import Status
-from draftsman.jobs.runs.run import Lease, LeaseState, RunStatus
+from draftsman.jobs.runs.run import Lease, LeaseState, Run, RunStatus
 
 _Q = load("run_state")
 
@@ -87,6 +87,17 @@ async def heartbeat(
     records = await rows(conn, _Q["heartbeat"], params)
     registered = any(row[5] for row in records)
     return registered, [LeaseState(*state) for *state, _ in records if state[0]]
+
+
+async def runs(conn: Connection, job: int) -> list[Run]:
+    """Return the runs of a job in order."""
+    return await fetch_all(conn, _Q["runs"], {"job": job}, Run)
+
+
+async def ticket_url(conn: Connection, job: int) -> str | None:
+    """Return the URL of the ticket of a job."""
+    url: str | None = await scalar(conn, _Q["ticket_url"], {"job": job})
+    return url
 
 
 async def pull_request(conn: Connection, lease: Lease, url: str) -> bool:

@@ -25,9 +25,9 @@ SELECT DISTINCT r.repo
          UNION ALL
         (SELECT repo FROM draftsman.permission_rules ORDER BY id DESC LIMIT 1000)
          UNION ALL
-        (SELECT concat_ws('/', lower(nullif(host, '')), nullif(owner, ''), name)
+        (SELECT lower(concat_ws('/', nullif(host, ''), nullif(owner, ''), name))
            FROM draftsman.repos ORDER BY id LIMIT 10000)) r
- WHERE r.repo = %(name)s OR right(r.repo, length(%(name)s) + 1) = '/' || %(name)s
+ WHERE r.repo = lower(%(name)s) OR right(r.repo, length(%(name)s) + 1) = lower('/' || %(name)s)
  ORDER BY r.repo
 
 -- Recorded decisions of people on plain commands, newest first: of a repository, or all. With

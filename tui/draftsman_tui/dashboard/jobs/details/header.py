@@ -12,7 +12,7 @@ from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, ex
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.questions.question import QuestionKind
-from draftsman_tui.dashboard.jobs.details.phases import bar, phases
+from draftsman_tui.dashboard.jobs.details.phases import bar, job_phases
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.tables.cells import DENIED, ROLES
@@ -37,7 +37,7 @@ def head(snapshot: JobSnapshot, now: datetime, width: int = 80) -> list[Row]:
         ),
         tuple(_separated(_progress(snapshot, now))[1:]),
         _what_next(snapshot, now),
-        bar(phases(job, snapshot.runs, snapshot.questions, now), width),
+        bar(job_phases(job, snapshot.runs, snapshot.questions, now), width),
     ]
 
 
@@ -85,7 +85,7 @@ def _until(snapshot: JobSnapshot, now: datetime) -> Cell | None:
         until = min((time for time in times_of_all if time is not None), default=None)
         if until is None:
             return Cell("never expires", "asks")
-        return Cell(f"expires {times.left(until, now)}" if until > now else "expired", "asks")
+        return Cell(f"expires {times.until(until, now)}" if until > now else "expired", "asks")
     if snapshot.why is None or snapshot.why.due_in is None:
         return None
     seconds = snapshot.why.due_in - (now - snapshot.at).total_seconds()

@@ -27,7 +27,12 @@ from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.ticket import json_rows, ticket
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.entities.artifacts import file_text, format_size, is_empty_patch
-from draftsman_tui.entities.deliveries import delivery_cells
+from draftsman_tui.entities.deliveries import (
+    error_text,
+    status_cell,
+    subject_text,
+    target_text,
+)
 from draftsman_tui.entities.events import event_text, missing_months
 from draftsman_tui.entities.jobs import DENIED, status_text
 from draftsman_tui.entities.workflows import tree_lines
@@ -35,7 +40,7 @@ from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
-    from draftsman.jobs.read_models import RetryLink
+    from draftsman.jobs.job_summary import RetryLink
     from draftsman.workflows.dependencies import JobTree, Parent
     from draftsman.workflows.groups import JobGroup
 
@@ -95,7 +100,7 @@ def related(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
         "Parents": _parents(snapshot.tree, width),
         "This job and its children": _children(snapshot.tree, width),
     }
-    items = [item for title, items in sections.items() for item in _titled(title, items)]
+    items = [item for title, section in sections.items() for item in _titled(title, section)]
     nothing = f"{snapshot.job.name}: no retries, parents, children or group"
     return items or [note(nothing, width)]
 
@@ -187,23 +192,24 @@ def deliveries(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
 
 
 def _rows(delivery: Delivery, width: int, now: datetime) -> list[Row]:
-    seq, job, kind, target, status, tries, when, error = delivery_cells(delivery, now)
-    label = f"{kind} {job}" if delivery.question else str(kind)
-    attempts = f"  {tries} attempts" if delivery.attempts > 1 else ""
+    kind = str(delivery.kind)
+    label = f"{kind} {subject_text(delivery)}" if delivery.question else kind
+    sent = times.ago(delivery.sent_at or delivery.created_at, now)
+    attempts = f"  {delivery.attempts} attempts" if delivery.attempts > 1 else ""
     head = row_of(
         line(
-            f"{seq!s:>5}  ",
+            f"{delivery.seq:>5}  ",
             styled(f"{label:<18}", "bold"),
-            f"{target}  ",
-            status if not isinstance(status, str) else styled(status),
-            styled(f"  {when}{attempts}", "dim"),
+            f"{target_text(delivery)}  ",
+            status_cell(delivery),
+            styled(f"  {sent}{attempts}", "dim"),
         )
     )
     rows = wrap_row(head, width, 7)
     is_dead = delivery.status is DeliveryStatus.DEAD_LETTER
-    if error:
+    if error := error_text(delivery, now):
         lead = Cell(" " * 7)
-        rows += wrap_row((lead, *text_row(str(error), "bad" if is_dead else "dim")), width, 7)
+        rows += wrap_row((lead, *text_row(error, "bad" if is_dead else "dim")), width, 7)
     if is_dead:
         rows.append((Cell("       R: resend", "key"),))
     return rows

@@ -26,7 +26,7 @@ from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman.events.event import Event
-    from draftsman.jobs.read_models import JobVersion
+    from draftsman.jobs.job_summary import JobVersion
     from draftsman.runtime import Runtime
 
 EVENTS: Final = 500
@@ -151,7 +151,7 @@ class JobLoader:
         open_questions = [
             question for question in questions if question.status is QuestionStatus.OPEN
         ]
-        asked = await rt.questions.open_of([self.number]) if open_questions else []
+        summaries = await rt.questions.open_of([self.number]) if open_questions else []
         return replace(
             await self._read_deliveries(rt, snapshot),
             runs=await rt.read_model.runs(self.number),
@@ -160,7 +160,10 @@ class JobLoader:
             responders={
                 question.ordinal: await answerers(rt, question) for question in open_questions
             },
-            asking={item.ordinal: asking_text(self.number, item.others) for item in asked},
+            asking={
+                question.ordinal: asking_text(self.number, question.others)
+                for question in summaries
+            },
             targets=await rt.outbox.targets(self.number),
             files=await rt.checkpoints.artifacts(self.number),
             chain=await rt.read_model.chain(self.number),
@@ -189,9 +192,7 @@ class JobLoader:
         if snapshot.job.status not in LEASED:
             self._progress = AgentProgress()
             return snapshot
-        rows = await rt.checkpoints.activity.newest(
-            self.number, self._activity_cursor, ACTIVITY_ROWS
-        )
+        rows = await rt.activity.newest(self.number, self._activity_cursor, ACTIVITY_ROWS)
         for row in rows:
             self._activity_cursor = row.run, row.seq
             if row.run == snapshot.job.run_count:
@@ -247,11 +248,11 @@ class JobLoader:
             limit = max(
                 LOG_CHUNKS, min(1000, int((LOG_CHARACTERS - size) * len(chunks) / max(1, size)))
             )
-        rows = await rt.checkpoints.activity.newest(self.number, buffer.activity_cursor, LINES)
-        items = [*chunks, *(row for row in rows if buffer.run in (None, row.run))]
-        items.sort(key=lambda item: (item.run, item.created_at))
-        first = items.index(chunks[0]) if gap else 0
-        buffer.add(items[first:], gap=gap)
+        rows = await rt.activity.newest(self.number, buffer.activity_cursor, LINES)
+        entries = [*chunks, *(row for row in rows if buffer.run in (None, row.run))]
+        entries.sort(key=lambda entry: (entry.run, entry.created_at))
+        first = entries.index(chunks[0]) if gap else 0
+        buffer.add(entries[first:], gap=gap)
 
     async def _read_patch(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
         if not snapshot.over:

@@ -61,10 +61,9 @@ def _run_heading(snapshot: JobSnapshot, ordinal: int, now: datetime) -> Item:
 @lru_cache(maxsize=4 * LINES)
 def _item(line: LogLine, width: int) -> Item:
     text = visible(line.text)
-    rest = Cell(f"… {line.more:,} more characters", "dim") if line.more else None
     rows = wrap_row((Cell(text, line.role),), width, most=MAX_ROWS)
-    if rest is not None:
-        rows = [*rows, (rest,)]
+    if line.truncated:
+        rows = [*rows, (Cell(f"… {line.truncated:,} more characters", "dim"),)]
     return Item(str(line.nth), tuple(rows))
 
 

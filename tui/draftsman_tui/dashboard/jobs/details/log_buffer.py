@@ -44,13 +44,14 @@ class Chunk(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a run; `more` is the number of omitted characters."""
+    """A line of a run."""
 
     nth: int
     """Position among all lines read, independent of dropped lines."""
     run: int
     text: str
-    more: int = 0
+    truncated: int = 0
+    """Characters that are left out at the end."""
     role: str = ""
 
 
@@ -78,25 +79,25 @@ class LogBuffer:
         self._open = False
         self._in_message = False
 
-    def add(self, items: Sequence[Chunk | ActivityRow], *, gap: bool = False) -> None:
+    def add(self, entries: Sequence[Chunk | ActivityRow], *, gap: bool = False) -> None:
         """Append chunks and activity; with `gap`, drop previous lines and the first partial line.
 
-        The first item after a gap is a chunk.
+        The first entry after a gap is a chunk.
         """
-        for nth, chunk in enumerate(items):
-            if isinstance(chunk, ActivityRow):
-                self._add_activity(chunk)
+        for nth, entry in enumerate(entries):
+            if isinstance(entry, ActivityRow):
+                self._add_activity(entry)
                 continue
             if self._in_message:
                 self._open = self._in_message = False
-            text = chunk.text
+            text = entry.text
             if gap and nth == 0:
                 self._lines.clear()
                 self._earlier = True
                 self._open = False
                 text = text.partition("\n")[2] or text
-            self._add_text(chunk.run, text)
-            self.cursor = chunk.run, chunk.seq
+            self._add_text(entry.run, text)
+            self.cursor = entry.run, entry.seq
 
     def view(self) -> LogView:
         """Return an immutable view."""
@@ -119,13 +120,13 @@ class LogBuffer:
     def _add_text(self, run: int, text: str) -> None:
         if not text:
             return
-        first, *rest = text.removesuffix("\n").split("\n")
+        first, *new_lines = text.removesuffix("\n").split("\n")
         last = self._lines[-1] if self._lines and self._open else None
         if last is not None and last.run == run:
-            self._lines[-1] = _line(last.nth, run, last.text + first, last.more)
+            self._lines[-1] = _line(last.nth, run, last.text + first, last.truncated)
         else:
             self._append(run, first)
-        for line in rest:
+        for line in new_lines:
             self._append(run, line)
         self._open = not text.endswith("\n")
 
@@ -135,7 +136,7 @@ class LogBuffer:
         self._count += 1
 
 
-def _line(nth: int, run: int, text: str, more: int = 0, role: str = "") -> LogLine:
+def _line(nth: int, run: int, text: str, truncated: int = 0, role: str = "") -> LogLine:
     text = text.removesuffix("\r")
-    more += max(0, len(text) - MAX_LINE_LENGTH)
-    return LogLine(nth, run, text[:MAX_LINE_LENGTH], more, role)
+    truncated += max(0, len(text) - MAX_LINE_LENGTH)
+    return LogLine(nth, run, text[:MAX_LINE_LENGTH], truncated, role)

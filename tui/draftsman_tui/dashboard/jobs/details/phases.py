@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -46,28 +46,28 @@ class Phase:
         return (self.end - self.start).total_seconds()
 
 
-def phases(
+def job_phases(
     job: Job, runs: Sequence[Run], questions: Sequence[Question], now: datetime
 ) -> list[Phase]:
     """Return the phases of a job in order, from its creation until its end or now."""
     end = job.finished_at or now
     busy = [*_runs(runs, end), *_waits(runs, questions, end)]
-    parts: list[Phase] = []
+    phases: list[Phase] = []
     at = job.created_at
     gap = "scheduled" if job.run_at and not runs else "queued"
     for phase in sorted(busy, key=lambda phase: phase.start):
         start = max(phase.start, at)
         if start > at:
-            parts.append(Phase(QUEUE, at, start, gap))
+            phases.append(Phase(QUEUE, at, start, gap))
         if phase.end > start:
-            parts.append(Phase(phase.kind, start, phase.end, phase.name, phase.outcome, phase.role))
+            phases.append(replace(phase, start=start))
         at = max(at, phase.end)
         gap = "retrying" if phase.outcome == RunStatus.FAILED else "queued"
     if end > at:
         if job.status in (Status.SCHEDULED, Status.RETRYING):
             gap = str(job.status)
-        parts.append(Phase(QUEUE, at, end, gap))
-    return parts
+        phases.append(Phase(QUEUE, at, end, gap))
+    return phases
 
 
 def _runs(runs: Sequence[Run], end: datetime) -> Iterator[Phase]:
@@ -75,7 +75,9 @@ def _runs(runs: Sequence[Run], end: datetime) -> Iterator[Phase]:
         status = str(run.status)
         name = f"run .{run.ordinal}"
         stop = run.finished_at or end
-        yield Phase(RUN, run.started_at, stop, name, status, ROLES.get(status, "dim"))
+        yield Phase(
+            RUN, run.started_at, stop, name=name, outcome=status, role=ROLES.get(status, "dim")
+        )
 
 
 def _waits(runs: Sequence[Run], questions: Sequence[Question], end: datetime) -> Iterator[Phase]:
@@ -84,20 +86,20 @@ def _waits(runs: Sequence[Run], questions: Sequence[Question], end: datetime) ->
     at_once: defaultdict[datetime, list[Question]] = defaultdict(list)
     for question in questions:
         at_once[question.asked_at].append(question)
-    for asked in at_once.values():
-        first = asked[0]
+    for simultaneous in at_once.values():
+        first = simultaneous[0]
         later = [start for start in starts if start > first.asked_at]
         name = "approval" if first.kind is QuestionKind.APPROVAL else "question"
-        numbers = ", ".join(f"/{question.ordinal}" for question in asked)
-        is_answered = any(question.answered_at for question in asked)
-        is_open = any(question.status is QuestionStatus.OPEN for question in asked)
+        numbers = ", ".join(f"/{question.ordinal}" for question in simultaneous)
+        is_answered = any(question.answered_at for question in simultaneous)
+        is_open = any(question.status is QuestionStatus.OPEN for question in simultaneous)
         yield Phase(
             WAIT,
             first.asked_at,
-            min([max(_closed_at(question, end) for question in asked), end, *later]),
-            f"{name} {numbers}" if len(asked) == 1 else f"questions {numbers}",
-            one_line("; ".join(map(_outcome, asked))),
-            "asks" if is_open else "good" if is_answered else "warns",
+            min([max(_closed_at(question, end) for question in simultaneous), end, *later]),
+            name=f"{name} {numbers}" if len(simultaneous) == 1 else f"questions {numbers}",
+            outcome=one_line("; ".join(map(_outcome, simultaneous))),
+            role="asks" if is_open else "good" if is_answered else "warns",
         )
 
 
@@ -113,9 +115,9 @@ def _outcome(question: Question) -> str:
     return f"{question.outcome} by {people}" if people else question.outcome
 
 
-def bar(parts: Sequence[Phase], width: int) -> Row:
+def bar(phases: Sequence[Phase], width: int) -> Row:
     """Return the phases as a bar of so many cells, and the time of each kind."""
-    totals = {kind: sum(part.seconds for part in parts if part.kind == kind) for kind in LOOKS}
+    totals = {kind: sum(phase.seconds for phase in phases if phase.kind == kind) for kind in LOOKS}
     words = [
         Cell(f"  {LOOKS[kind][0]} {kind} {times.span(seconds)}", LOOKS[kind][1])
         for kind, seconds in totals.items()
@@ -123,17 +125,17 @@ def bar(parts: Sequence[Phase], width: int) -> Row:
     ]
     room = width - sum(len(word.text) for word in words)
     whole = sum(totals.values())
-    if whole <= 0 or room < len(parts):
+    if whole <= 0 or room < len(phases):
         return tuple(words)
     cells = []
     done = 0.0
     drawn = 0
-    for part in parts:
-        done += part.seconds
+    for phase in phases:
+        done += phase.seconds
         size = max(1, round(done / whole * room) - drawn)
         size = min(size, room - drawn)
         drawn += size
-        sign, role = LOOKS[part.kind]
+        sign, role = LOOKS[phase.kind]
         cells.append(Cell(sign * size, role))
     return (*cells, *words)
 
@@ -162,39 +164,39 @@ SPAN: Final = 7
 class _Axis:
     """Phases and the first and last cell of each, and the indexes of those that are shortened."""
 
-    parts: Sequence[Phase]
+    phases: Sequence[Phase]
     cells: Sequence[tuple[int, int]]
     shortened: Collection[int]
     width: int
 
 
-def chart(parts: Sequence[Phase], width: int, most: int, *, over: bool) -> list[Row]:
+def chart(phases: Sequence[Phase], width: int, most: int, *, over: bool) -> list[Row]:
     """Return at most so many rows: the axis, then a row for each phase, the newest last.
 
     `over`: the job is finished, and no phase continues.
     """
-    if not parts:
+    if not phases:
         return []
-    count = most - 1 if len(parts) < most else most - 2
-    earlier = parts[:-count]
-    shown = parts[-count:]
-    name = max(len(part.name) for part in shown)
+    count = most - 1 if len(phases) < most else most - 2
+    earlier = phases[:-count]
+    newest = phases[-count:]
+    name = max(len(phase.name) for phase in newest)
     if earlier:
         name = max(name, len(_earlier_name(earlier)))
-    outcome = min(OUTCOME, max(cell_len(part.outcome) for part in shown), max(8, width // 5))
+    outcome = min(OUTCOME, max(cell_len(phase.outcome) for phase in newest), max(8, width // 5))
     label = name + 2 + outcome + 1 + SPAN + 2
     room = width - label
-    axis = _axis(shown, room) if room >= MIN_AXIS else None
+    axis = _axis(newest, room) if room >= MIN_AXIS else None
     rows = [_axis_row(axis, label, over=over)] if axis is not None else []
     if earlier:
-        length = times.span(sum(part.seconds for part in earlier))
+        length = times.span(sum(phase.seconds for phase in earlier))
         text = f"{_earlier_name(earlier):<{name + 2 + outcome + 1}}{length:>{SPAN}}"
         rows.append((Cell(text, "dim"),))
-    for nth, part in enumerate(shown):
+    for nth, phase in enumerate(newest):
         row = (
-            Cell(f"{part.name:<{name}}  ", LOOKS[part.kind][1]),
-            Cell(f"{fit(part.outcome, outcome)} ", part.role),
-            Cell(f"{times.span(part.seconds):>{SPAN}}  "),
+            Cell(f"{phase.name:<{name}}  ", LOOKS[phase.kind][1]),
+            Cell(f"{fit(phase.outcome, outcome)} ", phase.role),
+            Cell(f"{times.span(phase.seconds):>{SPAN}}  "),
         )
         rows.append(row if axis is None else (*row, *_bar(axis, nth)))
     return rows
@@ -206,7 +208,7 @@ def _earlier_name(earlier: Sequence[Phase]) -> str:
 
 def _bar(axis: _Axis, nth: int) -> Row:
     start, end = axis.cells[nth]
-    sign, role = LOOKS[axis.parts[nth].kind]
+    sign, role = LOOKS[axis.phases[nth].kind]
     text = sign * (end - start)
     if nth in axis.shortened:
         middle = (end - start - len(BREAK)) // 2
@@ -214,34 +216,36 @@ def _bar(axis: _Axis, nth: int) -> Row:
     return (Cell(" " * start), Cell(text, role))
 
 
-def _axis(parts: Sequence[Phase], width: int) -> _Axis:
+def _axis(phases: Sequence[Phase], width: int) -> _Axis:
     """Place the phases on an axis of so many cells, each on one cell at least."""
-    shortened = _shortened(parts, width)
-    seconds = sum(part.seconds for nth, part in enumerate(parts) if nth not in shortened)
+    shortened = _shortened(phases, width)
+    seconds = sum(phase.seconds for nth, phase in enumerate(phases) if nth not in shortened)
     room = width - SHORTENED * len(shortened)
     cells = []
     at = 0
     exact = 0.0
-    for nth, part in enumerate(parts):
-        share = part.seconds / seconds * room if seconds else room / len(parts)
+    for nth, phase in enumerate(phases):
+        share = phase.seconds / seconds * room if seconds else room / len(phases)
         exact += SHORTENED if nth in shortened else share
-        left = len(parts) - nth - 1
-        end = max(at + 1, min(round(exact), width - left))
+        later = len(phases) - nth - 1
+        end = max(at + 1, min(round(exact), width - later))
         cells.append((at, end))
         at = end
-    return _Axis(parts, cells, shortened, width)
+    return _Axis(phases, cells, shortened, width)
 
 
-def _shortened(parts: Sequence[Phase], width: int) -> set[int]:
+def _shortened(phases: Sequence[Phase], width: int) -> set[int]:
     """Return the longest phases without a run, as long as these leave the runs a small share."""
     shortened: set[int] = set()
-    running = sum(part.seconds for part in parts if part.kind == RUN)
-    idle = [nth for nth, part in enumerate(parts) if part.kind != RUN]
-    for nth in sorted(idle, key=lambda nth: -parts[nth].seconds):
-        rest = sum(part.seconds for nth, part in enumerate(parts) if nth not in shortened)
+    running = sum(phase.seconds for phase in phases if phase.kind == RUN)
+    idle = [nth for nth, phase in enumerate(phases) if phase.kind != RUN]
+    for nth in sorted(idle, key=lambda nth: -phases[nth].seconds):
+        scaled_seconds = sum(
+            phase.seconds for nth, phase in enumerate(phases) if nth not in shortened
+        )
         room = width - SHORTENED * len(shortened)
-        is_wide = rest > 0 and parts[nth].seconds / rest * room > SHORTENED
-        if not running or running / rest >= MIN_SHARE or not is_wide or 2 * room < width:
+        is_wide = scaled_seconds > 0 and phases[nth].seconds / scaled_seconds * room > SHORTENED
+        if not running or running / scaled_seconds >= MIN_SHARE or not is_wide or 2 * room < width:
             break
         shortened.add(nth)
     return shortened
@@ -249,13 +253,13 @@ def _shortened(parts: Sequence[Phase], width: int) -> set[int]:
 
 def _axis_row(axis: _Axis, label: int, *, over: bool) -> Row:
     """Return the times at which phases begin, as many as fit, and the end."""
-    moments = [part.start for part in axis.parts]
+    moments = [phase.start for phase in axis.phases]
     end = "end" if over else "now"
-    last = f"{_clock(axis.parts[-1].end, moments[0], axis.parts[-1].end)} {end}" if over else end
+    last = f"{_clock(axis.phases[-1].end, moments[0], axis.phases[-1].end)} {end}" if over else end
     text = ""
     previous = None
     for moment, (start, _) in zip(moments, axis.cells, strict=True):
-        word = _clock(moment, previous, axis.parts[-1].end)
+        word = _clock(moment, previous, axis.phases[-1].end)
         if start and start < len(text) + 2:
             continue
         if start + len(word) + 2 + len(last) > axis.width:

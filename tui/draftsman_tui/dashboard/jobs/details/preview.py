@@ -23,29 +23,26 @@ HANG: Final = 2
 
 
 def preview(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
-    """Return the parts of the preview for a width in cells."""
+    """Return the items of the preview for a width in cells."""
     job = snapshot.job
     title = one_line(f"{job.name} · {job.ticket_title or job.type}")
     rows = head(snapshot, now, width - 2)
     if snapshot.open is not None and not (snapshot.why and snapshot.why.paused):
         del rows[WHAT_NEXT]  # the question follows
-    parts = [
+    items = [
         Item("title", tuple(wrap_row((Cell(title, "head"),), width, HANG))),
-        Item(
-            "head",
-            tuple(row for part in rows for row in _wrapped(part, width)),
-        ),
+        Item("head", tuple(wrapped for row in rows for wrapped in _wrapped(row, width))),
     ]
     if snapshot.open is not None:
         names = {question.name for question in snapshot.open_questions}
-        asked = [item for item in questions(snapshot, width, now) if item.key in names]
-        heading = "Question" if len(asked) == 1 else "Questions"
-        rows = [row for item in asked for row in item.rows]
-        parts += section("question", heading, rows[:-1])  # the last is blank
+        open_items = [item for item in questions(snapshot, width, now) if item.key in names]
+        heading = "Question" if len(open_items) == 1 else "Questions"
+        rows = [row for item in open_items for row in item.rows]
+        items += section("question", heading, rows[:-1])  # the last is blank
     request = list(lines(bounded(job.ticket_text or "", job), width)) if job.ticket_text else []
-    parts += section("request", "Request", request[:REQUEST_ROWS])
+    items += section("request", "Request", request[:REQUEST_ROWS])
     events = [row for item in timeline(snapshot, width, now)[-EVENTS:] for row in item.rows]
-    return [*parts, *section("events", "Newest events", [_shortened(row) for row in events])]
+    return [*items, *section("events", "Newest events", [_shortened(row) for row in events])]
 
 
 def _wrapped(row: Row, width: int) -> Iterator[Row]:

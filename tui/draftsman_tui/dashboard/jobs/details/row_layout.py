@@ -138,11 +138,11 @@ def _fitting_end(text: str, start: int, room: int) -> int:
     piece = text[start : start + room]
     if piece.isascii():
         return start + len(piece)
-    used = 0
+    cells = 0
     end = start
     for char in text[start : start + MAX_CHARACTERS_PER_CELL * room]:
-        used += cell_len(char)
-        if used > room and end > start:
+        cells += cell_len(char)
+        if cells > room and end > start:
             break
         end += 1
     return end

@@ -34,7 +34,7 @@ _INDENT = 7
 def runs(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each run: worker, times and result; then the steps and checkpoints."""
     steps = steps_text(snapshot.job.name, snapshot.steps, now)
-    checkpoints = [checkpoint_text(item, now) for item in snapshot.checkpoints]
+    checkpoints = [checkpoint_text(checkpoint, now) for checkpoint in snapshot.checkpoints]
     items = [Item(name(run), tuple(_run(run, width, now))) for run in snapshot.runs]
     return [
         *(items or [note(f"{snapshot.job.name} has no runs yet", width)]),
@@ -88,12 +88,12 @@ def _usage_row(run: Run, now: datetime) -> Row:
     return _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, str(run.status))
 
 
-def _line(head: str, seconds: float, used: dict[str, Any], status: str = "") -> Row:
+def _line(head: str, seconds: float, usage: dict[str, Any], status: str = "") -> Row:
     return (
         Cell(f"  {head:<4} ", "head"),
         Cell(f"{status:<12}", ROLES.get(status, "")),
         Cell(f"{times.span(seconds):>7}  "),
-        Cell(usage_lines(used) if used else "no usage reported", "" if used else "dim"),
+        Cell(usage_lines(usage) if usage else "no usage reported", "" if usage else "dim"),
     )
 
 

@@ -21,7 +21,7 @@ from draftsman_tui.dashboard.jobs.details import row_layout
 from draftsman_tui.dashboard.jobs.details.header import head
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, NAMES, JobTab, truncation
 from draftsman_tui.dashboard.jobs.details.loader import JobLoader
-from draftsman_tui.dashboard.jobs.details.phases import chart, phases
+from draftsman_tui.dashboard.jobs.details.phases import chart, job_phases
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded, JobPatch, JobSnapshot
 from draftsman_tui.dashboard.widgets.fixed_rows import JobHeader, PhaseChart
 from draftsman_tui.dashboard.widgets.item_list import ItemList, ScrollPosition
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 CARD_ROWS: Final = 30
 """Rows from which the header is a card."""
+NAMED_ITEMS: Final = frozenset({"questions", "deliveries", "runs", "usage", "related"})
+"""Tabs whose items have ids of their own, which commands take instead of the job's."""
 CHARTED: Final = frozenset({"timeline", "runs"})
 """Tabs with a chart of the phases."""
 MATCHES: Final = ("next-match", "previous-match")
@@ -132,12 +134,9 @@ class JobScreen(BaseScreen):
 
     @property
     def ids(self) -> list[str]:
-        own = {"questions", "deliveries", "runs", "usage", "related"}
-        return (
-            [self.selected_key.rpartition(" ")[2]]
-            if self.tab in own and self.selected_key
-            else [job_name(self.number)]
-        )
+        if self.tab in NAMED_ITEMS and self.selected_key:
+            return [self.selected_key.rpartition(" ")[2]]
+        return [job_name(self.number)]
 
     @property
     def invokers(self) -> Sequence[str]:
@@ -328,8 +327,8 @@ class JobScreen(BaseScreen):
         if snapshot is not None and self.tab in CHARTED:
             now = self.refresher.now
             most = max(5, self.size.height // 3 - 2)
-            parts = phases(snapshot.job, snapshot.runs, snapshot.questions, now)
-            rows = chart(parts, max(20, self.size.width - 4), most, over=snapshot.over)
+            phases = job_phases(snapshot.job, snapshot.runs, snapshot.questions, now)
+            rows = chart(phases, max(20, self.size.width - 4), most, over=snapshot.over)
         self.query_one(PhaseChart).show(rows)
 
     def on_resize(self) -> None:
@@ -369,26 +368,31 @@ class JobScreen(BaseScreen):
 
     def _show_title(self) -> None:
         job = None if self.snapshot is None else self.snapshot.job
-        parts = [job_name(self.number), self.tab]
+        title = [job_name(self.number), self.tab]
         if self.tab == "log" and self.loader.run is not None:
-            parts[-1] = f"log of run .{self.loader.run}"
+            title[-1] = f"log of run .{self.loader.run}"
         if JOB_TABS[self.tab].follows and job is not None:
-            parts.append("following" if self.item_list.following else "f: follow")
+            title.append("following" if self.item_list.following else "f: follow")
         if self.tab == "diff" and self.snapshot is not None:
-            parts += filter(None, [truncation(self.snapshot)])
+            title += filter(None, [truncation(self.snapshot)])
         if self.search_text:
-            parts.append(f"/{self.search_text}")
+            title.append(f"/{self.search_text}")
         if self._match is not None:
-            parts.append(self._match)
+            title.append(self._match)
         if job is not None and self.size.height < CARD_ROWS:
-            parts.append(job.ticket_title or job.type)
-        self.query_one(Title).show(*parts, read_only=self.read_only)
+            title.append(job.ticket_title or job.type)
+        self.query_one(Title).show(*title, read_only=self.read_only)
 
 
 def _tab_label(nth: int, tab: JobTab, snapshot: JobSnapshot | None) -> Tab:
     if snapshot is None:
         return Tab(tab.name, tab.short, str(nth % 10))
     count = tab.count(snapshot)
-    shown = count if tab.shows_count else None
-    attention = tab.needs_attention(snapshot)
-    return Tab(tab.name, tab.short, str(nth % 10), not count, shown, attention)
+    return Tab(
+        tab.name,
+        tab.short,
+        str(nth % 10),
+        empty=not count,
+        count=count if tab.shows_count else None,
+        needs_attention=tab.needs_attention(snapshot),
+    )

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from draftsman.events.event import Event
     from draftsman.jobs.details.wait_reason import WaitReason
     from draftsman.jobs.job import Job
-    from draftsman.jobs.read_models import RetryLink
-    from draftsman.jobs.runs.run import CheckpointSummary, Run, StepSummary
+    from draftsman.jobs.job_summary import RetryLink
+    from draftsman.jobs.runs.run import Run
+    from draftsman.jobs.runs.saved_data import CheckpointSummary, StepSummary
     from draftsman.questions.answer import Answer
     from draftsman.workflows.dependencies import JobTree
     from draftsman.workflows.groups import JobGroup

@@ -128,7 +128,9 @@ async def open_item(screen: JobScreen) -> None:
                 screen, f"{event.kind}, by {actor_name(event.actor)}", format_fields(event.payload)
             )
         case "deliveries":
-            delivery = next(item for item in snapshot.deliveries if str(item.seq) == key)
+            delivery = next(
+                delivery for delivery in snapshot.deliveries if str(delivery.seq) == key
+            )
             _show_text(screen, f"Delivery {key}", format_fields(as_data(delivery)))
         case "runs" | "usage":
             screen.show_run(int(key.rpartition(".")[2]))
@@ -148,13 +150,13 @@ async def open_item(screen: JobScreen) -> None:
 
 
 async def _show_file(screen: JobScreen, name: str) -> None:
-    _, data = await screen.rt.checkpoints.read_artifact(screen.number, name, most=1)
+    _, content = await screen.rt.checkpoints.read_artifact(screen.number, name, most=1)
     command = f"draftsman artifacts get {job_name(screen.number)} {name}"
-    if b"\0" in data:
+    if b"\0" in content:
         raise Refused(f"{name} is not a text file; to download it: {command}")
-    text = data.decode("utf-8", "replace")
-    more = f"\n… truncated; full file: {command}" if len(text) > MAX_TEXT else ""
-    await screen.app.push_screen(TextDialog(name, text[:MAX_TEXT] + more))
+    text = content.decode("utf-8", "replace")
+    note = f"\n… truncated; full file: {command}" if len(text) > MAX_TEXT else ""
+    await screen.app.push_screen(TextDialog(name, text[:MAX_TEXT] + note))
 
 
 def format_fields(fields: Mapping[str, Any]) -> str:

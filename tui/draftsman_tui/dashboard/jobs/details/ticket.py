@@ -57,8 +57,8 @@ def bounded(text: str, job: Job) -> str:
     """Truncate a long text, with the command that shows the rest."""
     if len(text) <= MAX_LENGTH:
         return text
-    more = len(text) - MAX_LENGTH
-    return f"{text[:MAX_LENGTH]}\n… {more:,} more characters: draftsman show {job.name} --json"
+    hidden = len(text) - MAX_LENGTH
+    return f"{text[:MAX_LENGTH]}\n… {hidden:,} more characters: draftsman show {job.name} --json"
 
 
 def _payload(job: Job) -> dict[str, Any]:
@@ -98,8 +98,10 @@ def _fields(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
 def _attachment_names(payload: dict[str, Any]) -> list[str]:
     """Return the names of attachments; a Trello card has them in its ticket."""
     card = payload.get("ticket")
-    value = (card if isinstance(card, dict) else payload).get("attachments")
-    attachments = value if isinstance(value, list) else []
+    attachments = (card if isinstance(card, dict) else payload).get("attachments")
+    if not isinstance(attachments, list):
+        return []
     return [
-        str(item.get("name", item)) if isinstance(item, dict) else str(item) for item in attachments
+        str(attachment.get("name", attachment) if isinstance(attachment, dict) else attachment)
+        for attachment in attachments
     ]

@@ -1,0 +1,114 @@
+"""Jobs that follow up on a pull request: the branch that they continue, and their number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from draftsman.agent_runs.clones.branch_work import branch_work
+from draftsman.agent_runs.iteration_plan import IterationPlan
+from draftsman.agent_runs.policy_check import current_policy
+from draftsman.errors import Failure
+from draftsman.forges.api.connection import git_login_of
+from draftsman.forges.follow_up import FollowedPull
+from draftsman.jobs.reserved_names import Owner
+from draftsman.jobs.runs.outcome import Done
+from draftsman.questions.question import Answered, OnExpire
+from draftsman.questions.question_spec import Choice, QuestionSpec
+
+KEY: Final = "agent:follow_ups"
+"""Key of the question after the last follow-up, and of the step that records to go on."""
+GO_ON: Final = "go on"
+HAND_OVER: Final = "hand over"
+STOP: Final = "stop"
+
+
+async def left_to_people(plan: IterationPlan) -> Done | None:
+    """Return the end of a follow-up that hands the pull request over; None to go on.
+
+    After `max_follow_ups` people are asked; parks until they answer. Raises Failure to stop.
+    """
+    run = plan.run
+    followed = plan.followed
+    if followed is None:
+        return None
+    policy = await current_policy(run, plan.repository.location)
+    limit = policy.settings.max_follow_ups
+    if followed.ordinal <= followed.allowed + limit:
+        return None
+    answer = (await run.answers()).get(KEY)
+    if answer is None:
+        answer = await run.ask_or_park(_question_about(followed, limit))
+    value = answer.value if isinstance(answer, Answered) else STOP
+    if value == GO_ON:
+        await run.step(KEY, lambda _: GO_ON, owner=Owner.WORKER)
+        return None
+    if value == HAND_OVER:
+        summary = f"{followed.url} was handed over to people"
+        return Done({"summary": summary, "handed_over": True, "files_changed": 0})
+    raise Failure(
+        f"stopped after {followed.ordinal - 1} follow-ups on {followed.url}",
+        origin="agent",
+        code="limit:max_follow_ups",
+        declared="PERMANENT",
+    )
+
+
+def _question_about(followed: FollowedPull, limit: int) -> QuestionSpec:
+    """Return the question whether follow-ups go on; without an answer in time this one stops."""
+    return QuestionSpec(
+        key=KEY,
+        text=f"{followed.url} had {followed.ordinal - 1} follow-ups. Go on, hand over, or stop?",
+        choices=(
+            Choice(value=GO_ON, label="Go on", description=f"Up to {limit} more follow-ups"),
+            Choice(value=HAND_OVER, label="Hand over", description="No more follow-ups"),
+            Choice(value=STOP, label="Stop", description="This follow-up fails"),
+        ),
+        on_expire=OnExpire.DEFAULT,
+        default=STOP,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuedBranch:
+    """The branch that an iteration continues, as `Workspace.prepare` takes it."""
+
+    name: str | None = None
+    """None for the branch of the job."""
+    parents: tuple[str, ...] = ()
+    work: str | None = None
+    """The commit with the work on the branch; None for the work of the checkpoint."""
+    base: str | None = None
+
+
+async def continued_branch(plan: IterationPlan) -> ContinuedBranch:
+    """Return the branch that the iteration continues.
+
+    The first run of a follow-up continues the branch as it is now, with commits of people; later
+    runs, and a retry, continue their checkpoint.
+    """
+    run = plan.run
+    followed = plan.followed
+    if followed is None:
+        return ContinuedBranch()
+    earlier = plan.checkpoint.get("follow_up")
+    if earlier and earlier["job"] in (run.job.number, run.job.retry_of):
+        return ContinuedBranch(name=followed.branch, parents=tuple(earlier["parents"]))
+    branch = await branch_work(
+        data_dir=run.settings.data_dir,
+        source=plan.repository.source,
+        branch=followed.branch,
+        base_branch=followed.base,
+        base=str(plan.checkpoint.get("base_sha") or ""),
+        job=run.job.number,
+        http=run.settings.http,
+        login=git_login_of(run.settings, plan.repository.source),
+    )
+    if branch is None:
+        return ContinuedBranch(name=followed.branch)
+    return ContinuedBranch(
+        name=followed.branch,
+        parents=branch.parents,
+        work=branch.work,
+        base=branch.base or None,
+    )

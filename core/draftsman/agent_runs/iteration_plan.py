@@ -1,0 +1,80 @@
+"""What an iteration of an agent goes on from: its repository, agent and earlier work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from draftsman.agent_runs.agent_choice import choose_agent
+from draftsman.agent_runs.iteration import Iteration
+from draftsman.agent_runs.repository import JobRepository, resolve_repository
+from draftsman.agent_runs.validation.fresh_clone import setup_has_more_access
+from draftsman.forges.follow_up import FollowedPull
+from draftsman.handlers.worker_run import WorkerRun
+from draftsman.jobs.reserved_names import Owner
+from draftsman.repos.repo_profile import SavedProfile
+from draftsman.settings.agents import AgentSettings
+
+BASE: Final = "agent:base"
+"""Step that pins the base commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class IterationPlan:
+    """The state of the job before an iteration, which the steps of the iteration share."""
+
+    run: WorkerRun
+    checkpoint: dict[str, Any]
+    """The latest checkpoint; empty without one."""
+    bundle: bytes | None
+    """The work of the latest checkpoint."""
+    repository: JobRepository
+    agent_name: str
+    agent: AgentSettings
+    iteration: Iteration
+    pinned_base: str | None
+    """The base commit of earlier runs."""
+    followed: FollowedPull | None
+    """The pull request that the job follows up on."""
+
+    @property
+    def saved(self) -> SavedProfile | None:
+        """The profile of the repository."""
+        return self.repository.saved
+
+    @property
+    def max_iterations(self) -> int:
+        """Iterations after which people decide about failed work."""
+        return 1 if self.saved is None else self.saved.profile.max_iterations
+
+    @property
+    def sets_up_on_base(self) -> bool:
+        """Whether the setup commands run before the clone has the work of earlier runs.
+
+        Otherwise the agent could give them code to run with a network that it does not have.
+        """
+        return self.iteration.result is None and setup_has_more_access(
+            self.run, self.saved, self.agent.network
+        )
+
+
+async def plan_iteration(run: WorkerRun) -> IterationPlan:
+    """Return the plan of the next iteration; parks the job to ask for its repository."""
+    saved_checkpoint, bundle = await run.saved_work()
+    checkpoint = saved_checkpoint or {}
+    repository = await resolve_repository(run, checkpoint.get("repo"))
+    agent_name, agent = choose_agent(run, repository)
+    if run.job.agent is None:
+        await run.assign_agent(agent_name)
+    steps = await run.steps(Owner.WORKER)
+    return IterationPlan(
+        run=run,
+        checkpoint=checkpoint,
+        bundle=bundle,
+        repository=repository,
+        agent_name=agent_name,
+        agent=agent,
+        iteration=Iteration.latest(steps),
+        pinned_base=steps[BASE].result if BASE in steps else None,
+        followed=await run.wait(run.services.workflows.followed_pull, run.job.number),
+    )

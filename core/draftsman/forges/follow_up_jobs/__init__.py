@@ -1,0 +1,1 @@
+"""Jobs that follow up on pull requests, above the control of jobs."""

@@ -1,0 +1,175 @@
+"""Jobs in lists and chains, and the filters of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypedDict
+from uuid import UUID
+
+from draftsman.ids import job_name
+from draftsman.jobs.job import LEASED, Mode, Status
+from draftsman.text import STORED_SENTENCE
+
+
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """Cost and changes of a job in a list. None: unknown."""
+
+    number: int
+    cost_usd: float | None
+    added: int | None
+    """Lines that the newest patch adds."""
+    removed: int | None
+    progress: str = ""
+    """The plan and the newest line of an active run."""
+    asks: str = ""
+    """The action in words of an open approval, or the open question."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """A job in a list."""
+
+    number: int
+    id: UUID
+    type: str
+    queue: str
+    status: Status
+    mode: Mode
+    source: str
+    agent: str | None
+    repo_host: str | None
+    repo_owner: str | None
+    repo_name: str | None
+    ticket_title: str | None
+    invoker_id: str
+    tags: list[str]
+    attempts: int
+    max_attempts: int
+    retry_count: int
+    max_retries: int
+    run_count: int
+    next_retry_at: datetime | None
+    run_at: datetime | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
+    error_class: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    template: str | None
+    template_version: int | None
+    due_in: float | None = field(compare=False)
+    """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
+    pr_url: str | None = None
+    hold: str | None = None
+    """Why a job cannot be claimed: `paused`, `reserved`, `parents`, `children` (that it gathers),
+    `key` (in use), `limit` (no free place) or `trial` (of jobs that were lost together)."""
+    held_by: str | None = None
+    """The limit in which it waits for a place, such as `repo:shop`."""
+    job_paused: bool = False
+    """Whether the job itself is paused, in any state but a final one; else only its queue."""
+    pause_reason: str | None = None
+    paused_by: str | None = None
+    paused_at: datetime | None = None
+    retried_as: int | None = None
+    """The job that retries it, if it failed or is a dead letter."""
+    sleep_reason: str | None = None
+    """The reason that its handler gave for a sleep."""
+    figures: JobFigures | None = None
+    """Its cost, changes and progress, if they were read."""
+
+    @property
+    def shown_as_paused(self) -> bool:
+        """Whether lists show it as paused: a run that was not parked yet is shown as running."""
+        return self.job_paused and self.status not in LEASED
+
+
+@dataclass(frozen=True, slots=True)
+class JobVersion:
+    """The status of a job, its version, which grows with each update, and whether it is paused."""
+
+    status: Status
+    version: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The unique key of a job, the job that it replaced, and the job that replaced it."""
+
+    key: str | None
+    replaces: int | None
+    replaced_by: int | None
+
+
+class JobFilters(TypedDict, total=False):
+    """Filters of a page; a job matches all of them."""
+
+    statuses: Sequence[Status] | None
+    agent: str | None
+    repo: str | None
+    """Name, owner/name or host/owner/name, in any case."""
+    type: str | None
+    queue: str | None
+    source: str | None
+    tags: Sequence[str]
+    """The job has all of them; `team` also matches the tag `team=pay`."""
+    invoker: str | None
+    """As `Actor.voter`."""
+    key: str | None
+    """The idempotency key, which jobs of several types may have."""
+    group: str | None
+    numbers: Sequence[int] | None
+    paused: bool
+    """Only jobs that are paused themselves."""
+    since: datetime | None
+    before: int | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Jobs, newest first."""
+
+    jobs: list[JobSummary]
+    scanned_to: int | None = None
+    """Job number where the scan stopped before the page was full.
+
+    Pass it as `before` to continue. None: there are no more jobs, or the page is full and ends with
+    its last job.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class RetryLink:
+    """A job of a retry chain."""
+
+    number: int
+    status: Status
+    retry_of: int | None
+    chain_length: int
+    last_error: str | None = field(metadata=STORED_SENTENCE)
+    error_class: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The display name, such as `D-142`."""
+        return job_name(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
+    """A finished job; `matches` says whether the filters match."""
+
+    number: int
+    status: Status
+    type: str
+    agent: str | None
+    ticket_title: str | None
+    last_error: str | None = field(metadata=STORED_SENTENCE)
+    finished_at: datetime
+    matches: bool
+    followed_by: int | None
+    """Its retry, None without a retry."""

@@ -1,0 +1,19 @@
+"""Sentences of the database about people and their sessions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SENTENCES: Final = {
+    "offer_code": "{role} cannot offer a code to {account}",
+    "link": "{role} cannot link to {person}",
+    "unlink": "{role} cannot unlink {account}",
+    "bind": "{role} cannot bind {login}",
+    "create_web_link": "{role} cannot create a link for {person}",
+    "web_link_time": "a link is valid for more than 0 s and at most an hour",
+    "web_session_time": "a session lasts more than 0 s and at most 90 days",
+    "web_link_needed": "a session of the method link needs a link",
+    "unknown_person": "there is no person {person}",
+    "end_web_sessions": "{role} cannot end sessions",
+    "web_server": "{role} cannot use sessions of the web",
+}

@@ -1,0 +1,14 @@
+"""Sentences of the database about templates and schedules."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SENTENCES: Final = {
+    "version_gap": "template {template}: version {version} does not follow a version",
+    "change": "{role} may not change schedule {schedule}",
+    "author": "{role} cannot schedule jobs of {author}",
+    "fire": "{role} did not run this schedule",
+    "version_immutable": "a version of a template is immutable",
+    "single_outcome": "an occurrence has a single outcome",
+}

@@ -1,0 +1,56 @@
+"""Registered workers, their liveness, and which of them serve a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from draftsman.processes.host import Liveness, liveness
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredWorker:
+    """A registered worker; `heartbeat_age` is in seconds, `busy` is the number of its jobs."""
+
+    id: UUID
+    host: str
+    host_id: str
+    pid: int
+    pid_started: float
+    version: str
+    types: list[str]
+    queues: list[str]
+    slots: int
+    draining: bool
+    started_at: datetime
+    heartbeat_at: datetime
+    busy: int
+    heartbeat_age: float
+    connected: bool
+    leader: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServingWorker:
+    """A worker that claims jobs now."""
+
+    queues: list[str]
+    types: list[str]
+
+
+def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
+    """Return `no_worker` or `unknown_type` as `why` does; None if a worker may run the job."""
+    types = [worker.types for worker in serving if queue in worker.queues]
+    if not types:
+        return "no_worker"
+    return None if any(type in served for served in types) else "unknown_type"
+
+
+def is_lost(worker: RegisteredWorker, lease: float) -> bool:
+    """Return whether a worker was silent for its lease, or its process and its session ended."""
+    if worker.heartbeat_age >= lease:
+        return True
+    state = liveness(worker.host_id, worker.pid, worker.pid_started)
+    return state is Liveness.ENDED and not worker.connected

@@ -1,0 +1,93 @@
+"""Each sweep that a service declares is run by the leader, documented, and run by hand."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import draftsman
+from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.jobs.runs.sweep import Sweep, in_due_order
+from draftsman.people.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman.worker.leader import Leader
+from draftsman.worker.service.sweeps import Sweeps
+from tests.core.worker.workers import before_deadline
+from tests.docs.pages import DOCS
+from tests.support.waits import background
+
+CORE = Path(draftsman.__path__[0])
+
+
+def declared() -> list[str]:
+    """Return the names of the sweeps that the code declares."""
+    return [
+        ast.literal_eval(keyword.value)
+        for path in CORE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == Sweep.__name__
+        for keyword in node.keywords
+        if keyword.arg == "name"
+    ]
+
+
+def test_the_runtime_has_every_declared_sweep_once(rt: Runtime) -> None:
+    assert sorted(rt.sweeps.names) == sorted(declared())
+
+
+def test_the_sweeps_have_an_order(rt: Runtime) -> None:
+    before = [("decisions", "expire"), ("rescue", "suspects"), ("suspects", "deregister")]
+    names = rt.sweeps.names
+    assert [pair for pair in before if names.index(pair[0]) > names.index(pair[1])] == []
+    assert [sweep.name for sweep in in_due_order(rt.sweeps.all)] == [
+        *("promote", "postponed", "limits", "schedules"),
+        *("decisions", "expire", "remind", "ladders"),
+        *("notify", "holds"),
+    ]
+
+
+async def test_a_new_leader_runs_every_sweep(rt: Runtime) -> None:
+    names = rt.sweeps.names
+    begun = list[str]()
+    all_begun = asyncio.Event()
+
+    def recording(name: str) -> Callable[[LeaderTerm], Awaitable[int]]:
+        async def run(term: LeaderTerm) -> int:
+            begun.append(name)
+            if {*begun} == {*names}:
+                all_begun.set()
+            return 0
+
+        return run
+
+    sweeps = Sweeps(
+        rt.db,
+        rt.policy,
+        sweeps=[replace(sweep, run=recording(sweep.name)) for sweep in rt.sweeps.all],
+        dead_workers=rt.dead_workers,
+        lease=rt.settings.sweeps.lease,
+    )
+    leader = Leader(sweeps, rt.settings.sweeps, uuid4())
+    async with background(leader.run()) as running:
+        await before_deadline(all_begun.wait())
+        leader.stop.set()
+        await before_deadline(asyncio.shield(running))
+    assert [name for name in begun if name != "prune"] == [n for n in names if n != "prune"]
+
+
+async def test_every_sweep_runs_by_hand(rt: Runtime, owner: Actor) -> None:
+    for name in rt.sweeps.names:
+        assert await rt.sweeps.run_now(name, owner) >= 0
+
+
+def test_the_documentation_has_every_sweep_in_order(rt: Runtime) -> None:
+    text = (DOCS / "operations.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Sweeps\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.M) == rt.sweeps.names
