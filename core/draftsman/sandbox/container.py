@@ -120,7 +120,8 @@ def run_arguments(plan: Mapping[str, Any]) -> list[str]:
     else:
         limits |= {"nproc": plan["processes"]}
         arguments += ["--cgroups=disabled", "--read-only-tmpfs=false"]
-        arguments += ["--userns=keep-id"] if plan["uid"] is None else []
+        if plan["uid"] is None:
+            arguments.append("--userns=keep-id")
     arguments += [f"--ulimit={name}={limit}:{limit}" for name, limit in limits.items()]
     arguments += [f"--tmpfs=/tmp:rw,nosuid,nodev,exec,mode=1777,size={plan['tmp']}"]
     arguments.append(f"--shm-size={plan['tmp']}")

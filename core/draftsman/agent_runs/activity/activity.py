@@ -189,7 +189,10 @@ class ActivityBuffer:
         held = replace(last, text=tail, continues=last.continues or bool(newline))
         self._rows = [held]
         self._characters = len(tail)
-        return [*rows[:-1], *([replace(last, text=head + newline)] if newline else [])]
+        complete = rows[:-1]
+        if newline:
+            complete.append(replace(last, text=head + newline))
+        return complete
 
     def _masked(self, value: Any) -> Any:
         if isinstance(value, str):

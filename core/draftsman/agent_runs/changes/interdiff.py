@@ -228,5 +228,6 @@ def _read_hunk(file: _File, lines: Lines, at: int, match: re.Match[str]) -> int:
             new -= 1
         if edit is not None:
             edit.end = number
-            edit.lines += [line] if sign == "+" else []
+            if sign == "+":
+                edit.lines.append(line)
     return at

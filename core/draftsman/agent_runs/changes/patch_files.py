@@ -125,7 +125,8 @@ def _read_header(file: PatchFile, line: str) -> None:
         file.encoded = match[1] == "literal"
     elif file.encoded:
         file.encoded = bool(line)  # an empty line ends the content
-        file.literal += [line] if line else []
+        if line:
+            file.literal.append(line)
 
 
 def _decoded(line: str) -> bytes:

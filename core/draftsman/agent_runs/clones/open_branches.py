@@ -55,7 +55,8 @@ async def find_conflicts(
         return []
     prefix = workspace.ref("open/")
     specs = [f"+{HEADS}{branch}:{prefix}{branch}" for branch in branches.others]
-    specs += [_base_spec(workspace, base)] if branches.base else []
+    if branches.base:
+        specs.append(_base_spec(workspace, base))
     await workspace.source.fetch_refs(workspace.mirror, specs)
     conflicts = []
     for branch in branches.others:

@@ -316,10 +316,12 @@ class Workspace:
         """
         await git("update-ref", self.ref("work"), snapshot.commit, cwd=self.mirror)
         objects = [self.ref("work")] if snapshot.files_changed else []
-        objects += [self.ref("home")] if await self._resolve("home") else []
+        if await self._resolve("home"):
+            objects.append(self.ref("home"))
         if not objects:
             return None
-        objects += [f"^{snapshot.base_sha}"] if snapshot.files_changed else []
+        if snapshot.files_changed:
+            objects.append(f"^{snapshot.base_sha}")
         return await git("bundle", "create", "--quiet", "-", *objects, cwd=self.mirror)
 
     async def check_out(self, commit: str) -> None:
@@ -493,7 +495,8 @@ class Workspace:
         config = self.path / ".git" / "config"
         config.write_text(config.read_text() + CLONE_CONFIG.format_map(COMMITTER))
         refs = [f"+{self.ref('base')}:refs/heads/{self.branch}"]
-        refs += [self.ref("work")] if work != self.base_sha else []
+        if work != self.base_sha:
+            refs.append(self.ref("work"))
         await git(
             "fetch",
             "--quiet",

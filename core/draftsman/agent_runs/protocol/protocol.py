@@ -32,9 +32,9 @@ def _finite(value: Any) -> Any:
     """Reject numbers that JSON cannot encode: 1e999 is parsed as infinity."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("a number is too large")
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for item in inner:
-        _finite(item)
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            _finite(item)
     return value
 
 

@@ -232,7 +232,9 @@ def _waiting_for_answers(
     for question in ordered:
         text, step = _waiting_for_answer(question)
         needs.append(text)
-        steps += [*(["; "] if steps else []), *step]
+        if steps:
+            steps.append("; ")
+        steps += step
     first = "the first of these counts: " if _are_alternatives(ordered) else ""
     return "question", first + "; ".join(needs), tuple(steps)
 

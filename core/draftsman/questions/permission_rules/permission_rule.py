@@ -162,7 +162,8 @@ def backtest(pattern: Sequence[str], decisions: Iterable[PermissionDecision]) ->
     undecided: list[PermissionDecision] = []
     for decision in decisions:
         if matches(pattern, decision.words):
-            (allowed if decision.allowed else denied).append(decision)
+            matching = allowed if decision.allowed else denied
+            matching.append(decision)
         elif decision.words[0] == pattern[0]:
             undecided.append(decision)
     return Backtest(allowed, denied, undecided)

@@ -70,7 +70,9 @@ class Asking:
         return escalate_to
 
     def _check_quorum(self, item: QuestionSpec, escalate_to: str | None, invoker: str) -> None:
-        names = [*self._approvers(item), *([escalate_to] if escalate_to else [])]
+        names = self._approvers(item)
+        if escalate_to:
+            names.append(escalate_to)
         eligible = set(self._policy.eligible_approvers(names, invoker))
         if self._policy.owner is not None:
             eligible.add(self._policy.owner)

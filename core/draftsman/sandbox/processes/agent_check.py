@@ -172,7 +172,8 @@ def _find_problem_inside(
 ) -> tuple[str, str] | None:
     """Check program, interpreter, script and module inside the sandbox."""
     files = [f"x:{command[0]}", *_interpreters(command[0])]
-    files += [f"r:{script}"] if script else []
+    if script:
+        files.append(f"r:{script}")
     with probe_folder() as folder:
         home = folder / "home"
         run_sandbox = probe_sandbox(sandbox, home)

@@ -237,16 +237,18 @@ class Firing:
         """Cancel, submit, and store the outcomes and the next occurrences."""
         for job, name in batch.replaced:
             await _cancel(conn, job, f"schedule {name} is due again")
-        requests = [
-            (request.model_copy(update={"key": attempt.schedule.key(attempt.at)}), actor)
-            for attempt in batch.attempts
-            if not isinstance(planned := built[attempt.schedule.id], str)
-            for request, actor in (planned,)
-        ]
+        requests = []
+        for attempt in batch.attempts:
+            planned = built[attempt.schedule.id]
+            if not isinstance(planned, str):
+                request, actor = planned
+                key = attempt.schedule.key(attempt.at)
+                requests.append((request.model_copy(update={"key": key}), actor))
         results = await self._submit(conn, requests)
         for attempt, result in zip(batch.attempts, results, strict=True):
             outcome = _outcome(attempt, result)
-            (batch.waited if attempt.waited else batch.new).append(outcome)
+            outcomes = batch.waited if attempt.waited else batch.new
+            outcomes.append(outcome)
             if outcome.job is not None:
                 batch.jobs[attempt.schedule.id] = outcome.job
         if batch.waited:
