@@ -12,7 +12,7 @@ from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.errors import ConfigError, DraftsmanError, Failure, Refused, UsageError
 from draftsman.jobs.job import Status
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group, number_of
+from draftsman_tui.cli.app import App, ListGroup, command_group, number_of
 from draftsman_tui.cli.trello.board_edit import NONE, add, change, check_rules, read_template
 from draftsman_tui.cli.trello.board_text import check_line, document, print_board, rule_text
 from draftsman_tui.cli.trello.board_webhooks import webhook
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @command_group(
     "boards",
-    section=Section.SETUP,
+    section="Setup",
     cls=ListGroup,
     examples=(
         "draftsman boards add https://trello.com/b/a1B2c3D4/work",
