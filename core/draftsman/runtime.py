@@ -240,7 +240,7 @@ class Runtime:
         """Jobs that wait for other jobs."""
         from draftsman.workflows.service.workflows import Workflows
 
-        return Workflows(db=self.db, settings=self.settings, repos=self.repos)
+        return Workflows(db=self.db, settings=self.settings, repos=lambda: self.repos)
 
     @cached_property
     def templates(self) -> Templates:

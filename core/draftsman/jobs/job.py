@@ -42,6 +42,20 @@ class Mode(StrEnum):
     FIX = "fix"
 
 
+class GroupKind(StrEnum):
+    """Whether the jobs of a group run at the same time or one after another."""
+
+    PARALLEL = "parallel"
+    SEQUENTIAL = "sequential"
+
+
+class OnFailure(StrEnum):
+    """What follows in a group when a job of it ends otherwise than completed."""
+
+    STOP = "stop"
+    CONTINUE = "continue"
+
+
 class Source(StrEnum):
     """Origin of an invocation or an answer."""
 

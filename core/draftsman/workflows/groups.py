@@ -7,8 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from draftsman.ids import job_name
-from draftsman.jobs.job import Status
-from draftsman.jobs.requests.invocation import GroupKind, OnFailure
+from draftsman.jobs.job import GroupKind, OnFailure, Status
 from draftsman.text import STORED_SENTENCE
 
 

@@ -49,7 +49,7 @@ async def test_owners_of_the_changes_or_of_all_files(
     _git(tmp_path, "add", ".")
     _git(tmp_path, "commit", "-qm", "owners")
     ladders = SimpleNamespace(uses_owners=uses_owners)
-    services = SimpleNamespace(questions=SimpleNamespace(ladders=ladders))
+    services = SimpleNamespace(asking=SimpleNamespace(ladders=ladders))
     run = SimpleNamespace(services=services, settings=SimpleNamespace(codeowners=PEOPLE))
     workspace = SimpleNamespace(mirror=tmp_path, base_sha=_git(tmp_path, "rev-parse", "HEAD"))
 

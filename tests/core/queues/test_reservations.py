@@ -54,6 +54,20 @@ async def ends(rt: Runtime, job: int) -> list[object]:
     return [e.payload["reason"] for e in events if e.kind == "reservation_ended"]
 
 
+async def test_a_queue_is_free_at_the_very_end_of_its_reservation(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    job = await reserve(rt, owner)
+    other = await make.queued(queue="q", priority=10)
+    async with conn.transaction():
+        await run(
+            conn,
+            "UPDATE draftsman.queue_reservations"
+            " SET reserved_at = reserved_at - interval '1 h', expires_at = draftsman.now()",
+        )
+        assert await claimed(conn, make, "q") == [other, job]
+
+
 async def test_only_the_reserving_job_is_claimed_from_its_queue(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:

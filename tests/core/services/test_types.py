@@ -136,18 +136,6 @@ async def test_the_first_jobs_of_each_type_are_found_in_the_order_of_claims(
     assert await found(3) == [urgent, first, moved]
 
 
-async def test_a_reservation_ends_at_its_time(make: Factory, conn: Connection) -> None:
-    job = await make.queued()
-    async with conn.transaction():
-        await conn.execute(
-            "INSERT INTO draftsman.queue_reservations"
-            " (queue, job, actor, seconds, reserved_at, expires_at) VALUES"
-            " ('q', %s, 'anna', 60, draftsman.now() - interval '1 h', draftsman.now())",
-            (job,),
-        )
-        assert await value(conn, "SELECT count(*) FROM draftsman.active_reservations") == 0
-
-
 async def test_a_locked_job_found_by_type_is_passed(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:

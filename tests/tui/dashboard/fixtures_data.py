@@ -14,9 +14,8 @@ from draftsman.events.event import Event
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity
 from draftsman.jobs.details.wait_reason import WaitReason
-from draftsman.jobs.job import Job, Mode, OnLost, Source, Status
+from draftsman.jobs.job import GroupKind, Job, Mode, OnFailure, OnLost, Source, Status
 from draftsman.jobs.job_summary import JobSummary
-from draftsman.jobs.requests.invocation import GroupKind, OnFailure
 from draftsman.jobs.runs.run import Run, RunStatus
 from draftsman.people.actor import Actor
 from draftsman.people.policy import ROLES

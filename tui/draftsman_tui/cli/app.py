@@ -8,9 +8,8 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 import click
 
@@ -26,21 +25,21 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 
-class Section(StrEnum):
-    """Section of the help, in its order."""
-
-    JOBS = "Jobs"
-    CONTROL = "Control of jobs"
-    CHANGES = "Changes"
-    RECURRING = "Recurring"
-    QUESTIONS = "Questions"
-    PROGRAMS = "Programs"
-    QUEUES_AND_COSTS = "Queues and costs"
-    PROCESSES = "Processes"
-    SETUP = "Setup"
-
-
-REGISTRY: Final[dict[Section, dict[str, click.Command]]] = {section: {} for section in Section}
+Section = Literal[
+    "Jobs",
+    "Control of jobs",
+    "Changes",
+    "Recurring",
+    "Questions",
+    "Programs",
+    "Queues and costs",
+    "Processes",
+    "Setup",
+]
+"""Section of the help."""
+SECTIONS: Final[tuple[Section, ...]] = get_args(Section)
+"""Sections in the order of the help."""
+REGISTRY: Final[dict[Section, dict[str, click.Command]]] = {section: {} for section in SECTIONS}
 """Commands of the modules that are imported; `command_index` knows those of all modules."""
 
 

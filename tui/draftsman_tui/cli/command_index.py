@@ -6,9 +6,9 @@ After a change of these in a module, `python -m tests.tui.cli.write_index` write
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
-from draftsman_tui.cli.app import Section
+from draftsman_tui.cli.app import SECTIONS, Section
 
 FILE: Final = Path(__file__).with_name("command_index.tsv")
 
@@ -25,8 +25,12 @@ def read() -> dict[str, IndexedCommand]:
     """Return the commands by name, in the order of the help."""
     rows = (row.split("\t") for row in FILE.read_text(encoding="utf-8").splitlines())
     commands = {
-        name: IndexedCommand(module, Section(section), summary)
-        for name, module, section, summary in rows
+        name: IndexedCommand(module, cast("Section", section), summary)
+        for name, module, section, summary in sorted(rows)
     }
-    order = list(Section)
-    return dict(sorted(commands.items(), key=lambda item: (order.index(item[1].section), item[0])))
+    return {
+        name: command
+        for section in SECTIONS
+        for name, command in commands.items()
+        if command.section == section
+    }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.costs.budgets import Cost, CostGroup, amount_text
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.entities.costs import budget_title, is_rule
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import one_line
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @command(
     "budgets",
-    section=Section.QUEUES_AND_COSTS,
+    section="Queues and costs",
     examples=("draftsman budgets", "draftsman budgets --json"),
 )
 async def budgets(app: App) -> None:
@@ -48,7 +48,7 @@ async def budgets(app: App) -> None:
 
 @command(
     "costs",
-    section=Section.QUEUES_AND_COSTS,
+    section="Queues and costs",
     examples=(
         "draftsman costs",
         "draftsman costs --by model --since 30d",

@@ -10,7 +10,7 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Section, command, command_group
+from draftsman_tui.cli.app import App, command, command_group
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @command(
     "migrate",
-    section=Section.SETUP,
+    section="Setup",
     examples=("draftsman migrate", "draftsman migrate --sql | psql -1 $DRAFTSMAN_DATABASE_URL"),
 )
 @click.option("--check", is_flag=True, help="Only check; exit with 6 if migrations are missing.")
@@ -121,7 +121,7 @@ def _print_applied(app: App, names: list[str]) -> None:
 
 @command_group(
     "db",
-    section=Section.SETUP,
+    section="Setup",
     examples=("draftsman db status", "draftsman db psql -- -c 'select 1'"),
 )
 def db() -> None:

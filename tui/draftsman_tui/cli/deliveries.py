@@ -11,7 +11,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.text import humanize
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.deliveries import (
     error_text,
     status_cell,
@@ -34,7 +34,7 @@ _CONFIRM_FROM = 5
 
 @command(
     "deliveries",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman deliveries",
         "draftsman deliveries --job D-142",
@@ -101,7 +101,7 @@ def _row(delivery: Delivery) -> tuple[Text | str, ...]:
 
 @command(
     "redeliver",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman redeliver 17 18",
         "draftsman redeliver --job D-142",

@@ -25,8 +25,8 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError, InvalidDatabas
 from draftsman.processes import early_signals
 from draftsman.processes.hardening import deny_inspection
 from draftsman_tui.cli import command_index
-from draftsman_tui.cli.app import REGISTRY, App, Group, Section, example_lines, shared_options
-from draftsman_tui.terminal import extras, stdio
+from draftsman_tui.cli.app import REGISTRY, SECTIONS, App, Group, example_lines, shared_options
+from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.output import CommandOutput, one_line
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ class Commands(Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by section, without importing them."""
-        for section in Section:
+        for section in SECTIONS:
             rows = [
                 (name, command.summary)
                 for name, command in COMMANDS.items()
-                if command.section is section
+                if command.section == section
             ]
             with formatter.section(section):
                 formatter.write_dl(rows)
@@ -137,6 +137,8 @@ def cli(ctx: click.Context) -> None:
             dashboard.invoke(dashboard_ctx)
     else:
         CommandOutput().write(ctx.get_help() + "\n")
+        from draftsman_tui.terminal import extras
+
         if stdio.is_screen() and extras.missing("tui"):
             CommandOutput().info(f"draftsman: {extras.advice('tui')}")
 

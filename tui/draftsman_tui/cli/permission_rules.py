@@ -9,7 +9,7 @@ import click
 
 from draftsman.errors import Refused
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group
+from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.permission_rules import backtest_lines, expiry_text, history_lines
 from draftsman_tui.terminal import params, times
@@ -30,7 +30,7 @@ MAX_TIME: Final = 366 * 86_400.0
 
 @command_group(
     "rules",
-    section=Section.QUESTIONS,
+    section="Questions",
     cls=ListGroup,
     examples=(
         "draftsman rules",

@@ -12,7 +12,7 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.changes.user_repository import UserRepository
-from draftsman_tui.cli.app import App, Section, command_group, number_of
+from draftsman_tui.cli.app import App, command_group, number_of
 from draftsman_tui.entities.artifacts import no_diff_reason
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
@@ -143,7 +143,7 @@ STYLES: Final = {"deny": "red", "ask": "yellow", "allow": ""}
 
 @command_group(
     "policy",
-    section=Section.SETUP,
+    section="Setup",
     examples=("draftsman policy show acme/pay", "draftsman policy test D-142"),
 )
 def policy() -> None:

@@ -11,7 +11,7 @@ from draftsman.errors import Refused
 from draftsman.ids import actor_name, job_name
 from draftsman.text import first_line
 from draftsman.workflows.groups import GroupState
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group
+from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params, times
@@ -33,7 +33,7 @@ STYLES: Final = {
 
 @command_group(
     "groups",
-    section=Section.JOBS,
+    section="Jobs",
     cls=ListGroup,
     examples=(
         "draftsman groups",

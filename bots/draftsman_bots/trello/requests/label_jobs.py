@@ -324,7 +324,7 @@ async def _remove_label(context: BotContext, episode: Episode) -> bool:
 class LabelPreview:
     """A label with the number of its cards that would create a job.
 
-    `old` cards had the label before or have their job; `ignored` cards are in ignored lists.
+    `known` cards had the label before or have their job; `ignored` cards are in ignored lists.
     """
 
     label: str
@@ -333,7 +333,7 @@ class LabelPreview:
     agent: str | None
     template: str | None
     jobs: int
-    old: int
+    known: int
     ignored: int
 
 
@@ -357,7 +357,7 @@ async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelP
                 agent=rule.agent,
                 template=rule.template,
                 jobs=len(counted) - len(old),
-                old=len(old),
+                known=len(old),
                 ignored=len(labeled) - len(counted),
             )
         )

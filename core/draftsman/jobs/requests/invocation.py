@@ -21,7 +21,7 @@ from pydantic import (
 from draftsman import sizes
 from draftsman.field_errors import matching
 from draftsman.ids import MAX_JOB, job_name, job_number
-from draftsman.jobs.job import Condition, Mode, OnLost, Status
+from draftsman.jobs.job import Condition, GroupKind, Mode, OnFailure, OnLost, Status
 from draftsman.jobs.runs.job_limits import check_overrides
 from draftsman.json_schemas.document_field import document
 from draftsman.repos.repo_url import check_secret
@@ -164,20 +164,6 @@ class FileRef(BaseModel):
     @classmethod
     def _cleaned(cls, data: Any) -> Any:
         return clean_fields(data)
-
-
-class GroupKind(StrEnum):
-    """Whether the jobs of a group run at the same time or one after another."""
-
-    PARALLEL = "parallel"
-    SEQUENTIAL = "sequential"
-
-
-class OnFailure(StrEnum):
-    """What follows in a group when a job of it ends otherwise than completed."""
-
-    STOP = "stop"
-    CONTINUE = "continue"
 
 
 class GroupRef(BaseModel):

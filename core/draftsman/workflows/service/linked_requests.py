@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 from draftsman.database.database import Connection
 from draftsman.errors import LostRace, NotFound, UsageError
 from draftsman.ids import unknown_job
-from draftsman.jobs.job import Condition
-from draftsman.jobs.requests.invocation import OnFailure
+from draftsman.jobs.job import Condition, OnFailure
 from draftsman.jobs.requests.service.submissions import LinkedRequest
 from draftsman.jobs.runs.store import jobs as existing
 from draftsman.workflows.store import dependencies, groups

@@ -1,8 +1,11 @@
-"""Jobs that wait for other jobs: trees, parents, and jobs that runs spawn and gather."""
+"""Jobs that wait for other jobs: trees, parents, and jobs that runs spawn and gather.
+
+Modules of requests are imported by `spawn`: commands that only read need no models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,11 +16,6 @@ from draftsman.forges.follow_up import FollowedPull
 from draftsman.forges.store import follow_ups
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.job import TERMINAL, Source, Status
-from draftsman.jobs.requests.invocation import Invocation, RepoResolution
-from draftsman.jobs.requests.service.request_rows import row
-from draftsman.jobs.requests.service.submissions import invocation
-from draftsman.jobs.requests.store import submissions
-from draftsman.jobs.runs.job_limits import JobLimits, configured_limits
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
 from draftsman.jobs.runs.store import jobs, run_state
 from draftsman.people.actor import Actor
@@ -28,6 +26,8 @@ from draftsman.workflows.service.groups import Groups
 from draftsman.workflows.store import dependencies as store
 
 if TYPE_CHECKING:
+    from draftsman.jobs.requests.invocation import Invocation
+    from draftsman.jobs.runs.job_limits import JobLimits
     from draftsman.repos.service import Repos
     from draftsman.settings import Settings
 
@@ -62,7 +62,7 @@ SPAWN_FIELDS: Final = (
 class Workflows:
     """Trees of jobs, parents with their results, spawned jobs, and `groups`."""
 
-    def __init__(self, *, db: Database, settings: Settings, repos: Repos) -> None:
+    def __init__(self, *, db: Database, settings: Settings, repos: Callable[[], Repos]) -> None:
         self._db = db
         self._settings = settings
         self._repos = repos
@@ -70,6 +70,8 @@ class Workflows:
 
     @cached_property
     def _limits(self) -> JobLimits:
+        from draftsman.jobs.runs.job_limits import configured_limits
+
         return configured_limits(self._settings)
 
     async def tree(self, job: int, limit: int = TREE_LIMIT) -> JobTree:
@@ -115,6 +117,10 @@ class Workflows:
         the targets of the run's job. Raises LeaseLost, UsageError for an invalid field or a key of
         another request, and NotFound for an unknown repository.
         """
+        from draftsman.jobs.requests.service.request_rows import row
+        from draftsman.jobs.requests.service.submissions import invocation
+        from draftsman.jobs.requests.store import submissions
+
         if unknown := sorted(fields.keys() - set(SPAWN_FIELDS)):
             allowed = ", ".join(SPAWN_FIELDS)
             raise UsageError(f"spawn() does not take {unknown[0]!r}; allowed: {allowed}")
@@ -164,12 +170,14 @@ class Workflows:
         if request.repo is None:
             return request, {}
         if not is_repo_url(request.repo):
-            location = await self._repos.place(request.repo)
+            from draftsman.jobs.requests.invocation import RepoResolution
+
+            location = await self._repos().place(request.repo)
             resolution = RepoResolution(path=location.path)
             resolved = {"repo": location.repo.remote_url, "resolution": resolution}
             request = request.model_copy(update=resolved)
         assert request.repo is not None  # noqa: S101 - set above
-        registered = (await self._repos.catalog()).repos
+        registered = (await self._repos().catalog()).repos
         return request, repo_names_by_source(registered, [request.repo])
 
     async def spawned(self, spawner: ClaimedJob, job: int) -> Parent:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from draftsman.database.database import Connection, execute, fetch_all, rows
 from draftsman.database.named_queries import load
-from draftsman.jobs.requests.invocation import GroupKind, OnFailure
+from draftsman.jobs.job import GroupKind, OnFailure
 from draftsman.workflows.groups import GroupMember, JobGroup
 
 _Q = load("groups")

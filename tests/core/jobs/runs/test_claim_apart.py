@@ -60,7 +60,7 @@ async def test_candidates_that_are_found_by_type_are_in_the_order_of_claims(
     """Also without an index that has this order, and where more are found than are asked for."""
     for kind in ("indexscan", "indexonlyscan", "bitmapscan"):
         await conn.execute(f"SET enable_{kind} = off")
-    types = ["noop", "report", "noop", "report", "noop"]
+    types = ["noop", "noop", "noop", "report", "noop"]
     first, urgent, moved, later, aside = [
         await make.queued(queue="q", type=type, priority=5 * (place == 1))
         for place, type in enumerate(types)

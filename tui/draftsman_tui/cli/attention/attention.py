@@ -10,7 +10,7 @@ import click
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED
 from draftsman.errors import UsageError
 from draftsman.ids import question_name
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.questions.answers import resolve_question
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, styled
@@ -45,7 +45,7 @@ def _delay(duration: float | None, seconds: float | None, default: float) -> flo
 
 @command(
     "ack",
-    section=Section.QUESTIONS,
+    section="Questions",
     examples=("draftsman ack D-142/1", "draftsman ack D-142/1 --for 3h"),
 )
 @click.argument("question", type=params.QUESTION)
@@ -73,7 +73,7 @@ async def ack(
 
 @command(
     "snooze",
-    section=Section.QUESTIONS,
+    section="Questions",
     examples=("draftsman snooze D-142/1", "draftsman snooze D-142/1 --for 4h"),
 )
 @click.argument("question", type=params.QUESTION)
@@ -98,7 +98,7 @@ async def snooze(
 
 @command(
     "delegate",
-    section=Section.QUESTIONS,
+    section="Questions",
     examples=(
         "draftsman delegate D-142/1 --to bob",
         "draftsman delegate D-142/1 --to bob --for 4h",
@@ -137,7 +137,7 @@ async def delegate(
 
 @command(
     "digest",
-    section=Section.QUESTIONS,
+    section="Questions",
     examples=(
         "draftsman digest",
         "draftsman digest 09:00,15:00 --timezone Europe/Berlin",

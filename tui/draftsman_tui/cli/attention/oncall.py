@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import DraftsmanError, NotFound
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, styled
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @command(
     "oncall",
-    section=Section.QUESTIONS,
+    section="Questions",
     examples=("draftsman oncall", "draftsman oncall backend --json"),
 )
 @click.argument("schedule", type=params.TEXT, required=False)

@@ -9,7 +9,7 @@ import click
 from draftsman.agent_runs.changes.diff import changed_files, diffstat
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.artifacts import content_json, no_diff_reason, patch_line
 from draftsman_tui.terminal import params, stdio
 from draftsman_tui.terminal.output import as_data
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @command(
     "diff",
-    section=Section.CHANGES,
+    section="Changes",
     examples=(
         "draftsman diff D-142",
         "draftsman diff D-142 --stat",

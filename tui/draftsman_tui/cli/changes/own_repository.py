@@ -18,7 +18,7 @@ from draftsman_tui.changes.user_repository import (
     reason_of,
     set_branch,
 )
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @command(
     "checkout",
-    section=Section.CHANGES,
+    section="Changes",
     examples=(
         "draftsman checkout D-142",
         "draftsman checkout D-142 --detach",
@@ -102,7 +102,7 @@ def _existing_tree(
 
 @command(
     "apply",
-    section=Section.CHANGES,
+    section="Changes",
     examples=(
         "draftsman apply D-142",
         "draftsman apply D-142/3 --check",

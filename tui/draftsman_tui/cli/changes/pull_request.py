@@ -10,7 +10,7 @@ import click
 from draftsman.errors import Refused
 from draftsman.ids import job_name
 from draftsman_tui.changes.merge_request import published_pull_request, request_merge
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.entities.job_pages import pages_of
 from draftsman_tui.terminal import params
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @command(
     "merge",
-    section=Section.CHANGES,
+    section="Changes",
     examples=("draftsman merge D-142", "draftsman merge D-142 --wait"),
 )
 @click.argument("job", type=params.JOB)
@@ -59,7 +59,7 @@ PAGES: Final = {"pr": "pull request", "ticket": "ticket", "repo": "repository", 
 
 @command(
     "open",
-    section=Section.CHANGES,
+    section="Changes",
     examples=(
         "draftsman open D-142",
         "draftsman open D-142 thread",

@@ -12,7 +12,7 @@ from draftsman.agent_runs.evidence.service import EvidenceVerifier, verify_state
 from draftsman.agent_runs.evidence.statement import statement_lines
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.changes.user_repository import UserRepository
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @command(
     "verify",
-    section=Section.CHANGES,
+    section="Changes",
     examples=(
         "draftsman verify D-142",
         "draftsman verify evidence.json --key worker.pub",

@@ -24,7 +24,7 @@ from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
 from draftsman.ids import actor_name, job_name
 from draftsman.processes.shutdown import shutdown_signals
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.demo.agent import (
     REQUEST,
     demo_agent,
@@ -368,7 +368,7 @@ def _prompt(question: Question) -> str:
 
 @command(
     "demo",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=(
         "draftsman demo                            on a small sample repository",
         "draftsman demo --repo . --kill            on your repository, killing a worker",

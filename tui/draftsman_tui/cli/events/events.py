@@ -15,7 +15,7 @@ import click
 from draftsman.errors import UsageError
 from draftsman.jobs.event_kinds import AGENT_KIND, COMMON_KINDS, EVENTS
 from draftsman.jobs.job import TERMINAL
-from draftsman_tui.cli.app import App, ListGroup, Section, command, command_group, number_of
+from draftsman_tui.cli.app import App, ListGroup, command, command_group, number_of
 from draftsman_tui.entities.events import event_text, missing_months
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import as_data
@@ -36,7 +36,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @command_group(
     "archives",
-    section=Section.SETUP,
+    section="Setup",
     cls=ListGroup,
     examples=("draftsman archives list", "draftsman archives restore events-2026-01-0f3c….gz"),
 )
@@ -151,7 +151,7 @@ class CursorParam(params.Param):
 
 @command(
     "events",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman events D-142",
         "draftsman events --follow",

@@ -9,7 +9,7 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
-from draftsman_tui.cli.app import App, Section, command_group, number_of
+from draftsman_tui.cli.app import App, command_group, number_of
 from draftsman_tui.entities.artifacts import content_json, format_size
 from draftsman_tui.terminal import params, stdio, times
 from draftsman_tui.terminal.output import as_data, plain, styled
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @command_group(
     "artifacts",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman artifacts list D-142",
         "draftsman artifacts get D-142 report.json -o r.json",

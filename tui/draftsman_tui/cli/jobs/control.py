@@ -15,7 +15,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.text import first_line, humanize
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, styled
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @command(
     "pause",
-    section=Section.CONTROL,
+    section="Control of jobs",
     examples=("draftsman pause D-142 --reason 'the API is down until noon'",),
 )
 @click.argument("job", type=params.JOB)
@@ -51,7 +51,7 @@ async def pause(app: App, job: JobRef, reason: str) -> None:
     app.out.print(f"{name} paused{running}; to continue it: draftsman resume {name}")
 
 
-@command("resume", section=Section.CONTROL, examples=("draftsman resume D-142",))
+@command("resume", section="Control of jobs", examples=("draftsman resume D-142",))
 @click.argument("job", type=params.JOB)
 async def resume(app: App, job: JobRef) -> None:
     """Continue a paused job.
@@ -73,7 +73,7 @@ async def resume(app: App, job: JobRef) -> None:
 
 @command(
     "tell",
-    section=Section.CONTROL,
+    section="Control of jobs",
     examples=(
         "draftsman tell D-142 'use the v2 API'",
         "draftsman tell D-142 --key review-7 'the tests are in tests/api'",
@@ -164,7 +164,7 @@ class CancelFilter:
 
 @command(
     "cancel",
-    section=Section.CONTROL,
+    section="Control of jobs",
     examples=(
         "draftsman cancel D-142 --reason 'not needed any more'",
         "draftsman cancel D-140 D-141 --yes",

@@ -14,7 +14,7 @@ from draftsman.deliveries import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.artifacts import read_patch
 from draftsman_tui.entities.events import event_text
 from draftsman_tui.entities.jobs import pause_text, result_lines, status_text
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from draftsman_tui.cli.questions.answers import QuestionPrompter
 
 
-@command(
-    "wait", section=Section.JOBS, examples=("draftsman wait D-142 --timeout 10m && echo completed",)
-)
+@command("wait", section="Jobs", examples=("draftsman wait D-142 --timeout 10m && echo completed",))
 @click.argument("job", type=params.JOB)
 @click.option("--timeout", type=params.DURATION, help="Stop waiting after this time, e.g. 10m.")
 async def wait(app: App, job: JobRef, timeout: float | None) -> None:

@@ -16,7 +16,7 @@ from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
 from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
 from draftsman.worker.registry.registered_worker import missing_worker
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.queues.order import print_queued
 from draftsman_tui.entities.attention import attention_lines
 from draftsman_tui.entities.jobs import reason_data, status_text
@@ -64,7 +64,7 @@ class SortParam(params.Param):
 
 @command(
     "jobs",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman jobs --status waiting",
         "draftsman jobs --status failed,dead_letter --since 2h",
@@ -188,7 +188,7 @@ async def jobs(
             )
 
 
-@command("why", section=Section.JOBS, examples=("draftsman why D-142", "draftsman why D-142/1"))
+@command("why", section="Jobs", examples=("draftsman why D-142", "draftsman why D-142/1"))
 @click.argument("job", type=params.JOB_OR_QUESTION)
 async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     """Explain why a job is waiting.

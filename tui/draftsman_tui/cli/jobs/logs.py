@@ -16,7 +16,7 @@ from draftsman.agent_runs.activity.activity import (
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.reserved_names import TRANSCRIPT
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.events import no_log
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import CommandOutput, line, plain, styled
@@ -41,7 +41,7 @@ STYLES: Final = {
 
 @command(
     "logs",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman logs D-142",
         "draftsman logs -f D-142",

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from draftsman.errors import UsageError
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.entities import run_socket
 from draftsman_tui.terminal import params
 
@@ -19,7 +19,7 @@ PART: Final = re.compile(r"(\d{1,15})/(\d{1,15})|(\d{1,3})%")
 
 @command(
     "note",
-    section=Section.PROGRAMS,
+    section="Programs",
     examples=("draftsman note 'The schema has two tables for refunds'",),
 )
 @click.argument("text", type=params.TEXT_OR_STDIN)
@@ -35,7 +35,7 @@ def note(app: App, text: str) -> None:
 
 @command(
     "progress",
-    section=Section.PROGRAMS,
+    section="Programs",
     examples=("draftsman progress 12/40", "draftsman progress 30% 'migrating the tests'"),
 )
 @click.argument("part")

@@ -14,7 +14,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.text import first_line
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import as_data, line, styled
@@ -69,7 +69,7 @@ class RetryFilter:
 
 @command(
     "retry",
-    section=Section.CONTROL,
+    section="Control of jobs",
     examples=(
         "draftsman retry D-142",
         "draftsman retry D-140 D-141 --fresh",

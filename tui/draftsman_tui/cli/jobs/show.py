@@ -12,7 +12,7 @@ from draftsman.ids import actor_name, job_name
 from draftsman.jobs.job import TERMINAL, Job, Source, Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.questions.question import QuestionStatus, asking_text
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.artifacts import file_text
 from draftsman_tui.entities.attention import attention_lines
 from draftsman_tui.entities.deliveries import summary_lines
@@ -85,7 +85,7 @@ JOINED: Final = "request_joined"
 
 @command(
     "show",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman show D-142",
         "draftsman show D-142 --json | jq .result",

@@ -12,7 +12,7 @@ import click
 
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.questions.permission_rules.permission_rule import ALLOWING, REFUSING
-from draftsman_tui.cli.app import App, Section, command_group
+from draftsman_tui.cli.app import App, command_group
 from draftsman_tui.cli.questions.ask_team import answer_of, submit_question, why_unanswered
 from draftsman_tui.entities import run_socket
 from draftsman_tui.terminal import params
@@ -35,9 +35,7 @@ SHOWN: Final = 2500
 """Maximum characters of a call in the text of its question."""
 
 
-@command_group(
-    "hook", section=Section.PROGRAMS, examples=("draftsman hook claude --notify slack:C0123",)
-)
+@command_group("hook", section="Programs", examples=("draftsman hook claude --notify slack:C0123",))
 def hook() -> None:
     """Let the team decide the tool calls of coding agents.
 

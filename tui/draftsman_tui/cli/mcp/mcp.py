@@ -27,7 +27,7 @@ from draftsman.agent_runs.mcp.run_tools import (
 )
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.ids import job_name, parse_job
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.entities import run_socket
 from draftsman_tui.terminal import params
 
@@ -271,7 +271,7 @@ DEFAULT_WAIT: Final = 50.0
 
 @command(
     "mcp",
-    section=Section.PROGRAMS,
+    section="Programs",
     examples=(
         "draftsman mcp",
         "draftsman mcp --wait 30m --notify slack:C0123",

@@ -7,7 +7,7 @@ import io
 import click
 
 from draftsman.errors import UsageError
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.people.people import link_account
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.extras import require
@@ -16,7 +16,7 @@ from draftsman_tui.terminal.output import styled
 
 @command(
     "link",
-    section=Section.SETUP,
+    section="Setup",
     examples=("draftsman link --web", "draftsman link --web --qr", "draftsman link K7PQ2MXWAB"),
 )
 @click.argument("code", type=params.TEXT, required=False)

@@ -12,7 +12,7 @@ from draftsman.people.configuration import configured_directory
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.policy import ROLES
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group
+from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @command_group(
     "people",
-    section=Section.SETUP,
+    section="Setup",
     cls=ListGroup,
     examples=("draftsman people list", "draftsman people link K7PQ2MXWAB"),
 )

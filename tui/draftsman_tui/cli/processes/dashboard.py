@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 import click
 
 from draftsman.errors import UsageError
-from draftsman.processes.shutdown import shutdown_signals
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.first_frame import first_frame
 from draftsman_tui.cli.processes.process_setup import child, set_up_log
 from draftsman_tui.terminal import extras, stdio
@@ -117,7 +116,7 @@ def _themes() -> Sequence[str]:
 
 @command(
     "dashboard",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=(
         "draftsman dashboard --view inbox",
         "draftsman dashboard --read-only --theme light",
@@ -168,6 +167,8 @@ async def dashboard(
         raise UsageError(f"{'--open' if opens else '--port'} requires --web")
     if not in_browser:
         _require_terminal()
+    from draftsman.processes.shutdown import shutdown_signals
+
     code = None
     async with shutdown_signals(parent) as signals, AsyncExitStack() as connections:
         with nullcontext() if in_browser else first_frame():
@@ -253,6 +254,8 @@ def _require_terminal() -> None:
 
 
 async def _serve(app: App, options: Sequence[str], port: int, *, opens: bool) -> None:
+    from draftsman.processes.shutdown import shutdown_signals
+
     async with shutdown_signals() as signals:
         async with app.runtime(read_only=True):
             pass  # report connection errors here, not in the browser

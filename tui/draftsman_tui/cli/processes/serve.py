@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import ConfigError
-from draftsman.processes.shutdown import shutdown_signals
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
-from draftsman_tui.cli.processes.supervisor import Child, Supervisor
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import require
 
@@ -28,7 +26,7 @@ _ADDED: Final = {"forges": "events to [forges.NAME]", "pagers": "listen to [page
 
 @command(
     "worker",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=(
         "draftsman worker",
         "draftsman worker --queue fast --queue default --slots 4",
@@ -85,7 +83,7 @@ async def worker(
 
 @command(
     "bots",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --pagers"),
     long_running=True,
 )
@@ -138,7 +136,7 @@ def _configured_chats(settings: Settings) -> list[str]:
 
 @command(
     "web",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=(
         "draftsman web",
         "draftsman web --listen 127.0.0.1:9000",
@@ -195,7 +193,7 @@ def _with_options(settings: Settings, listen: str | None, url: str | None) -> Se
 
 @command(
     "up",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=("draftsman up", "draftsman up --headless"),
     long_running=True,
 )
@@ -210,12 +208,15 @@ async def up(app: App, headless: bool, attached: bool) -> None:
     """
     from draftsman.database import migrate
     from draftsman.database.server_url import database_url, session_url
+    from draftsman.processes.shutdown import shutdown_signals
 
     code = 0
     async with shutdown_signals() as signals:
         url, _ = await database_url(app.settings)
         await migrate.check_compatible(session_url(app.settings, url))
         if headless or not app.out.interactive:
+            from draftsman_tui.cli.processes.supervisor import Supervisor
+
             set_up_log(app)
             warn_of_variables(app)
             code = await Supervisor(_children(app)).run(signals, attached=attached)
@@ -229,6 +230,8 @@ async def up(app: App, headless: bool, attached: bool) -> None:
 
 
 def _children(app: App) -> list[Child]:
+    from draftsman_tui.cli.processes.supervisor import Child
+
     parent = ["--parent", str(os.getpid())]
     worker = [*child(app, "worker"), *parent]
     children = [Child("worker", worker, "worker; runs get time to finish")]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.processes.shutdown import shutdown_signals
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.output import CommandOutput, line, styled
 
@@ -38,7 +38,7 @@ MUST_BE_NONE: Final = {
 
 @command(
     "soak",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=(
         "draftsman soak                             five minutes, seed 1",
         "draftsman soak --minutes 30 --seeds 6      five minutes each",

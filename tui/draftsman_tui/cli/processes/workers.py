@@ -10,7 +10,7 @@ import click
 from draftsman.errors import UsageError
 from draftsman.ids import worker_name
 from draftsman.jobs.job import Status
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.entities.workers import health_of
 from draftsman_tui.terminal import params, times
@@ -27,7 +27,7 @@ MONTH: Final = 30 * 86_400.0
 
 @command(
     "workers",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=("draftsman workers", "draftsman workers --json | jq '.[].health'"),
 )
 async def workers(app: App) -> None:
@@ -53,7 +53,7 @@ async def workers(app: App) -> None:
 
 @command(
     "sweep",
-    section=Section.PROCESSES,
+    section="Processes",
     examples=("draftsman sweep expire", "draftsman sweep prune --dry-run"),
 )
 @click.argument("name", type=params.TEXT)
@@ -103,7 +103,7 @@ def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
 
 @command(
     "stats",
-    section=Section.QUEUES_AND_COSTS,
+    section="Queues and costs",
     examples=(
         "draftsman stats",
         "draftsman stats --json | jq .jobs.queued",

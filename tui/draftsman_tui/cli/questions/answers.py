@@ -21,7 +21,7 @@ from draftsman.ids import job_name, question_name
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman.questions.response import Response
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.answers import (
     build_response,
     outcome_text,
@@ -44,7 +44,7 @@ QuestionRef = tuple["JobRef", int | None]
 
 @command(
     "answer",
-    section=Section.QUESTIONS,
+    section="Questions",
     examples=("draftsman answer D-142/1 2", "draftsman answer D-142/1 use the staging server"),
 )
 @click.argument("question", type=params.QUESTION)
@@ -73,7 +73,7 @@ async def answer(app: App, question: QuestionRef, value: tuple[str, ...], only: 
 
 @command(
     "approve",
-    section=Section.QUESTIONS,
+    section="Questions",
     examples=("draftsman approve D-142/1 --reason 'looked at the diff'",),
 )
 @click.argument("question", type=params.QUESTION)
@@ -106,7 +106,7 @@ async def approve(
 
 @command(
     "deny",
-    section=Section.QUESTIONS,
+    section="Questions",
     examples=("draftsman deny D-142/1 --reason 'touches the billing code'",),
 )
 @click.argument("question", type=params.QUESTION)

@@ -9,7 +9,7 @@ import click
 
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman.questions.question import derived_key
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.entities import run_socket
 from draftsman_tui.terminal import params
 
@@ -60,7 +60,7 @@ def common_options(function: Function) -> Function:
 
 @command(
     "ask",
-    section=Section.PROGRAMS,
+    section="Programs",
     examples=(
         "draftsman ask 'Deploy to production?' --choice yes --choice no",
         "draftsman ask 'Which name should the option have?' --wait 10m --notify slack:C0123",
@@ -115,7 +115,7 @@ async def ask(
 
 @command(
     "approve-action",
-    section=Section.PROGRAMS,
+    section="Programs",
     examples=(
         "draftsman approve-action 'Push the image?' --action '{\"push\": \"registry/app:1.2\"}'",
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.ids import job_name, question_name
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.questions import describe
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import as_data, line, styled
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @command(
     "questions",
-    section=Section.QUESTIONS,
+    section="Questions",
     examples=("draftsman questions", "draftsman questions D-142 --json"),
 )
 @click.argument("job", type=params.JOB, required=False)
@@ -58,7 +58,7 @@ async def questions(app: App, job: JobRef | None) -> None:
 
 @command(
     "extend",
-    section=Section.QUESTIONS,
+    section="Questions",
     examples=("draftsman extend D-142/1 2h", "draftsman extend D-142/1 never"),
 )
 @click.argument("question", type=params.QUESTION)

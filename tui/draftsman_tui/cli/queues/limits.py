@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftsman.ids import actor_name
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group
+from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @command_group(
     "limits",
-    section=Section.QUEUES_AND_COSTS,
+    section="Queues and costs",
     cls=ListGroup,
     examples=("draftsman limits", "draftsman limits history"),
 )

@@ -8,7 +8,7 @@ import click
 
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
-from draftsman_tui.cli.app import App, Section, command, number_of
+from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.queues import condition_text, worker_text
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import one_line, styled
@@ -23,7 +23,7 @@ MAX_HELD: Final = 3
 
 @command(
     "move",
-    section=Section.CONTROL,
+    section="Control of jobs",
     examples=(
         "draftsman jobs --queued",
         "draftsman move D-142 --top",
@@ -71,7 +71,7 @@ async def move(
 
 @command(
     "priority",
-    section=Section.CONTROL,
+    section="Control of jobs",
     examples=("draftsman priority D-142 5", "draftsman priority D-142 -- -5"),
 )
 @click.argument("job", type=params.JOB)

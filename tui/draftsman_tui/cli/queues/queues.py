@@ -9,7 +9,7 @@ import click
 
 from draftsman.errors import DraftsmanError, Refused, RejectedField
 from draftsman.ids import actor_name, job_name, pause_name
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group
+from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.queues import blocks_text
 from draftsman_tui.terminal import params, times
@@ -31,7 +31,7 @@ _UNCHECKED = click.option(
 
 @command_group(
     "queues",
-    section=Section.QUEUES_AND_COSTS,
+    section="Queues and costs",
     cls=ListGroup,
     examples=(
         "draftsman queues",

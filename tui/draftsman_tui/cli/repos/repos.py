@@ -11,7 +11,7 @@ import click
 from draftsman.errors import Conflict, Refused, UsageError
 from draftsman.repos import repo_url
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group
+from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import as_data, line, styled
@@ -62,7 +62,7 @@ def without_validators(app: App, location: RepoLocation, profile: RepoProfile) -
 
 @command_group(
     "repos",
-    section=Section.SETUP,
+    section="Setup",
     cls=ListGroup,
     examples=(
         "draftsman repos add .",

@@ -12,7 +12,7 @@ from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.queues.queue_models import DEFAULT_SECONDS
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
 from draftsman_tui.cli.requests.submit import finished_key_text
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @command(
     "run",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman run --agent tidy --repo . 'Tidy up the tests'",
         "draftsman run --now --agent tidy --repo . 'Fix the build'",

@@ -10,7 +10,7 @@ from draftsman.errors import UsageError
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.text import humanize
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.requests.submit_batch import submit_batch
 from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @command(
     "submit",
-    section=Section.JOBS,
+    section="Jobs",
     examples=(
         "draftsman submit --agent tidy --repo . 'Tidy up the tests'",
         "draftsman submit --type report:weekly --payload @week.json --key week-31",

@@ -12,7 +12,7 @@ from draftsman.ids import job_name
 from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec, find_zone
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group
+from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.requests.submit import print_submitted
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
 from draftsman_tui.cli.schedules.schedule_apply import apply
@@ -30,7 +30,7 @@ STYLES: Final = {"fired": "green", "waiting": "yellow", "skipped": "yellow", "re
 
 @command_group(
     "schedules",
-    section=Section.RECURRING,
+    section="Recurring",
     cls=ListGroup,
     examples=(
         "draftsman schedules",

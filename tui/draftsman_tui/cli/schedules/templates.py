@@ -14,7 +14,7 @@ import click
 from draftsman.errors import NotFound, UsageError
 from draftsman.schedules.template import define
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group
+from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.requests.submit import print_submitted, print_warning
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
@@ -95,7 +95,7 @@ def _default(text: str, schema: dict[str, Any], option: str) -> Any:
 
 @command_group(
     "templates",
-    section=Section.RECURRING,
+    section="Recurring",
     cls=ListGroup,
     examples=(
         "draftsman templates add bump --agent coder --parameter package 'Update {package}'",

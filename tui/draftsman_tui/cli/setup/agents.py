@@ -11,7 +11,7 @@ import click
 from draftsman.errors import Failure, NotFound
 from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman.settings.network import as_json
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group
+from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.setup.configuration import mask_command
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import one_line
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @command_group(
     "agents",
-    section=Section.SETUP,
+    section="Setup",
     cls=ListGroup,
     examples=("draftsman agents", "draftsman agents check"),
 )

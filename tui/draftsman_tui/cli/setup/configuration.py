@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.errors import NotFound
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ _SECRET: Final = re.compile(
 """Variable and option names whose values are secrets."""
 
 
-@command("config", section=Section.SETUP, examples=("draftsman config", "draftsman config --path"))
+@command("config", section="Setup", examples=("draftsman config", "draftsman config --path"))
 @click.option("--path", is_flag=True, help="Print the path of the configuration file.")
 def config(app: App, path: bool) -> None:
     """Print the effective configuration, without secrets.
@@ -46,7 +46,7 @@ def config(app: App, path: bool) -> None:
 
 @command(
     "completion",
-    section=Section.SETUP,
+    section="Setup",
     examples=(
         "draftsman completion bash > ~/.local/share/bash-completion/completions/draftsman",
         "draftsman completion fish > ~/.config/fish/completions/draftsman.fish",

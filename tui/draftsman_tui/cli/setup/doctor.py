@@ -19,7 +19,7 @@ from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, S
 from draftsman.ids import job_name, worker_name
 from draftsman.jobs.job import Source
 from draftsman.processes import host
-from draftsman_tui.cli.app import App, Section, command
+from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
 from draftsman_tui.cli.setup.bot_checks import check_slack, check_trello
@@ -51,9 +51,7 @@ class BrokenInvariant:
     problem: str
 
 
-@command(
-    "doctor", section=Section.SETUP, examples=("draftsman doctor", "draftsman doctor --invariants")
-)
+@command("doctor", section="Setup", examples=("draftsman doctor", "draftsman doctor --invariants"))
 @click.option("--invariants", is_flag=True, help="Check the data invariants instead.")
 async def doctor(app: App, invariants: bool) -> None:
     """Check the installation and suggest fixes.

@@ -12,7 +12,7 @@ from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.errors import ConfigError, DraftsmanError, Failure, Refused, UsageError
 from draftsman.jobs.job import Status
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, ListGroup, Section, command_group, number_of
+from draftsman_tui.cli.app import App, ListGroup, command_group, number_of
 from draftsman_tui.cli.trello.board_edit import NONE, add, change, check_rules, read_template
 from draftsman_tui.cli.trello.board_text import check_line, document, print_board, rule_text
 from draftsman_tui.cli.trello.board_webhooks import webhook
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @command_group(
     "boards",
-    section=Section.SETUP,
+    section="Setup",
     cls=ListGroup,
     examples=(
         "draftsman boards add https://trello.com/b/a1B2c3D4/work",
@@ -166,7 +166,7 @@ def _print(
         app.out.print(f"label {preview.name!r} creates a job ({kind}) and is {action}")
         counts = (
             (preview.jobs, "would create a job in the next poll"),
-            (preview.old, "had the label before and create none"),
+            (preview.known, "had the label before and create none"),
             (preview.ignored, "in ignored lists"),
         )
         for count, text in counts:
