@@ -75,8 +75,9 @@ RULE_TESTS: Final = (
     "tests/core/events/test_events.py",
     "tests/core/jobs/test_state_rules.py",
     "tests/core/rights/test_events.py",
+    "tests/core/services/test_types.py::test_the_first_jobs_of_each_type",
 )
-"""Tests that change rows without a query of the claim path, and reach the rules of the database."""
+"""Tests that reach the rules and functions of the database without a query of the claim path."""
 OBJECT_TESTS: Final = (
     "tests/core/jobs/runs/test_exchange.py",
     "tests/core/jobs/runs/test_claim.py",

@@ -44,7 +44,7 @@ async def test_claimed_jobs_are_locked_in_the_order_of_their_numbers(
 
     async def work_without_indexes() -> None:
         async with db.transaction() as own:
-            for kind in ("indexscan", "bitmapscan", "mergejoin"):
+            for kind in ("indexscan", "bitmapscan", "mergejoin", "hashjoin"):
                 await own.execute(f"SET LOCAL enable_{kind} = off")
             await work(own, leases)
 
