@@ -43,6 +43,7 @@ FUNCTIONS: Final = (
     "core/draftsman/worker/execution.py",
     "core/draftsman/jobs/runs/service/claim.py",
 )
+TYPES: Final = "tests/core/services/test_types.py"
 QUERY_TESTS: Final = (
     "tests/core/jobs/runs/test_exchange.py",
     "tests/core/jobs/runs/test_claim.py",
@@ -53,7 +54,7 @@ QUERY_TESTS: Final = (
     "tests/core/jobs/runs/test_written_times.py",
     "tests/core/queues/test_claim_order.py",
     "tests/core/queues/test_queues.py",
-    "tests/core/services/test_types.py",
+    TYPES,
     "tests/core/queues/test_reservations.py",
     "tests/core/queues/limits/test_handover.py",
     "tests/core/races/test_fencing.py",
@@ -75,14 +76,14 @@ RULE_TESTS: Final = (
     "tests/core/events/test_events.py",
     "tests/core/jobs/test_state_rules.py",
     "tests/core/rights/test_events.py",
-    "tests/core/services/test_types.py::test_the_first_jobs_of_each_type",
+    f"{TYPES}::test_the_first_jobs_of_each_type_are_found_in_the_order_of_claims",
 )
 """Tests that reach the rules and functions of the database without a query of the claim path."""
 OBJECT_TESTS: Final = (
     "tests/core/jobs/runs/test_exchange.py",
     "tests/core/jobs/runs/test_claim.py",
     "tests/core/jobs/runs/test_settlement.py",
-    "tests/core/services/test_types.py",
+    TYPES,
     "tests/core/queues/test_claim_order.py",
     "tests/core/queues/test_queues.py",
     "tests/core/queues/test_reservations.py",
