@@ -17,8 +17,11 @@ from draftsman.jobs.runs.service.claim import Claim
 from draftsman.jobs.runs.store import claim as store
 from draftsman.runtime import Runtime
 from tests.factories import Factory
+from tests.support.statements import run, value
 from tests.support.waits import background, wait_blocked
 
+FIRST_ROW = "SELECT number FROM draftsman.job_states ORDER BY ctid LIMIT 1"
+MOVE = "UPDATE draftsman.job_states SET updated_at = updated_at WHERE number = %s"
 LOCK = "SELECT FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE"
 
 
@@ -40,6 +43,8 @@ async def test_claimed_jobs_are_locked_in_the_order_of_their_numbers(
     numbers = [await make.queued() for _ in range(3)]
     claimed = {place: await make.claimed(numbers[place]) for place in (1, 2, 0)}
     jobs = [claimed[place] for place in range(3)]
+    while await value(conn, FIRST_ROW) == jobs[0].number:  # until its row is behind another
+        await run(conn, MOVE, (jobs[0].number,))
     leases = [job.lease for job in claimed.values()]
 
     async def work_without_indexes() -> None:
