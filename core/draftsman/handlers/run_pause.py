@@ -70,6 +70,7 @@ class RunPause:
         self._task: asyncio.Task[None] | None = None
         self._storing = False
         self._stored = False
+        self._ended = False
         self.places = count()
         """The places of the next questions."""
 
@@ -122,7 +123,12 @@ class RunPause:
             self._remove(wait)
 
     def add(self, wait: Wait | QuestionWait) -> None:
-        """Store this with the next pause; raises UsageError for a key that is used twice."""
+        """Store this with the next pause; raises UsageError for a key that is used twice.
+
+        A task that outlives its handler is canceled: its question would park a run that has ended.
+        """
+        if self._ended:
+            raise asyncio.CancelledError
         if isinstance(wait, QuestionWait):
             questions = [each.item for each in self._waits if isinstance(each, QuestionWait)]
             check_keys(wait.item, questions)
@@ -194,6 +200,7 @@ class RunPause:
 
     async def end(self) -> list[str]:
         """End the waits of a handler that has ended; return the questions that were not asked."""
+        self._ended = True
         if self._task is not None:
             if not self._storing:
                 self._task.cancel()

@@ -12,7 +12,7 @@ from draftsman.errors import LeaseLost, UsageError
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Status
-from draftsman.jobs.runs.outcome import Done, Outcome
+from draftsman.jobs.runs.outcome import Done, Outcome, Snooze
 from draftsman.runtime import Runtime
 from tests.core.worker.workers import (
     CapturedLog,
@@ -349,6 +349,44 @@ async def test_an_error_of_another_task_counts_before_the_questions(
     async with running_worker(runtime_with(rt), {"noop": handler}):
         job = await wait_for_end(rt, number)
     assert (job.status, job.last_error) == (S.FAILED, "the other task is wrong")
+    assert (await rt.questions.of_job(number))[0] == []
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_task_that_outlives_its_handler_asks_nothing(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    """It begins to ask while the end of the run is stored."""
+    rt = runtime_with(rt)
+    ending = asyncio.Event()
+    tasks: list[asyncio.Task[None]] = []
+    settle = rt.settlement._settle
+
+    async def settle_late(*args: Any, **options: Any) -> Any:
+        ending.set()
+        await asyncio.wait(tasks, timeout=5)
+        return await settle(*args, **options)
+
+    async def handler(ctx: RunContext) -> Outcome:
+        async def late() -> None:
+            await ending.wait()
+            await ask(ctx, "one")
+
+        tasks.append(asyncio.create_task(late()))
+        await ctx.step("first", lambda _: 1)
+        if fails:
+            raise UsageError("it is wrong")
+        return Snooze(3600)
+
+    monkeypatch.setattr(rt.settlement, "_settle", settle_late)
+    number = await make.queued(queue="default")
+    async with running_worker(rt, {"noop": handler}):
+
+        async def settled() -> bool:
+            return (await rt.read_model.job(number)).status in (S.FAILED, S.SCHEDULED, S.RETRYING)
+
+        await until(settled, "the end of the run")
+    assert tasks[0].cancelled()
     assert (await rt.questions.of_job(number))[0] == []
 
 
