@@ -157,7 +157,7 @@ class Execution:
         job: ClaimedJob,
         handler: Handler,
         deadlines: Deadlines,
-        continue_in_grace: ContinueExecution | None = None,
+        continue_in_grace: ContinueExecution | None,
     ) -> None:
         self.job = job
         self.result: dict[str, Any] | None = None

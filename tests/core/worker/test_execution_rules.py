@@ -85,7 +85,11 @@ def make(side: Side | None = None, *, run: int = 1) -> Execution:
     job = ClaimedJob([1, 7, run, "running", "noop"])
     deadlines: Any = SimpleNamespace(loop=None)
     result = Execution(
-        services=cast("Any", services), job=job, handler=cast("Any", None), deadlines=deadlines
+        services=cast("Any", services),
+        job=job,
+        handler=cast("Any", None),
+        deadlines=deadlines,
+        continue_in_grace=None,
     )
     result.task = cast("Any", Task())
     result._begun = True

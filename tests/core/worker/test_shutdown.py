@@ -356,6 +356,7 @@ async def test_a_run_stopped_before_its_first_step_is_settled(
         job=work,
         handler=BlockingHandler(),
         deadlines=Deadlines(asyncio.get_running_loop()),
+        continue_in_grace=None,
     )
     execution.start(lambda _: finished.set(), lambda _: None)
     execution.cancel(why)
