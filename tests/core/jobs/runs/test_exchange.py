@@ -306,3 +306,9 @@ async def test_a_worker_still_has_only_its_own_leases_of_those_it_asks_for(
     worker = rt.claim(make.worker, ("default",))
     assert await worker.held([asked_for.lease, foreign.lease]) == {asked_for.token}
     assert not_asked_for.token not in await worker.held([asked_for.lease])
+
+
+async def test_the_ticket_is_that_of_the_job(make: Factory, conn: Connection) -> None:
+    urls = [f"https://tickets.example.org/{number}" for number in (1, 2)]
+    jobs = [await make.queued(url=url) for url in urls]
+    assert [await run_state.ticket_url(conn, job) for job in jobs] == urls
