@@ -312,3 +312,18 @@ async def test_the_ticket_is_that_of_the_job(make: Factory, conn: Connection) ->
     urls = [f"https://tickets.example.org/{number}" for number in (1, 2)]
     jobs = [await make.queued(url=url) for url in urls]
     assert [await run_state.ticket_url(conn, job) for job in jobs] == urls
+
+
+async def test_the_runs_of_a_job_have_their_order_whatever_that_of_the_table(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    """A new version of the first run lies behind the second one."""
+    work = await make.running()
+    await rt.settlement.release_run(work, "shutdown")
+    await make.running(work.number)
+    await conn.execute("SET session_replication_role = replica")
+    rewritten = "UPDATE draftsman.job_runs SET ordinal = ordinal WHERE job = %s AND ordinal = 1"
+    await conn.execute(rewritten, (work.number,))
+    await conn.execute("SET enable_indexscan = off")
+    await conn.execute("SET enable_bitmapscan = off")
+    assert [run.ordinal for run in await run_state.runs(conn, work.number)] == [1, 2]
