@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from draftsman.attention.digests import DigestHours, digest_text, parse_hours
 from draftsman.attention.store import digests as store
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
 from draftsman.deliveries.delivery import ChannelName
@@ -47,10 +47,7 @@ class Digests:
             )
         ]
 
-    async def hours(self, person: str) -> DigestHours | None:
-        """Return the hours of a person's digests; None without digests."""
-        async with self._db.connection() as conn:
-            return await store.hours(conn, person)
+    hours = on_connection(store.hours)
 
     async def choose(
         self, text: str, actor: Actor, *, timezone: str | None = None, person: str | None = None

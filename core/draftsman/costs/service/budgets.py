@@ -11,7 +11,7 @@ from uuid import UUID
 from draftsman.costs import store
 from draftsman.costs import store as budgets
 from draftsman.costs.budgets import MEASURES, BudgetState, BudgetUse, CallEstimate, Cost, CostGroup
-from draftsman.database.database import Database
+from draftsman.database.database import Database, on_connection
 from draftsman.database.isolation import run_all
 from draftsman.errors import UsageError
 from draftsman.jobs.runs.run import LeaderTerm, Lease, lease_lost
@@ -30,13 +30,7 @@ class Budgets:
         self._db = db
         self._rules = rules
 
-    async def uses(self) -> list[BudgetUse]:
-        """Return the budgets with their use today, and those of unfinished jobs, by name.
-
-        The leader writes the configured budgets; the jobs are the newest 200 of each status.
-        """
-        async with self._db.connection() as conn:
-            return await store.uses(conn)
+    uses = on_connection(store.uses)
 
     def missing(self, uses: Sequence[BudgetUse]) -> list[BudgetUse]:
         """Return the budgets of this configuration that are not in use: no leader wrote them."""
@@ -125,10 +119,7 @@ class ModelCalls:
             raise lease_lost(lease)
         return used_up
 
-    async def release(self, call: UUID) -> None:
-        """End the reservation of a call that used nothing."""
-        async with self._db.connection() as conn:
-            await budgets.release(conn, call)
+    release = on_connection(budgets.release)
 
     async def raise_budget(self, lease: Lease, question: int, amount: float) -> None:
         """Add the amount of a person's answer to the budget of its question, once."""

@@ -65,7 +65,7 @@ async def inherit_targets(conn: Connection, old: int, new: int) -> None:
 
 
 async def targets(conn: Connection, job: int) -> list[TargetRow]:
-    """Return the targets of a job."""
+    """Return the notification targets of a job."""
     return await fetch_all(conn, _Q["targets"], {"job": job}, TargetRow)
 
 

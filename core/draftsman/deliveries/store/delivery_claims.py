@@ -73,7 +73,7 @@ async def begin_call(conn: Connection, item: ClaimedDelivery, seconds: float) ->
 async def next_due(
     conn: Connection, channel: ChannelName, served: Sequence[str] | None = None
 ) -> float | None:
-    """Return the seconds until a delivery to a target `served` is due."""
+    """Return the seconds until a delivery to a target `served` is due; None without any."""
     params = {"channel": channel, "served": None if served is None else list(served)}
     seconds = await scalar(conn, _Q["next_due"], params)
     return None if seconds is None else float(seconds)

@@ -23,11 +23,11 @@ from datetime import date
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, Conflict, LostRace, Refused
 from draftsman.events import store
-from draftsman.events.archive import Archive, JobArchive
+from draftsman.events.archive import Archive
 from draftsman.ids import job_name
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import Sweep
@@ -272,15 +272,8 @@ class Archives:
         ]
         return sorted(plan, key=lambda entry: entry.month)
 
-    async def all(self) -> Sequence[Archive]:
-        """Return the archived months, oldest first."""
-        async with self._db.connection() as conn:
-            return await store.archives(conn)
-
-    async def of_job(self, number: int) -> Sequence[JobArchive]:
-        """Return the archived months with events of a job."""
-        async with self._db.connection() as conn:
-            return await store.of_job(conn, number)
+    all = on_connection(store.archives)
+    of_job = on_connection(store.of_job)
 
     async def after(self, cursor: tuple[int, int, int]) -> Sequence[Archive]:
         """Return the archived months with events after a cursor."""

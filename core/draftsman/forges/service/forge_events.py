@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from draftsman.database.database import Database
-from draftsman.forges.follow_up import TrackedPull
-from draftsman.forges.forge_event import ForgeEvent, StoredEvent
+from draftsman.database.database import Database, on_connection
+from draftsman.forges.forge_event import ForgeEvent
 from draftsman.forges.service.follow_ups import FollowUps
 from draftsman.forges.store import forge_events as store
 from draftsman.forges.store import people_events
@@ -36,35 +35,11 @@ class ForgeEvents:
                 new += len(await store.receive(conn, forge, unique[start : start + BATCH_SIZE]))
         return new
 
-    async def open_pulls(self, forge: str) -> list[TrackedPull]:
-        """Return the open pull requests of jobs on a forge, the newest first."""
-        async with self._db.connection() as conn:
-            return await store.open_pulls(conn, forge)
-
-    async def closed_pulls(self, forge: str) -> list[TrackedPull]:
-        """Return the pull requests of jobs on a forge that were closed in the last 30 days."""
-        async with self._db.connection() as conn:
-            return await store.closed_pulls(conn, forge)
-
-    async def unprocessed(
-        self, forges: Sequence[str], paused: Sequence[int] = ()
-    ) -> list[StoredEvent]:
-        """Return the oldest requests and answers on these forges that had no effect yet.
-
-        Those that are `paused` are left out, so that they do not hold up the others.
-        """
-        async with self._db.connection() as conn:
-            return await people_events.unprocessed(conn, forges, paused)
-
-    async def finish(self, id: int, outcome: str) -> bool:
-        """Record the outcome of a request or answer; False if it has one."""
-        async with self._db.connection() as conn:
-            return await people_events.finish(conn, id, outcome)
-
-    async def asked_targets(self) -> list[str]:
-        """Return the issues and pull requests on which questions are open, as targets."""
-        async with self._db.connection() as conn:
-            return await people_events.asked_targets(conn)
+    open_pulls = on_connection(store.open_pulls)
+    closed_pulls = on_connection(store.closed_pulls)
+    unprocessed = on_connection(people_events.unprocessed)
+    finish = on_connection(people_events.finish)
+    asked_targets = on_connection(people_events.asked_targets)
 
     async def acquire(self, owner: UUID, seconds: float, lock: int | None = None) -> int | None:
         """Acquire or renew the reader's lease; return its term, None where it is held.

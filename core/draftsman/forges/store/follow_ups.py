@@ -27,6 +27,8 @@ from draftsman.forges.follow_up import (
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 
+LIMIT: Final = 200
+"""Maximum number of answers and branches in one round."""
 _Q = load("follow_ups")
 MAX_EVENTS: Final = 500
 """Maximum number of new events of a pull request in one transaction."""
@@ -109,7 +111,7 @@ async def event(conn: Connection, job: int, kind: str, payload: dict[str, Any]) 
 
 
 async def of_job(conn: Connection, job: int) -> FollowedPull | None:
-    """Return the pull request that a job follows up on."""
+    """Return the pull request that a job follows up on; None for another job."""
     return await fetch_one(conn, _Q["of_job"], {"job": job}, FollowedPull)
 
 
@@ -139,17 +141,17 @@ async def is_open(conn: Connection, job: int) -> bool:
     return followed is not None and followed.pull.state == "open"
 
 
-async def unanswered(conn: Connection, forge: str, limit: int) -> list[AnswerDue]:
+async def unanswered(conn: Connection, forge: str, limit: int = LIMIT) -> list[AnswerDue]:
     """Return the events whose job has ended, and that have no answer."""
     return await fetch_all(conn, _Q["unanswered"], {"forge": forge, "limit": limit}, AnswerDue)
 
 
 async def answered(conn: Connection, ids: Sequence[int]) -> int:
-    """Record that events are answered."""
+    """Record that events are answered, or need no answer."""
     return await execute(conn, _Q["answered"], {"ids": list(ids)})
 
 
-async def ended_branches(conn: Connection, forge: str, limit: int) -> list[TrackedPull]:
+async def ended_branches(conn: Connection, forge: str, limit: int = LIMIT) -> list[TrackedPull]:
     """Return the pull requests that ended lately, and whose branch draftsman did not delete."""
     params = {"forge": forge, "limit": limit}
     return await fetch_all(conn, _Q["ended_branches"], params, TrackedPull)
@@ -161,7 +163,7 @@ async def branch_deleted(conn: Connection, root: int) -> bool:
 
 
 async def family(conn: Connection, job: int) -> Family | None:
-    """Return the pull request of a job with its jobs; None without."""
+    """Return the pull request of a job, with its first job and all follow-ups."""
     records = await rows(conn, _Q["family"], {"job": job})
     if not records:
         return None

@@ -31,12 +31,12 @@ async def receive(conn: Connection, forge: str, events: Sequence[ForgeEvent]) ->
 
 
 async def open_pulls(conn: Connection, forge: str) -> list[TrackedPull]:
-    """Return the open pull requests of jobs on a forge."""
+    """Return the open pull requests of jobs on a forge, the newest first."""
     params = {"forge": forge, "limit": MAX_PULLS}
     return await fetch_all(conn, _Q["open_pulls"], params, TrackedPull)
 
 
 async def closed_pulls(conn: Connection, forge: str) -> list[TrackedPull]:
-    """Return the pull requests of jobs on a forge that were closed lately."""
+    """Return the pull requests of jobs on a forge that were closed in the last 30 days."""
     params = {"forge": forge, "age": CLOSED_AGE, "limit": MAX_CLOSED}
     return await fetch_all(conn, _Q["closed_pulls"], params, TrackedPull)

@@ -23,7 +23,10 @@ _FIELDS: Final = tuple(field.name for field in fields(ForgeEvent))
 async def unprocessed(
     conn: Connection, forges: Sequence[str], paused: Sequence[int] = ()
 ) -> list[StoredEvent]:
-    """Return the oldest events of these forges that had no effect yet, and are not `paused`."""
+    """Return the oldest requests and answers on these forges that had no effect yet.
+
+    Those that are `paused` are left out, so that they do not hold up the others.
+    """
     async with conn.cursor(row_factory=dict_row) as cursor:
         params = {"forges": list(forges), "paused": list(paused), "limit": MAX_EVENTS}
         await cursor.execute(_Q["unprocessed"], params)
@@ -39,11 +42,11 @@ async def unprocessed(
 
 
 async def finish(conn: Connection, id: int, outcome: str) -> bool:
-    """Record the outcome of an event; False if it has one."""
+    """Record the outcome of a request or answer; False if it has one."""
     return bool(await scalar(conn, _Q["finish"], {"id": id, "outcome": outcome}))
 
 
 async def asked_targets(conn: Connection) -> list[str]:
-    """Return the issues and pull requests on which questions are open."""
+    """Return the issues and pull requests on which questions are open, as targets."""
     params = {"limit": MAX_QUESTIONS}
     return [str(row[0]) for row in await rows(conn, _Q["asked_targets"], params)]

@@ -17,7 +17,7 @@ from draftsman.database.database import (
 )
 from draftsman.database.named_queries import load
 from draftsman.database.server_health import ServerHealth
-from draftsman.events.event import Event
+from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.jobs.details.stats import ActivityBucket
 from draftsman.jobs.details.wait_reason import JobFacts
 from draftsman.jobs.job import TERMINAL, Job
@@ -63,8 +63,10 @@ async def latest_runs(conn: Connection, before: tuple[int, int], limit: int) -> 
     return await fetch_all(conn, _Q["latest_runs"], params, Run)
 
 
-async def job_events(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
-    """Return the events of a job after an id."""
+async def job_events(
+    conn: Connection, job: int, after: int = 0, limit: int = PAGE_SIZE
+) -> list[Event]:
+    """Return the events of a job after an event id."""
     params = {"job": job, "after": after, "limit": limit}
     return await fetch_all(conn, _Q["job_events"], params, Event)
 
@@ -75,7 +77,9 @@ async def latest_job_events(conn: Connection, job: int, after: int, limit: int) 
     return await fetch_all(conn, _Q["latest_job_events"], params, Event)
 
 
-async def events(conn: Connection, cursor: EventCursor, limit: int) -> list[Event]:
+async def events(
+    conn: Connection, cursor: EventCursor = (0, 0, 0), limit: int = PAGE_SIZE
+) -> list[Event]:
     """Return the events of all jobs after a cursor, in the order of commit-safe transaction ids."""
     params = {"epoch": cursor[0], "txid": cursor[1], "id": cursor[2], "limit": limit}
     async with conn.transaction():

@@ -51,7 +51,7 @@ async def links(conn: Connection, limit: int) -> list[IdentityLink]:
 
 
 async def directory(conn: Connection) -> Directory:
-    """Return all people."""
+    """Return the people stored in the database."""
     return reading.from_json(await scalar(conn, _Q["directory"]))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.store import jobs
@@ -48,10 +48,7 @@ class Questions:
         self._db = db
         self._policy = policy
 
-    async def of_key(self, job: int, key: str) -> Question | None:
-        """Return the current question with this key, not a superseded question."""
-        async with self._db.connection() as conn:
-            return await store.of_key(conn, job, key)
+    of_key = on_connection(store.of_key)
 
     async def of_job(self, job: int) -> tuple[list[Question], list[Answer]]:
         """Return the questions of a job and all answers to them."""
@@ -77,10 +74,7 @@ class Questions:
             viewer = None if fold_for is None else self._policy.answers_only_own(fold_for)
             return await store.open_questions(conn, limit, after, viewer)
 
-    async def open_of(self, jobs: Sequence[int]) -> Sequence[OpenQuestion]:
-        """Return the open questions of these jobs, soonest expiry first."""
-        async with self._db.connection() as conn:
-            return await store.open_of(conn, jobs)
+    open_of = on_connection(store.open_of)
 
     async def get(self, job: int, ordinal: int) -> Question:
         """Return a question; raises NotFound."""

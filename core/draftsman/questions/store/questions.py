@@ -117,7 +117,7 @@ def _asked_detail(questions: Sequence[QuestionSpec]) -> dict[str, Any]:
 
 
 async def of_key(conn: Connection, job: int, key: str) -> Question | None:
-    """Return the current question with this key."""
+    """Return the current question with this key, not a superseded question."""
     return await fetch_one(conn, _Q["of_key"], {"job": job, "key": key}, Question)
 
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import actor_name, job_name, pause_name, unknown_job
@@ -20,7 +20,6 @@ from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.queues.queue_models import (
-    QueueChange,
     QueuedJob,
     QueuePause,
     QueueSummary,
@@ -29,7 +28,6 @@ from draftsman.queues.queue_models import (
 )
 from draftsman.queues.store import limits, reservations
 from draftsman.queues.store import queues as store
-from draftsman.queues.usage_limits import LimitChange, LimitUse
 from draftsman.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.text import clean, humanize
 from draftsman.worker.registry import store as workers
@@ -126,20 +124,14 @@ class Queues:
             hint=OptionHint("unchecked", lead="to name a queue before its first job, use"),
         )
 
-    async def is_used(self, queue: str, type: str | None = None) -> bool:
-        """Return whether a queue, or a type in it, has an unfinished job or a history."""
-        async with self._db.connection() as conn:
-            return await store.is_used(conn, queue, type)
+    is_used = on_connection(store.is_used)
 
     async def pauses(self, queue: str) -> list[QueuePause]:
         """Return the pauses of a queue and of types in it."""
         async with self._db.connection() as conn:
             return [pause for pause in await store.pauses(conn) if pause.queue == queue]
 
-    async def changes(self, queue: str | None = None, limit: int = 50) -> list[QueueChange]:
-        """Return who paused and resumed a queue, or any queue, newest first."""
-        async with self._db.connection() as conn:
-            return await store.changes(conn, queue, limit)
+    changes = on_connection(store.changes)
 
     async def pause(self, queue: str, actor: Actor, reason: str, type: str | None = None) -> int:
         """Pause a queue, or a type in it; return the number of jobs that were held.
@@ -170,15 +162,8 @@ class Queues:
             raise _not_paused(await self.pauses(queue), queue, type)
         return await self.release()
 
-    async def limits(self) -> list[LimitUse]:
-        """Return each limit with its use."""
-        async with self._db.connection() as conn:
-            return await limits.uses(conn)
-
-    async def limit_changes(self, limit: int = 50) -> list[LimitChange]:
-        """Return the changes of the limits, newest first."""
-        async with self._db.connection() as conn:
-            return await limits.changes(conn, limit)
+    limit_changes = on_connection(limits.changes)
+    limits = on_connection(limits.uses)
 
     async def release_reservation(self, queue: str, actor: Actor) -> int:
         """End the reservation of a queue; return its job, which keeps its place in the queue.
@@ -205,10 +190,7 @@ class Queues:
         async with self._db.connection() as conn:
             return await store.waiting_for_types(conn, self._lease, COUNT_LIMIT)
 
-    async def unhandled_types(self) -> list[tuple[str, str]]:
-        """Return queue and type of the jobs that no worker handles, as the leader found them."""
-        async with self._db.connection() as conn:
-            return await store.unhandled_types(conn)
+    unhandled_types = on_connection(store.unhandled_types)
 
     async def metrics(self) -> str:
         """Return the jobs of types without a worker in the text format of Prometheus."""
@@ -219,10 +201,7 @@ class Queues:
         async with self._db.connection() as conn:
             return await workers.serving(conn, self._lease)
 
-    async def held(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
-        """Return the jobs that wait for a place, their key or a pause, by queue, in its order."""
-        async with self._db.connection() as conn:
-            return await store.held_in_order(conn, limit, queue)
+    held = on_connection(store.held_in_order)
 
     async def move(self, job: int, place: Place, actor: Actor, anchor: int | None = None) -> None:
         """Move a queued job before or after another job of its queue, or to the top or bottom.

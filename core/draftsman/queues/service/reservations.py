@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.requests.invocation import Invocation
@@ -73,10 +73,7 @@ class Reservations:
         """Return the current reservation for a job."""
         return next((item for item in await self.all() if item.job == job), None)
 
-    async def all(self) -> list[QueueReservation]:
-        """Return the current reservations."""
-        async with self._db.connection() as conn:
-            return await store.active(conn)
+    all = on_connection(store.active)
 
 
 def _check(result: store.ReserveOutcome, job: SubmittedJob) -> None:

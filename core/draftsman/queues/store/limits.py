@@ -32,7 +32,7 @@ async def give(conn: Connection, term: LeaderTerm, limit: int) -> int:
     return await scalar(conn, _Q["give"], term.params(limit)) or 0
 
 
-async def changes(conn: Connection, limit: int) -> list[LimitChange]:
+async def changes(conn: Connection, limit: int = 50) -> list[LimitChange]:
     """Return the newest changes of the limits, newest first."""
     return await fetch_all(conn, _Q["changes"], {"limit": limit}, LimitChange)
 

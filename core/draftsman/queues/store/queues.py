@@ -36,13 +36,13 @@ async def pauses(conn: Connection) -> list[QueuePause]:
     return await fetch_all(conn, _Q["pauses"], None, QueuePause)
 
 
-async def is_used(conn: Connection, queue: str, type: str | None) -> bool:
+async def is_used(conn: Connection, queue: str, type: str | None = None) -> bool:
     """Return whether a queue, or a type in it, has an unfinished job or a history."""
     return bool(await scalar(conn, _Q["is_used"], {"queue": queue, "type": type}))
 
 
-async def changes(conn: Connection, queue: str | None, limit: int) -> list[QueueChange]:
-    """Return the newest pauses and resumes, newest first."""
+async def changes(conn: Connection, queue: str | None = None, limit: int = 50) -> list[QueueChange]:
+    """Return who paused and resumed a queue, or any queue, newest first."""
     return await fetch_all(conn, _Q["changes"], {"queue": queue, "limit": limit}, QueueChange)
 
 
@@ -67,7 +67,9 @@ async def in_order(conn: Connection, limit: int, queue: str | None) -> list[Queu
     return await fetch_all(conn, _Q["in_order"], {"limit": limit, "queue": queue}, QueuedJob)
 
 
-async def held_in_order(conn: Connection, limit: int, queue: str | None) -> list[QueuedJob]:
+async def held_in_order(
+    conn: Connection, limit: int = 50, queue: str | None = None
+) -> list[QueuedJob]:
     """Return the jobs that wait for a place, their key or a pause, by queue, in its order."""
     return await fetch_all(conn, _Q["held_in_order"], {"limit": limit, "queue": queue}, QueuedJob)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Conflict, InvalidParameters, NotFound, UsageError
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
@@ -28,9 +28,6 @@ from draftsman.schedules.template import (
 )
 from draftsman.settings import Settings
 
-MAX_TEMPLATES: Final = 5000
-"""Maximum number of templates, or of versions of a template, read."""
-
 
 class Templates:
     """Storage of templates, and requests made from them."""
@@ -43,10 +40,7 @@ class Templates:
         self._settings = settings
         self._checks = checks
 
-    async def all(self) -> list[Template]:
-        """Return the newest version of each template, by name."""
-        async with self._db.connection() as conn:
-            return await store.newest(conn, MAX_TEMPLATES)
+    all = on_connection(store.newest)
 
     async def get(self, name: str) -> Template:
         """Return a template: `nightly`, or `nightly@3` for a version; raises NotFound."""
@@ -57,7 +51,7 @@ class Templates:
     async def versions(self, name: str) -> list[Template]:
         """Return all versions of a template, newest first; raises NotFound."""
         async with self._db.connection() as conn:
-            versions = await store.versions(conn, name, limit=MAX_TEMPLATES)
+            versions = await store.versions(conn, name, limit=store.MAX_TEMPLATES)
             return versions or [await find_template(conn, name)]
 
     async def add(self, name: str, definition: TemplateDefinition, actor: Actor) -> Template:
@@ -204,7 +198,7 @@ async def find_template(conn: Connection, name: str, version: int | None = None)
         raise NotFound(
             f"template {name} has no version {version}", hint=CommandHint("templates show", name)
         )
-    names = [template.name for template in await store.newest(conn, MAX_TEMPLATES)]
+    names = [template.name for template in await store.newest(conn)]
     near = get_close_matches(name, names, 3)
     tail = f"; did you mean {' or '.join(near)}?" if near else ""
     raise NotFound(f"unknown template {name[:80]!r}{tail}", hint=CommandHint("templates list"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from psycopg.types.json import Jsonb
 
@@ -21,6 +21,8 @@ from draftsman.database.selection import ALL, Selection
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.schedules.schedule import Fire, FireStatus, Schedule, ScheduleSpec
 
+MAX_SCHEDULES: Final = 20_000
+"""Maximum number of schedules read."""
 _Q = load("schedules")
 
 
@@ -34,7 +36,7 @@ class Outcome(NamedTuple):
     reason: str | None = None
 
 
-async def all_schedules(conn: Connection, limit: int) -> list[Schedule]:
+async def all_schedules(conn: Connection, limit: int = MAX_SCHEDULES) -> list[Schedule]:
     """Return the schedules, by name."""
     return await fetch_all(conn, _Q["all_schedules"], {"limit": limit}, Schedule)
 

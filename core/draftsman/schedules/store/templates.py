@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from psycopg.types.json import Json
 
@@ -11,10 +11,12 @@ from draftsman.database.database import Connection, rows
 from draftsman.database.named_queries import load
 from draftsman.schedules.template import Template, TemplateDefinition
 
+MAX_TEMPLATES: Final = 5000
+"""Maximum number of templates, or of versions of a template, read."""
 _Q = load("templates")
 
 
-async def newest(conn: Connection, limit: int) -> list[Template]:
+async def newest(conn: Connection, limit: int = MAX_TEMPLATES) -> list[Template]:
     """Return the newest version of each template, by name."""
     return [_template(row) for row in await rows(conn, _Q["newest"], {"limit": limit})]
 

@@ -7,16 +7,14 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, NotFound
 from draftsman.jobs.runs.store import checkpoints
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.trello.board import (
     BoardConfig,
-    BoardCursor,
     Episode,
-    EpisodeStage,
     LabelSighting,
 )
 from draftsman.trello.service.cards import TrelloCards
@@ -38,15 +36,8 @@ class TrelloBoards:
         self._policy = policy
         self.cards = TrelloCards(db)
 
-    async def all(self) -> list[BoardConfig]:
-        """Return the watched boards, by name."""
-        async with self._db.connection() as conn:
-            return await store.listed(conn)
-
-    async def of(self, board: str) -> BoardConfig | None:
-        """Return a board, None where it is not watched."""
-        async with self._db.connection() as conn:
-            return await store.of(conn, board)
+    all = on_connection(store.listed)
+    of = on_connection(store.of)
 
     async def save(self, config: BoardConfig, actor: Actor) -> None:
         """Watch a board, or change its configuration; raises NotPermitted."""
@@ -61,28 +52,12 @@ class TrelloBoards:
             if not await store.remove(conn, board):
                 raise NotFound(f"board {board!r} is not watched", hint=CommandHint("boards"))
 
-    async def webhook(self, board: str, webhook: str | None) -> bool:
-        """Store the webhook id of a board; False where it is unchanged or unwatched."""
-        async with self._db.connection() as conn:
-            return await store.webhook(conn, board, webhook)
+    webhook = on_connection(store.webhook)
+    clock = on_connection(checkpoints.now)
+    """The database's time, to be read before a poll: newer observations take precedence over it."""
 
-    async def clock(self) -> datetime:
-        """Return the database's time, to be read before a poll of Trello.
-
-        Newer observations of other processes take precedence over the poll.
-        """
-        async with self._db.connection() as conn:
-            return await checkpoints.now(conn)
-
-    async def present(self, board: str) -> set[tuple[str, str]]:
-        """Return (card, label) of the labels present on a board."""
-        async with self._db.connection() as conn:
-            return await store.present(conn, board)
-
-    async def present_on(self, cards: Sequence[str]) -> set[tuple[str, str]]:
-        """Return (card, label) of the labels present on these cards, on any board."""
-        async with self._db.connection() as conn:
-            return await store.present_on(conn, cards)
+    present = on_connection(store.present)
+    present_on = on_connection(store.present_on)
 
     async def begin_episodes(
         self, board: str, sightings: Sequence[LabelSighting], began: datetime
@@ -116,13 +91,7 @@ class TrelloBoards:
         episodes = await self.begin_episodes(board, sightings, began)
         return episodes[0] if episodes else None
 
-    async def end_removed_episode(self, card: str, label: str, at: datetime) -> bool:
-        """End an episode that a Trello action ended; False where newer observations exist.
-
-        The label may be present again: only a poll shows the current state.
-        """
-        async with self._db.connection() as conn:
-            return await store.end_removed_episode(conn, card, label, at)
+    end_removed_episode = on_connection(store.end_removed_episode)
 
     async def baseline(
         self, board: str, sightings: Sequence[LabelSighting], began: datetime, until: datetime
@@ -132,35 +101,12 @@ class TrelloBoards:
             lambda conn: store.baseline(conn, board, sightings, began, until)
         )
 
-    async def cursor(self, board: str) -> BoardCursor | None:
-        """Return the read position of a board, None before the first poll."""
-        async with self._db.connection() as conn:
-            return await store.cursor(conn, board)
-
-    async def advance(self, board: str, until: datetime | None = None) -> None:
-        """Record a poll of a board, and the time up to which its actions were read."""
-        async with self._db.connection() as conn:
-            await store.advance(conn, board, until)
-
-    async def due(self, board: str, limit: int = 50) -> list[Episode]:
-        """Return the unfinished episodes of a board, oldest first."""
-        async with self._db.connection() as conn:
-            return await store.due(conn, board, limit)
-
-    async def due_on(self, card: str) -> list[Episode]:
-        """Return the unfinished episodes of a card."""
-        async with self._db.connection() as conn:
-            return await store.due_on(conn, card)
-
-    async def settle(self, episode: Episode, stage: EpisodeStage, job: int | None = None) -> bool:
-        """Record the stage of an episode; False where it has ended."""
-        async with self._db.connection() as conn:
-            return await store.settle(conn, episode, stage, job)
-
-    async def end_swapped_episode(self, episode: Episode) -> bool:
-        """End an episode whose label draftsman removed; False where it had ended."""
-        async with self._db.connection() as conn:
-            return await store.end_swapped_episode(conn, episode)
+    cursor = on_connection(store.cursor)
+    advance = on_connection(store.advance)
+    due = on_connection(store.due)
+    due_on = on_connection(store.due_on)
+    settle = on_connection(store.settle)
+    end_swapped_episode = on_connection(store.end_swapped_episode)
 
     async def acquire(self, owner: UUID, seconds: float, lock: int | None = None) -> int | None:
         """Acquire the poller's lease; return its term, None where it is held.

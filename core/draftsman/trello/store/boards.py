@@ -54,7 +54,7 @@ async def remove(conn: Connection, board: str) -> bool:
 
 
 async def webhook(conn: Connection, board: str, webhook: str | None) -> bool:
-    """Store the webhook id of a board; False where it is unchanged."""
+    """Store the webhook id of a board; False where it is unchanged or unwatched."""
     return await execute(conn, _Q["webhook"], {"board": board, "webhook": webhook}) > 0
 
 
@@ -64,7 +64,7 @@ async def present(conn: Connection, board: str) -> set[tuple[str, str]]:
 
 
 async def present_on(conn: Connection, cards: Sequence[str]) -> set[tuple[str, str]]:
-    """Return (card, label) of the labels present on these cards."""
+    """Return (card, label) of the labels present on these cards, on any board."""
     records = await rows(conn, _Q["present_on"], {"cards": list(cards)})
     return {(row[0], row[1]) for row in records}
 
@@ -85,7 +85,10 @@ async def end_episodes(
 
 
 async def end_removed_episode(conn: Connection, card: str, label: str, at: datetime) -> bool:
-    """End an episode that began before Trello reports its end."""
+    """End an episode that a Trello action ended; False where newer observations exist.
+
+    The label may be present again: only a poll shows the current state.
+    """
     params = {"card": card, "label": label, "at": at}
     return await execute(conn, _Q["end_removed_episode"], params) > 0
 
@@ -107,12 +110,12 @@ async def cursor(conn: Connection, board: str) -> BoardCursor | None:
     return await fetch_one(conn, _Q["cursor"], {"board": board}, BoardCursor)
 
 
-async def advance(conn: Connection, board: str, until: datetime | None) -> bool:
-    """Store the time up to which a board was read."""
+async def advance(conn: Connection, board: str, until: datetime | None = None) -> bool:
+    """Record a poll of a board, and the time up to which its actions were read."""
     return await execute(conn, _Q["advance"], {"board": board, "until": until}) > 0
 
 
-async def due(conn: Connection, board: str, limit: int) -> list[Episode]:
+async def due(conn: Connection, board: str, limit: int = 50) -> list[Episode]:
     """Return the unfinished episodes of a board, oldest first."""
     return await fetch_all(conn, _Q["due"], {"board": board, "limit": limit}, Episode)
 
@@ -122,7 +125,9 @@ async def due_on(conn: Connection, card: str) -> list[Episode]:
     return await fetch_all(conn, _Q["due_on"], {"card": card}, Episode)
 
 
-async def settle(conn: Connection, episode: Episode, stage: EpisodeStage, job: int | None) -> bool:
+async def settle(
+    conn: Connection, episode: Episode, stage: EpisodeStage, job: int | None = None
+) -> bool:
     """Record the stage of an episode; False where it has ended."""
     params = _key_params(episode) | {"stage": stage, "job": job}
     return await execute(conn, _Q["settle"], params) > 0

@@ -50,7 +50,7 @@ async def due_date(conn: Connection, card: str) -> CardDueDate | None:
     return await fetch_one(conn, _Q["due_date"], {"card": card}, CardDueDate)
 
 
-async def stale_due_dates(conn: Connection, board: str, limit: int) -> list[str]:
+async def stale_due_dates(conn: Connection, board: str, limit: int = 20) -> list[str]:
     """Return the cards of a board whose due date is not the expiry of their questions."""
     params = {"board": board, "limit": limit}
     return [row[0] for row in await rows(conn, _Q["stale_due_dates"], params)]
@@ -72,5 +72,5 @@ async def change_due_date(conn: Connection, old: CardDueDate, new: CardDueDate) 
 
 
 async def remove_due_date(conn: Connection, old: CardDueDate) -> bool:
-    """Delete a due date; False where another process changed it since it was read."""
+    """Forget a due date; False where another process changed it since `old` was read."""
     return await execute(conn, _Q["remove_due_date"], asdict(old)) > 0

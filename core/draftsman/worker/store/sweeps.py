@@ -9,5 +9,5 @@ _Q = load("sweeps")
 
 
 async def next_due(conn: Connection) -> float | None:
-    """Return the seconds until something is due, negative when it is overdue."""
+    """Return the seconds until something is due; None when nothing is scheduled."""
     return await scalar(conn, _Q["next_due"])  # type: ignore[no-any-return]

@@ -41,7 +41,7 @@ async def link(conn: Connection, links: Sequence[Link]) -> set[int]:
 
 
 async def parents(conn: Connection, job: int) -> list[Parent]:
-    """Return the parents of a job, in the order of its request."""
+    """Return the parents of a job with their results, in the order of its request."""
     return await fetch_all(conn, _Q["parents"], {"job": job}, Parent)
 
 
@@ -134,7 +134,7 @@ async def tree_size(conn: Connection, job: int) -> int:
 
 
 async def waiting_count(conn: Connection, job: int) -> int:
-    """Return the number of jobs that wait or waited for a job, directly or not."""
+    """Return how many jobs wait or waited for a job, without those that it spawned."""
     return int(await scalar(conn, _Q["waiting_count"], {"job": job}))
 
 

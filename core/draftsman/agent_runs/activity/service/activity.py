@@ -7,7 +7,7 @@ from datetime import datetime
 
 from draftsman.agent_runs.activity import store
 from draftsman.agent_runs.activity.activity import Activity, ActivityRow
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.text import clean
@@ -71,12 +71,7 @@ class ActivityStream:
             raise lease_lost(lease)
         return chats
 
-    async def page(
-        self, job: int, after: tuple[int, int] = (0, 0), limit: int = 500
-    ) -> Sequence[ActivityRow]:
-        """Return the rows of a job after (run, seq)."""
-        async with self._db.connection() as conn:
-            return await store.page(conn, job, after, limit)
+    page = on_connection(store.page)
 
     async def newest(
         self, job: int, after: tuple[int, int] = (0, 0), limit: int = 500

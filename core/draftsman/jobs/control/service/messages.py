@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, IdempotencyConflict, Refused
 from draftsman.forges.store import follow_ups
 from draftsman.ids import job_name, new_id, unknown_job
@@ -116,10 +116,7 @@ class JobMessages:
             raise Refused("is being canceled, and takes no more messages", subject=job_name(job))
         return locked
 
-    async def of_job(self, job: int) -> Sequence[JobMessage]:
-        """Return the messages of a job, oldest first."""
-        async with self._db.connection() as conn:
-            return await store.of_job(conn, job)
+    of_job = on_connection(store.of_job)
 
 
 def _finished(locked: LockedJob) -> Refused:
