@@ -19,7 +19,7 @@ MAX_JOBS: Final = 200
 """Jobs of each status whose budgets are listed, the newest."""
 _STARTED: Final = sorted(frozenset(Status) - TERMINAL - {Status.QUEUED})
 """Statuses of unfinished jobs that may have run."""
-_Q = load("budgets")
+_Q = load(__name__)
 
 
 async def reserve(

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from draftsman.database.connection_pool import ConnectionPool
     from draftsman.settings.database import DatabaseSettings
 
-_Q = load("schema")
+_Q = load("draftsman.database.schema")
 T = TypeVar("T")
 P = ParamSpec("P")
 SHORTEST_TIMEOUT: Final = 1.0

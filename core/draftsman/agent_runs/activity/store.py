@@ -15,7 +15,7 @@ from draftsman.database.named_queries import load
 from draftsman.jobs.job_summary import JobFigures
 from draftsman.jobs.runs.run import Lease
 
-_Q = load("activity")
+_Q = load(__name__)
 
 
 async def append(

@@ -9,7 +9,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.costs import store
-from draftsman.costs import store as budgets
 from draftsman.costs.budgets import MEASURES, BudgetState, BudgetUse, CallEstimate, Cost, CostGroup
 from draftsman.database.database import Database, on_connection
 from draftsman.database.isolation import run_all
@@ -93,7 +92,7 @@ class ModelCalls:
         `profile_budget` as for `record`.
         """
         async with self._db.connection() as conn:
-            state = await budgets.reserve(conn, lease, call, estimate, profile_budget)
+            state = await store.reserve(conn, lease, call, estimate, profile_budget)
         if state is None:
             raise lease_lost(lease)
         return state
@@ -114,17 +113,17 @@ class ModelCalls:
         cleaned = clean(amounts)
         model = clean(model)
         async with self._db.connection() as conn:
-            used_up = await budgets.record(conn, lease, cleaned, model, call, profile_budget)
+            used_up = await store.record(conn, lease, cleaned, model, call, profile_budget)
         if used_up is None:
             raise lease_lost(lease)
         return used_up
 
-    release = on_connection(budgets.release)
+    release = on_connection(store.release)
 
     async def raise_budget(self, lease: Lease, question: int, amount: float) -> None:
         """Add the amount of a person's answer to the budget of its question, once."""
         added = await self._db.run_transaction(
-            lambda conn: budgets.add(conn, lease, question, amount)
+            lambda conn: store.add(conn, lease, question, amount)
         )
         if added is None:
             raise lease_lost(lease)

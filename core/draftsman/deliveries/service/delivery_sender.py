@@ -59,7 +59,7 @@ from draftsman.people.policy import Policy
 from draftsman.questions.permission_rules import store as rules
 from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
-from draftsman.questions.store import identical, questions
+from draftsman.questions.store import questions
 from draftsman.settings.notifications import NotificationSettings
 
 # The message about a proposed permission rule.
@@ -240,7 +240,9 @@ class DeliverySender:
             facts = await store.message_facts(conn, item.seq)
             if item.question is not None:
                 question = await questions.get(conn, item.job, item.question)
-                identical_questions = await identical.others(conn, item.job, item.question)
+                identical_questions = await questions.identical_questions(
+                    conn, item.job, item.question
+                )
                 digested = await store.digest_readers(conn, item.job, item.question)
             if question is not None:
                 policy = await with_identity_links(conn, policy, item.channel)

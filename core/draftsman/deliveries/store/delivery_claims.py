@@ -13,7 +13,7 @@ HEAD_START: Final = 30.0
 """Seconds by which an urgent delivery precedes earlier deliveries of its target."""
 RESCUE_LIMIT: Final = 200
 """Deliveries rescued by one statement."""
-_Q = load("delivery_claims")
+_Q = load(__name__)
 
 
 async def claim(

@@ -21,7 +21,7 @@ MAX_STEPS: Final = 30
 """Maximum number of steps of a job that are read."""
 MAX_PAUSED: Final = 100
 """Maximum number of paused buckets that are listed."""
-_Q = load("live_threads")
+_Q = load(__name__)
 
 
 async def add(conn: Connection) -> int:

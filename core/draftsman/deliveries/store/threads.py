@@ -11,7 +11,7 @@ from draftsman.database.database import Connection, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
 from draftsman.deliveries.thread import CardTopic, QuestionMessage, ThreadTopic
 
-_Q = load("threads")
+_Q = load(__name__)
 MAX_JOBS: Final = 20
 """Maximum number of jobs read for a thread."""
 MAX_OPEN_QUESTIONS: Final = 100

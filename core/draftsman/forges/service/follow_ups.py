@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from draftsman.database.database import Database, on_connection
-from draftsman.forges.store import follow_ups as store
+from draftsman.forges import store
 
 
 class FollowUps:

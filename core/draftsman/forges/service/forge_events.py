@@ -7,10 +7,9 @@ from typing import Final
 from uuid import UUID
 
 from draftsman.database.database import Database, on_connection
+from draftsman.forges import store
 from draftsman.forges.forge_event import ForgeEvent
 from draftsman.forges.service.follow_ups import FollowUps
-from draftsman.forges.store import forge_events as store
-from draftsman.forges.store import people_events
 from draftsman.worker.registry import store as workers
 
 READER: Final = "forges"
@@ -37,9 +36,9 @@ class ForgeEvents:
 
     open_pulls = on_connection(store.open_pulls)
     closed_pulls = on_connection(store.closed_pulls)
-    unprocessed = on_connection(people_events.unprocessed)
-    finish = on_connection(people_events.finish)
-    asked_targets = on_connection(people_events.asked_targets)
+    unprocessed = on_connection(store.unprocessed)
+    finish = on_connection(store.finish)
+    asked_targets = on_connection(store.asked_targets)
 
     async def acquire(self, owner: UUID, seconds: float, lock: int | None = None) -> int | None:
         """Acquire or renew the reader's lease; return its term, None where it is held.

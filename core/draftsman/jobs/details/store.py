@@ -24,8 +24,8 @@ from draftsman.jobs.job import TERMINAL, Job
 from draftsman.jobs.job_summary import JobSummary, JobVersion, RetryLink
 from draftsman.jobs.runs.run import Run
 
-_Q = load("read_model")
-_INVARIANTS = load("invariants")
+_Q = load(__name__)
+_INVARIANTS = load("draftsman.jobs.details.invariants")
 EventCursor = tuple[int, int, int]
 """Position in the event feed: epoch, transaction, event."""
 

@@ -10,7 +10,7 @@ from draftsman.jobs.job import Source
 from draftsman.people import directory as reading
 from draftsman.people.directory import Directory, IdentityLink
 
-_Q = load("people")
+_Q = load(__name__)
 
 
 async def create_link_code(

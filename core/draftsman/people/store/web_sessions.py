@@ -12,7 +12,7 @@ from draftsman.people.web_session import SignInMethod, WebSession
 
 MAX_SESSIONS: Final = 1000
 """Maximum number of sessions listed."""
-_Q = load("web_sessions")
+_Q = load(__name__)
 
 
 async def create_link(conn: Connection, person: str, digest: str, seconds: float) -> datetime:

@@ -20,7 +20,7 @@ from draftsman.questions.permission_rules.permission_rule import (
 )
 
 MAX_USES: Final = 50
-_Q = load("rules")
+_Q = load(__name__)
 
 
 class MatchedRule(NamedTuple):

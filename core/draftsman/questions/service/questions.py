@@ -27,7 +27,7 @@ from draftsman.questions.question import (
 )
 from draftsman.questions.rights import check_response
 from draftsman.questions.service import approval_tokens
-from draftsman.questions.store import identical
+from draftsman.questions.store import questions
 from draftsman.questions.store import questions as store
 
 if TYPE_CHECKING:
@@ -296,9 +296,9 @@ class Questions:
         self, conn: Connection, job: int, ordinal: int
     ) -> list[IdenticalQuestion]:
         """Lock a job together with those that ask the same; return their questions."""
-        if others := await identical.others(conn, job, ordinal):
+        if others := await questions.identical_questions(conn, job, ordinal):
             await jobs.lock_jobs(conn, [job, *(other.job for other in others)])
-            others = await identical.others(conn, job, ordinal)
+            others = await questions.identical_questions(conn, job, ordinal)
         return others
 
     async def lock(self, conn: Connection, job: int, ordinal: int) -> LockedQuestion:

@@ -10,7 +10,7 @@ from draftsman.database.database import Database
 from draftsman.database.isolation import run_all
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
-from draftsman.queues.store import limits as store
+from draftsman.queues import store
 
 JOBS: Final = 1000
 """Jobs that a transaction checks after a change of the limits."""
@@ -40,14 +40,14 @@ class LimitSweep:
         return await run_all(
             lambda: self._configure(term),
             lambda: self._check(term),
-            lambda: self._db.run_transaction(lambda conn: store.give(conn, term, BUCKETS)),
+            lambda: self._db.run_transaction(lambda conn: store.give_places(conn, term, BUCKETS)),
         )
 
     async def _check(self, term: LeaderTerm) -> None:
         """Set the limits of jobs after a change."""
 
         async def check(term: LeaderTerm) -> int:
-            return await self._db.run_transaction(lambda conn: store.check(conn, term, JOBS))
+            return await self._db.run_transaction(lambda conn: store.check_limits(conn, term, JOBS))
 
         await repeat(check, 1, term)
 
@@ -55,6 +55,6 @@ class LimitSweep:
         if term.term is None or self._written == term:
             return
         rules = self._rules
-        if await self._db.run_transaction(lambda conn: store.configure(conn, term, rules)):
+        if await self._db.run_transaction(lambda conn: store.configure_limits(conn, term, rules)):
             _log.info("the limits have changed; now: %s", len(rules))
         self._written = term

@@ -9,7 +9,7 @@ from draftsman.database.database import Database
 from draftsman.database.isolation import Isolation, run_all
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat, run_isolated
-from draftsman.queues.store import postponed_work as store
+from draftsman.queues import store
 
 POSTPONED: Final = 20
 """Maximum number of buckets, keys and jobs whose locks a transaction has at a time."""

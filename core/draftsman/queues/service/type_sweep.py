@@ -14,8 +14,8 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.jobs.runs.store import claim
 from draftsman.jobs.runs.sweep import Sweep, repeat
+from draftsman.queues import store
 from draftsman.queues.queue_models import UnhandledType
-from draftsman.queues.store import queues as store
 from draftsman.settings.job_types import TypeSettings
 
 INTERVAL: Final = 2.0

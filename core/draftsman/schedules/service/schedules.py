@@ -30,6 +30,7 @@ from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJo
 from draftsman.jobs.runs.store import checkpoints
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
+from draftsman.schedules import store
 from draftsman.schedules.schedule import (
     Fire,
     FireStatus,
@@ -41,7 +42,6 @@ from draftsman.schedules.schedule import (
     normal_spec,
 )
 from draftsman.schedules.service.templates import Templates
-from draftsman.schedules.store import schedules as store
 from draftsman.settings import Settings
 from draftsman.text import clean
 

@@ -12,13 +12,13 @@ from draftsman.errors import CommandHint, NotFound
 from draftsman.jobs.runs.store import checkpoints
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
+from draftsman.trello import store
 from draftsman.trello.board import (
     BoardConfig,
     Episode,
     LabelSighting,
 )
 from draftsman.trello.service.cards import TrelloCards
-from draftsman.trello.store import boards as store
 from draftsman.worker.registry import store as workers
 
 POLLER: Final = "trello"
@@ -36,8 +36,8 @@ class TrelloBoards:
         self._policy = policy
         self.cards = TrelloCards(db)
 
-    all = on_connection(store.listed)
-    of = on_connection(store.of)
+    all = on_connection(store.boards)
+    of = on_connection(store.board)
 
     async def save(self, config: BoardConfig, actor: Actor) -> None:
         """Watch a board, or change its configuration; raises NotPermitted."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from draftsman.database.database import Database, on_connection
+from draftsman.trello import store
 from draftsman.trello.cards import CardDueDate
-from draftsman.trello.store import cards as store
 
 
 class TrelloCards:

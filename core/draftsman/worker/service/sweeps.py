@@ -12,9 +12,9 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
+from draftsman.worker import store
 from draftsman.worker.registry import store as workers
 from draftsman.worker.service.dead_workers import DeadWorkers
-from draftsman.worker.store import sweeps as store
 
 LEADER: Final = "leader"
 LEASE_WAIT: Final = 2.0

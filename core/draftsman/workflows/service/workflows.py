@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.deliveries.store import deliveries
 from draftsman.errors import Failure, UsageError
-from draftsman.forges.store import follow_ups
+from draftsman.forges import store as forges
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.job import TERMINAL, Source, Status
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
-from draftsman.jobs.runs.store import jobs, run_state
+from draftsman.jobs.runs.store import jobs as job_store
+from draftsman.jobs.runs.store import run_state
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import RepoName, repo_names_by_source
 from draftsman.repos.repo_url import is_repo_url
+from draftsman.workflows import store
 from draftsman.workflows.dependencies import JobTree, Parent, cycle_text
 from draftsman.workflows.service.groups import Groups
-from draftsman.workflows.store import dependencies as store
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Invocation
@@ -83,7 +84,7 @@ class Workflows:
 
     waiting_count = on_connection(store.waiting_count)
     parents = on_connection(store.parents)
-    followed_pull = on_connection(follow_ups.of_job)
+    followed_pull = on_connection(forges.of_job)
     causes = on_connection(store.causes)
 
     async def spawn(
@@ -118,7 +119,7 @@ class Workflows:
         }
 
         async def insert(conn: Connection) -> int:
-            if not await jobs.lock_run(conn, spawner.lease):
+            if not await job_store.lock_run(conn, spawner.lease):
                 raise lease_lost(spawner.lease)
             concurrency_key = columns["concurrency_key"]
             conflicts = await store.spawn_conflicts(conn, spawner.number, key, concurrency_key)

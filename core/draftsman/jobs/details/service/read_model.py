@@ -16,7 +16,7 @@ from draftsman.database.server_health import ServerHealth
 from draftsman.errors import CommandHint, NotFound, UsageError
 from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.ids import JobRef, unknown_job
-from draftsman.jobs.control.store import control as job_control
+from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
 from draftsman.jobs.details.service import selected_page
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
@@ -261,14 +261,14 @@ class ReadModel:
         async with self._db.connection() as conn, conn.transaction():
             facts = await store.why(conn, number, self._lease)
             if facts is not None and facts.held_by is not None:
-                from draftsman.queues.store import limits
+                from draftsman.queues import store as queues
 
-                uses = await limits.uses(conn, facts.held_by)
+                uses = await queues.limit_uses(conn, facts.held_by)
                 facts = replace(facts, limit=next(iter(uses), None))
             if facts is not None and (facts.hold == "key" or facts.parents):
-                from draftsman.workflows.store import dependencies
+                from draftsman.workflows import store as workflows
 
-                _, cycle = await dependencies.wait_cycle(conn, number)
+                _, cycle = await workflows.wait_cycle(conn, number)
                 facts = replace(facts, cycle=cycle)
             if facts is not None and facts.status is Status.EXPIRED:
                 expired = expiring_question(await questions.of_job(conn, number))
@@ -284,7 +284,7 @@ class ReadModel:
     async def replacement(self, number: int) -> Replacement:
         """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
         async with self._db.connection() as conn:
-            return await job_control.replacement(conn, number) or Replacement(None, None, None)
+            return await control.replacement(conn, number) or Replacement(None, None, None)
 
     async def stats(self) -> Stats:
         """Return counts of jobs, questions and workers."""

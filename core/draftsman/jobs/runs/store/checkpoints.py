@@ -23,7 +23,7 @@ from draftsman.jobs.runs.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.saved_data import Artifact, CheckpointSummary, LogChunk, Step, StepSummary
 
-_Q = load("checkpoints")
+_Q = load(__name__)
 
 MAX_CHECKPOINTS = 5
 """Number of newest checkpoints that are kept."""
