@@ -26,7 +26,7 @@ from draftsman.questions.question import OnExpire
 from draftsman.questions.response import Response
 from draftsman.questions.store import questions
 from draftsman.queues import store as queues
-from draftsman.queues.service import postponed_work
+from draftsman.queues.service import sweeps as queue_sweeps
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from tests.core.schedules.test_schedules import spec
@@ -324,8 +324,8 @@ async def test_rows_in_an_open_transaction_keep_no_other_waiting(
     world: World, monkeypatch: pytest.MonkeyPatch, case: Refusal
 ) -> None:
     """The transaction has locked as many rows as a batch of the sweep has."""
-    monkeypatch.setattr(postponed_work, "POSTPONED", 2)
-    monkeypatch.setattr(postponed_work, "CANCELED", 2)
+    monkeypatch.setattr(queue_sweeps, "POSTPONED", 2)
+    monkeypatch.setattr(queue_sweeps, "CANCELED", 2)
     small = runtime_with(world.rt, sweeps={"limit": 2})
     *locked, last = await case.rows(world)
     await world.conn.execute("BEGIN")

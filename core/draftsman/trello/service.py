@@ -1,4 +1,4 @@
-"""Trello boards: labels on cards become episodes, each of which creates at most one job."""
+"""Trello boards, their labels, and the checklists and due dates of cards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from draftsman.trello.board import (
     Episode,
     LabelSighting,
 )
-from draftsman.trello.service.cards import TrelloCards
+from draftsman.trello.cards import CardDueDate
 from draftsman.worker.registry import store as workers
 
 POLLER: Final = "trello"
@@ -136,3 +136,27 @@ def _batches(sightings: Sequence[LabelSighting]) -> list[Sequence[LabelSighting]
 
 def _end_batch(sightings: Sequence[LabelSighting], began: datetime) -> _Work:
     return lambda conn: store.end_episodes(conn, sightings, began)
+
+
+class TrelloCards:
+    """Checklists and due dates of cards, stored so that any process can continue a change."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    checklist = on_connection(store.checklist)
+    find_checklist = on_connection(store.find_checklist)
+    save_checklist = on_connection(store.save_checklist)
+    close_checklist = on_connection(store.close_checklist)
+    expiring = on_connection(store.expiring)
+    due_date = on_connection(store.due_date)
+    stale_due_dates = on_connection(store.stale_due_dates)
+
+    async def change_due_date(self, old: CardDueDate | None, new: CardDueDate) -> bool:
+        """Store a due date; False where another process changed it since `old` was read."""
+        async with self._db.connection() as conn:
+            if old is None:
+                return await store.add_due_date(conn, new)
+            return await store.change_due_date(conn, old, new)
+
+    remove_due_date = on_connection(store.remove_due_date)

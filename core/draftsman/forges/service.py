@@ -1,4 +1,4 @@
-"""Receipt of events of forges, and the lease of the process that reads them."""
+"""Events of forges, pull requests of jobs, and the jobs that follow them up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from uuid import UUID
 from draftsman.database.database import Database, on_connection
 from draftsman.forges import store
 from draftsman.forges.forge_event import ForgeEvent
-from draftsman.forges.service.follow_ups import FollowUps
 from draftsman.worker.registry import store as workers
 
 READER: Final = "forges"
@@ -59,3 +58,22 @@ class ForgeEvents:
         """Release the lease."""
         async with self._db.connection() as conn:
             await workers.resign(conn, READER, owner, term)
+
+
+class FollowUps:
+    """Pull requests of jobs, and the jobs that follow them up."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    family = on_connection(store.family)
+    jobs_of_pull = on_connection(store.jobs_of_pull)
+    is_open = on_connection(store.is_open)
+
+    unanswered = on_connection(store.unanswered)
+
+    answered = on_connection(store.answered)
+
+    ended_branches = on_connection(store.ended_branches)
+
+    branch_deleted = on_connection(store.branch_deleted)
