@@ -53,7 +53,8 @@ def _text(value: object) -> str:
 
 def _script(request: dict[str, Any]) -> str:
     """Return the statement of a submission, with a new id for each call."""
-    statement = re.sub(r"--.*", "", load("submissions")["submit_plain"])
+    queries = load("draftsman.jobs.requests.store.submissions")
+    statement = re.sub(r"--.*", "", queries["submit_plain"])
     own = "WITH own AS MATERIALIZED (SELECT gen_random_uuid() AS id), request"
     statement = statement.replace("WITH request", own, 1)
     new = {"id": "(SELECT id FROM own)"}

@@ -32,7 +32,7 @@ from draftsman.processes.host import login
 from draftsman.questions import question
 
 if TYPE_CHECKING:
-    from draftsman.agent_runs.activity.service.activity import ActivityStream
+    from draftsman.agent_runs.activity.service import ActivityStream
     from draftsman.agent_runs.changes.service import Changes
     from draftsman.attention.service.acknowledgments import Acknowledgments
     from draftsman.attention.service.digests import Digests
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from draftsman.attention.service.oncall import OnCall
     from draftsman.attention.service.question_figures import QuestionFigures
     from draftsman.attention.service.reminders import Reminders
-    from draftsman.costs.service.budgets import Budgets, BudgetSweep, ModelCalls
+    from draftsman.costs.service import Budgets, BudgetSweep, ModelCalls
     from draftsman.database.notification_listener import NotificationListener
     from draftsman.deliveries.channel import Channel
     from draftsman.deliveries.dispatcher import DeliveryDispatcher
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from draftsman.deliveries.service.outbox import Outbox
     from draftsman.deliveries.service.threads import Threads
     from draftsman.deliveries.target import Targets
-    from draftsman.events.service.archives import Archives
+    from draftsman.events.service import Archives
     from draftsman.forges.follow_up_jobs.service import FollowUpSweep
-    from draftsman.forges.service.forge_events import ForgeEvents
+    from draftsman.forges.service import ForgeEvents
     from draftsman.handlers.registry import Handler
     from draftsman.jobs.control.service.bulk_retry import BulkRetry
     from draftsman.jobs.control.service.control import JobControl
@@ -75,17 +75,15 @@ if TYPE_CHECKING:
     from draftsman.questions.service.asking import Asking
     from draftsman.questions.service.expiry import Expiry
     from draftsman.questions.service.questions import Questions
-    from draftsman.queues.service.limit_sweep import LimitSweep
-    from draftsman.queues.service.postponed_work import PostponedWork
     from draftsman.queues.service.queues import Queues
     from draftsman.queues.service.reservations import Reservations
-    from draftsman.queues.service.type_sweep import TypeSweep
+    from draftsman.queues.service.sweeps import LimitSweep, PostponedWork, TypeSweep
     from draftsman.repos.service import Repos
     from draftsman.schedules.service.firing import Firing
     from draftsman.schedules.service.schedules import Schedules
     from draftsman.schedules.service.templates import Templates
     from draftsman.settings import Settings
-    from draftsman.trello.service.boards import TrelloBoards
+    from draftsman.trello.service import TrelloBoards
     from draftsman.worker.service.dead_workers import DeadWorkers
     from draftsman.worker.service.sweeps import Sweeps
     from draftsman.worker.worker_process import WorkerProcess
@@ -225,7 +223,7 @@ class Runtime:
     @cached_property
     def archives(self) -> Archives:
         """Archived months of events."""
-        from draftsman.events.service.archives import Archives
+        from draftsman.events.service import Archives
 
         return Archives(
             db=self.db,
@@ -301,21 +299,21 @@ class Runtime:
     @cached_property
     def limit_sweep(self) -> LimitSweep:
         """Places that limits have free."""
-        from draftsman.queues.service.limit_sweep import LimitSweep
+        from draftsman.queues.service.sweeps import LimitSweep
 
         return LimitSweep(self.db, rules=self.settings.limits.rules())
 
     @cached_property
     def postponed_work(self) -> PostponedWork:
         """Work that transactions left to the leader."""
-        from draftsman.queues.service.postponed_work import PostponedWork
+        from draftsman.queues.service.sweeps import PostponedWork
 
         return PostponedWork(self.db)
 
     @cached_property
     def type_sweep(self) -> TypeSweep:
         """Jobs of types that no live worker handles."""
-        from draftsman.queues.service.type_sweep import TypeSweep
+        from draftsman.queues.service.sweeps import TypeSweep
 
         return TypeSweep(
             db=self.db,
@@ -327,14 +325,14 @@ class Runtime:
     @cached_property
     def budgets(self) -> Budgets:
         """Budgets with their use, and costs."""
-        from draftsman.costs.service.budgets import Budgets
+        from draftsman.costs.service import Budgets
 
         return Budgets(self.db, rules=self.settings.budgets.rules())
 
     @cached_property
     def budget_sweep(self) -> BudgetSweep:
         """Budgets of the configuration, and reservations of lost runs."""
-        from draftsman.costs.service.budgets import BudgetSweep
+        from draftsman.costs.service import BudgetSweep
 
         return BudgetSweep(
             self.db,
@@ -496,14 +494,14 @@ class Runtime:
     @cached_property
     def boards(self) -> TrelloBoards:
         """Trello boards and their label episodes."""
-        from draftsman.trello.service.boards import TrelloBoards
+        from draftsman.trello.service import TrelloBoards
 
         return TrelloBoards(self.db, self.policy)
 
     @cached_property
     def forge_events(self) -> ForgeEvents:
         """Events of forges, and follow-ups on pull requests."""
-        from draftsman.forges.service.forge_events import ForgeEvents
+        from draftsman.forges.service import ForgeEvents
 
         return ForgeEvents(self.db)
 
@@ -533,7 +531,7 @@ class Runtime:
     @cached_property
     def activity(self) -> ActivityStream:
         """Activity of agents."""
-        from draftsman.agent_runs.activity.service.activity import ActivityStream
+        from draftsman.agent_runs.activity.service import ActivityStream
 
         return ActivityStream(self.db)
 
@@ -547,7 +545,7 @@ class Runtime:
     @cached_property
     def model_calls(self) -> ModelCalls:
         """Money and tokens of model calls."""
-        from draftsman.costs.service.budgets import ModelCalls
+        from draftsman.costs.service import ModelCalls
 
         return ModelCalls(self.db)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.database.database import Connection
-from draftsman.events.service.archives import check_archive
+from draftsman.events.service import check_archive
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings

@@ -26,7 +26,7 @@ from tests.kill.work import HANDLERS
 from tests.support.people import GROUPS, PEOPLE
 from tests.support.statements import rows
 
-READY: Final = {"schema.listen after", "workers.acquire after"}
+READY: Final = {"schema.listen after", "registry.acquire after"}
 """Points that a worker passes before it is fully running."""
 STARTED: Final = "claim.exchange before"
 """Points that a worker passes before it survives the loss of its database."""
@@ -52,7 +52,8 @@ UPDATE draftsman.job_states SET next_retry_at = draftsman.now()
 takes a second to lead again; the tests have no time."""
 
 VIOLATED: Final = " UNION ALL ".join(
-    f"SELECT '{name}' WHERE EXISTS (\n{query}\n)" for name, query in load("invariants").items()
+    f"SELECT '{name}' WHERE EXISTS (\n{query}\n)"
+    for name, query in load("draftsman.jobs.details.invariants").items()
 )
 """The names of the invariants that do not hold, in a single query."""
 

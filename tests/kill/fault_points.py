@@ -56,10 +56,10 @@ REST: Final = ("read_model.", "migrations.", "schema.", "archives.", "people.")
 """Points before the first claim of a worker, and of people's processes."""
 
 
-FOLLOWING: Final = "follow_ups.add "
+FOLLOWING: Final = "forges.add "
 """Points of a query that needs a pull request: those of `at_follow_ups`."""
 IN_WORKERS: Final = {
-    f"follow_ups.{name}"
+    f"forges.{name}"
     for name in (
         *("due", "lock", "new_events", "members", "send", "add", "event", "end", "reopen_pull"),
         "of_job",

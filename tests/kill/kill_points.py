@@ -26,10 +26,9 @@ from typing import Final, get_args
 
 from draftsman.agent_runs.protocol import codec as protocol_codec
 from draftsman.agent_runs.protocol import protocol
-from draftsman.database.named_queries import load
 from draftsman.forges.api import publication
 from draftsman.sandbox.processes.process import AgentProcess
-from tests.support.queries import QUERIES
+from tests.support.queries import TEXTS
 
 WRITES: Final = re.compile(
     r"\b(INSERT|UPDATE|DELETE|STDIN|LISTEN|nextval|set_config|pg_notify|pg_advisory_lock"
@@ -58,10 +57,9 @@ def _drives_agents(module: str) -> bool:
 @cache
 def texts() -> dict[str, str]:
     """Return the name of each query by its text."""
-    names_by_text = {load(family)[name]: f"{family}.{name}" for family, name in QUERIES}
-    assert len(names_by_text) == len(QUERIES), (
-        "two queries have the same text; their points have one name"
-    )
+    names = [(text, f"{family}.{name}") for family in TEXTS for name, text in TEXTS[family].items()]
+    names_by_text = dict(names)
+    assert len(names_by_text) == len(names), "two queries have one text: their points have one name"
     return names_by_text
 
 
@@ -69,7 +67,7 @@ def texts() -> dict[str, str]:
 def is_read(query: str) -> bool:
     """Return whether a query changes nothing and locks nothing."""
     family, name = query.split(".")
-    return WRITES.search(re.sub(r"--.*", "", load(family)[name])) is None
+    return WRITES.search(re.sub(r"--.*", "", TEXTS[family][name])) is None
 
 
 def all_points() -> set[str]:

@@ -218,7 +218,7 @@ async def _lose_worker(campaign: Campaign, number: int) -> None:
         return False
 
     while (await campaign.rt.read_model.job(number)).run_count == 0:
-        campaign.pending = {"sweeps.next_due before"}
+        campaign.pending = {"worker.next_due before"}
         await campaign.worker(never)
     campaign.pending = before.pending
     campaign.inject = before.inject

@@ -11,9 +11,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
+from draftsman.attention import store as attention
 from draftsman.attention.ladder import LadderNotice, NotificationOutcome, StepPlan
 from draftsman.attention.pager_event import PagerEvent
-from draftsman.attention.store import acknowledgments, ladders
 from draftsman.costs import store as budgets
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryStatus
@@ -25,9 +25,9 @@ from draftsman.jobs.pending_decisions import store as pending_decisions
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
+from draftsman.trello import store as trello
 from draftsman.trello.cards import CardChecklist
-from draftsman.trello.store import cards as trello_cards
-from draftsman.workflows.store import dependencies
+from draftsman.workflows import store as workflows
 from tests.kill.notifications import OWNER
 from tests.soak.calls import CALLS, query_of
 
@@ -61,8 +61,10 @@ def _calls(job: int) -> list[Callable[[Connection], Awaitable[object]]]:
 
     async def take_step(conn: Connection) -> object:
         await conn.execute(BEGIN_LADDER, (job,))
-        (step,) = [due for due in await ladders.due(conn, LeaderTerm(), 200) if due.job == job]
-        return await ladders.take(conn, LeaderTerm(), step, PLAN)
+        (step,) = [
+            due for due in await attention.due_steps(conn, LeaderTerm(), 200) if due.job == job
+        ]
+        return await attention.take_step(conn, LeaderTerm(), step, PLAN)
 
     async def warn(conn: Connection) -> None:
         sent, *_ = await deliveries.page(conn, list(DeliveryStatus), 1)
@@ -71,20 +73,20 @@ def _calls(job: int) -> list[Callable[[Connection], Awaitable[object]]]:
     page = PagerEvent("ops", "event", new_id(), 1, "acknowledged", datetime.now(UTC))
     checklist = CardChecklist("c" * 24, job, 1, "f" * 24, {"e" * 24: 1})
     return [
-        lambda conn: acknowledgments.acknowledge(conn, job, 1, OWNER, 60),
-        lambda conn: acknowledgments.snooze(conn, job, 1, OWNER, 60),
-        lambda conn: acknowledgments.record_page(conn, job, 1, page),
-        lambda conn: ladders.delegate(conn, job, 1, OWNER, 60, "ben", None),
+        lambda conn: attention.acknowledge(conn, job, 1, OWNER, 60),
+        lambda conn: attention.snooze(conn, job, 1, OWNER, 60),
+        lambda conn: attention.record_page(conn, job, 1, page),
+        lambda conn: attention.delegate(conn, job, 1, OWNER, 60, "ben", None),
         take_step,
         lambda conn: deliveries.post(conn, job, parse_target("log"), "digest", "text"),
         lambda conn: pending_decisions.hold(
             conn, job, None, OWNER, "held", {"force": False, "reason": None}, None, 5.0
         ),
-        lambda conn: trello_cards.save_checklist(conn, checklist),
+        lambda conn: trello.save_checklist(conn, checklist),
         warn,
         budgets.uses,
-        lambda conn: dependencies.completed_spawn(conn, job, "a", "0"),
-        dependencies.lock_waits,
-        lambda conn: dependencies.waiting_count(conn, job),
+        lambda conn: workflows.completed_spawn(conn, job, "a", "0"),
+        workflows.lock_waits,
+        lambda conn: workflows.waiting_count(conn, job),
         lambda conn: deliveries.group_stop(conn, 1),
     ]

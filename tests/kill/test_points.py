@@ -9,7 +9,6 @@ from typing import LiteralString
 import pytest
 
 from draftsman import resources
-from draftsman.database import named_queries as queries
 from tests.kill import kill_points
 from tests.kill.fault_points import check_all_reached
 from tests.support.queries import QUERIES
@@ -19,9 +18,9 @@ def test_every_query_has_points_and_only_a_read_has_a_single_point() -> None:
     points = kill_points.sql_points()
     assert {point.split()[0] for point in points} == {f"{family}.{two}" for family, two in QUERIES}
     assert {"claim.exchange before", "claim.exchange after", "claim.exchange committed"} <= points
-    assert {"read_model.page before", "locked_jobs.lock committed"} <= points
-    assert {"archives.drop committed", "archives.copy_in after", "schema.new_epoch after"} <= points
-    assert not {"read_model.page committed", "archives.copy_out after"} & points
+    assert {"details.page before", "jobs.lock_to_cancel committed"} <= points
+    assert {"events.drop committed", "events.copy_in after", "schema.new_epoch after"} <= points
+    assert not {"details.page committed", "events.copy_out after"} & points
 
 
 def test_a_new_query_has_points(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,8 +28,7 @@ def test_a_new_query_has_points(monkeypatch: pytest.MonkeyPatch) -> None:
         "forget": "DELETE FROM draftsman.job_states",
         "peek": "SELECT 1",
     }
-    monkeypatch.setattr(kill_points, "QUERIES", [("new", "forget"), ("new", "peek")])
-    monkeypatch.setattr(kill_points, "load", lambda _: new)
+    monkeypatch.setattr(kill_points, "TEXTS", {"new": new})
     monkeypatch.setattr(kill_points, "texts", kill_points.texts.__wrapped__)
     monkeypatch.setattr(kill_points, "is_read", kill_points.is_read.__wrapped__)
     writes = {f"new.forget {moment}" for moment in ("before", "after", "committed")}
@@ -65,9 +63,6 @@ def test_all_modules_that_drive_an_agent_are_searched() -> None:
     named -= {"command_check", "agent_check", "agent_probe"}
     named -= {"programming_errors"}  # of the worker, about any handler
     assert set(kill_points.modules()) == named, "is the new module part of an agent's run?"
-    assert {Path(file.name).stem for file in queries.files_of_queries()} == {
-        family for family, _ in QUERIES
-    }
 
 
 def test_messages_and_process_calls_have_points() -> None:

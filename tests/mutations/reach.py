@@ -44,7 +44,7 @@ def install(note: Callable[[str], None]) -> None:
                 note(unit)
 
     for path in QUERIES:
-        texts = queries.load(family(path))
+        texts = queries.load(module_name(path))
         recording = RecordingQueries(texts, note_query)
         for module in [*sys.modules.values()]:
             names = getattr(module, "__dict__", {})
@@ -58,14 +58,14 @@ def install(note: Callable[[str], None]) -> None:
         replace_code(module, _noting(source), [*_names(source)])
 
 
-def family(path: str) -> str:
-    """Return the name of a file of queries."""
-    return path.rpartition("/")[2].removesuffix(".sql")
+def module_name(path: str) -> str:
+    """Return the name of the module of a file in `core`, or of that beside a file of queries."""
+    return path.removeprefix("core/").rpartition(".")[0].replace("/", ".")
 
 
 def module_of(path: str) -> ModuleType:
     """Return the module of a file in `core`."""
-    return importlib.import_module(path.removeprefix("core/").removesuffix(".py").replace("/", "."))
+    return importlib.import_module(module_name(path))
 
 
 def outer_unit(mutant: Mutant, module: ModuleType) -> str:

@@ -174,7 +174,7 @@ def _apply(mutant: Mutant, server: Server) -> None:
         server._template_name += "_mutant"
         server._marker = server.home / f"mutant-{os.getpid()}"
     elif mutant.path.endswith(".sql"):
-        known = queries.load(reach.family(mutant.path))
+        known = queries.load(reach.module_name(mutant.path))
         known.update(queries.parse(text))
     else:
         module = reach.module_of(mutant.path)

@@ -15,8 +15,8 @@ from tests.mutations.python_operators import mutants_of_functions
 from tests.mutations.sql_operators import mutants_of_objects, mutants_of_queries
 
 QUERIES: Final = (
-    "core/draftsman/jobs/runs/queries/claim.sql",
-    "core/draftsman/jobs/runs/queries/run_state.sql",
+    "core/draftsman/jobs/runs/store/claim.sql",
+    "core/draftsman/jobs/runs/store/run_state.sql",
 )
 OBJECTS: Final = frozenset(
     {

@@ -95,7 +95,7 @@ async def test_cost_of_a_change_does_not_depend_on_earlier_statements(
     conn: Connection, first: int
 ) -> None:
     await watch(conn, exchange(first, 0).work)
-    stats = await watch(conn, CALLS["locked_jobs.request_cancel"].work)
+    stats = await watch(conn, CALLS["jobs.request_cancel"].work)
     assert {table: rows for table, rows in stats.read.items() if rows > 2} == {}
 
 

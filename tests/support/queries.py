@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from psycopg import AsyncCursor
 
+import draftsman
 from draftsman.database import named_queries as queries
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionStatus
 
-FAMILIES: Final = sorted(file.name.removesuffix(".sql") for file in queries.files_of_queries())
-QUERIES: Final = [(family, name) for family in FAMILIES for name in queries.load(family)]
-NAMES: Final = {queries.load(family)[name]: f"{family}.{name}" for family, name in QUERIES}
+CORE: Final = Path(draftsman.__file__).parent
+FILES: Final = {
+    (file.parent.name if file.stem == "store" else file.stem): file
+    for file in sorted(CORE.rglob("*.sql"))
+    if "-- name: " in file.read_text("utf-8")
+}
+"""Files of queries by the name of their package, or their own in a package with several."""
+MODULES: Final = {
+    family: ".".join(("draftsman", *file.relative_to(CORE).with_suffix("").parts))
+    for family, file in FILES.items()
+}
+"""Modules that the files belong to, by the same names."""
+TEXTS: Final = {family: queries.load(module) for family, module in MODULES.items()}
+QUERIES: Final = [(family, name) for family, texts in TEXTS.items() for name in texts]
+NAMES: Final = {TEXTS[family][name]: f"{family}.{name}" for family, name in QUERIES}
 """Name of a query, by its text."""
 TYPED: Final[dict[str, dict[str, Any]]] = {
     "claim.exchange": {"free": 1, "ahead": 1},
@@ -41,7 +55,7 @@ async def explain(conn: Connection, query: str, params: dict[str, Any]) -> str:
 
 async def plan(conn: Connection, family: str, name: str) -> None:
     """Plan a named query: a misspelled column raises an error."""
-    query = queries.load(family)[name]
+    query = TEXTS[family][name]
     if query.startswith("LISTEN"):  # has no plan and no parameters
         await conn.execute(query)
     elif query.startswith("COPY ("):

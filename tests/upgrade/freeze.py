@@ -26,7 +26,7 @@ from draftsman import resources
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.attention.pager_event import PagerEvent
 from draftsman.costs.budgets import CallEstimate, question_of
-from draftsman.costs.service.budgets import BudgetSweep
+from draftsman.costs.service import BudgetSweep
 from draftsman.database.database import Connection, Database
 from draftsman.deliveries.delivery import ChannelName, Receipt
 from draftsman.deliveries.service.live_threads import LiveThreads
@@ -42,7 +42,7 @@ from draftsman.people.configuration import configured_directory
 from draftsman.people.service.web_sessions import WebSessions
 from draftsman.people.web_session import SignInMethod
 from draftsman.questions.service.questions import MAX_REFUSALS_PER_VOTER
-from draftsman.queues.service.limit_sweep import LimitSweep
+from draftsman.queues.service.sweeps import LimitSweep
 from draftsman.repos.repo_catalog import Repo, RepoLocation
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.runtime import ENUMS, Runtime, wire

@@ -19,7 +19,7 @@ MAX_JOBS: Final = 200
 """Jobs of each status whose budgets are listed, the newest."""
 _STARTED: Final = sorted(frozenset(Status) - TERMINAL - {Status.QUEUED})
 """Statuses of unfinished jobs that may have run."""
-_Q = load("budgets")
+_Q = load(__name__)
 
 
 async def reserve(
@@ -89,7 +89,10 @@ async def release_lost(conn: Connection, term: LeaderTerm, limit: int) -> int:
 
 
 async def uses(conn: Connection) -> list[BudgetUse]:
-    """Return the budgets with their use today, and those of unfinished jobs, by name."""
+    """Return the budgets with their use today, and those of unfinished jobs, by name.
+
+    The leader writes the configured budgets; the jobs are the newest 200 of each status.
+    """
     params = {"statuses": [str(status) for status in _STARTED], "limit": MAX_JOBS}
     return await fetch_all(conn, _Q["uses"], params, BudgetUse)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, LiteralString, ParamSpec, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, errors
@@ -59,8 +60,9 @@ if TYPE_CHECKING:
     from draftsman.database.connection_pool import ConnectionPool
     from draftsman.settings.database import DatabaseSettings
 
-_Q = load("schema")
+_Q = load("draftsman.database.schema")
 T = TypeVar("T")
+P = ParamSpec("P")
 SHORTEST_TIMEOUT: Final = 1.0
 """Seconds that any statement may take, however short a lease is."""
 Connection = AsyncConnection[Any]
@@ -303,6 +305,19 @@ class Database:
         if isinstance(conn, PoolerConnection):
             settings = {**PINNED, "statement_timeout": milliseconds(timeout)}
             await conn.begin_with(settings, read_only=self._read_only)
+
+
+def on_connection(
+    query: Callable[Concatenate[Connection, P], Awaitable[T]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return the method of a service that runs `query` on a connection of its database, `_db`."""
+
+    @wraps(query)
+    async def method(service: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async with service._db.connection() as conn:
+            return await query(conn, *args, **kwargs)
+
+    return method
 
 
 class DedicatedSession:

@@ -19,7 +19,7 @@ from draftsman.errors import ConfigError
 if TYPE_CHECKING:
     from psycopg.abc import AdaptContext
 
-_Q = load("schema")
+_Q = load("draftsman.database.schema")
 _REFUSAL: Final = "startup parameter"
 """Words of the error with which PgBouncer refuses `options`, which has no code of its own."""
 NEEDS_SESSION: Final = (

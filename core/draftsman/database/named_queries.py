@@ -1,56 +1,22 @@
-"""Loader of the named queries, which are in the folder `queries` of a package."""
+"""Loader of the named queries, which lie beside the module that runs them."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final, LiteralString
+from typing import LiteralString
 
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
-PACKAGES: Final = (
-    "agent_runs/activity",
-    "attention",
-    "costs",
-    "database",
-    "deliveries",
-    "events",
-    "forges",
-    "jobs/control",
-    "jobs/details",
-    "jobs/pending_decisions",
-    "jobs/requests",
-    "jobs/runs",
-    "people",
-    "questions",
-    "questions/permission_rules",
-    "queues",
-    "repos",
-    "schedules",
-    "trello",
-    "worker",
-    "worker/registry",
-    "workflows",
-)
-_ROOT: Final = files("draftsman")
 _MARGIN = re.compile(r"^[ \t]+|[ \t]*--.*$", re.MULTILINE)
 _NAME = re.compile(r"^-- (name|part): (\w+)\n", re.MULTILINE)
 _INCLUDE = re.compile(r"^-- include: (\w+)\n", re.MULTILINE)
 
 
 @cache
-def files_of_queries() -> tuple[Traversable, ...]:
-    """Return the SQL files of all packages; no two have the same name."""
-    folders = (_ROOT.joinpath(package, "queries") for package in PACKAGES)
-    return tuple(file for folder in folders for file in folder.iterdir())
-
-
-@cache
-def load(family: str) -> dict[str, LiteralString]:
-    """Return the queries of `<family>.sql`, in any of the packages, by name."""
-    file = next(file for file in files_of_queries() if file.name == f"{family}.sql")
+def load(module: str) -> dict[str, LiteralString]:
+    """Return the queries of a module by name: those of `store.sql` for `draftsman.costs.store`."""
+    package, *path = module.split(".")
+    file = files(package).joinpath(*path[:-1], f"{path[-1]}.sql")
     return parse(file.read_text(encoding="utf-8"))
 
 

@@ -22,7 +22,7 @@ PROBE_INTERVAL: Final = 10.0
 """Seconds between two probes of a connection that waits for notifications."""
 PROBE_TIMEOUT: Final = 5.0
 """Seconds in which the server must reply to a probe."""
-_Q = load("schema")
+_Q = load("draftsman.database.schema")
 
 
 OnNotification = Callable[[str, str], None]

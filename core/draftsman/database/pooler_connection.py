@@ -21,7 +21,7 @@ from draftsman.database.database_connection import (
 )
 from draftsman.database.named_queries import load
 
-_Q = load("schema")
+_Q = load("draftsman.database.schema")
 
 
 class PoolerCursor(DatabaseCursor):

@@ -11,7 +11,7 @@ from draftsman.database.database import Connection, execute, rows, scalar
 from draftsman.database.named_queries import load
 from draftsman.database.session_settings import OF_SESSIONS, PINNED
 
-_Q = load("schema")
+_Q = load(__name__)
 
 
 async def lock(conn: Connection) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from draftsman.text import STORED_SENTENCE
+
+PAGE_SIZE: Final = 200
+"""Default number of events, or runs, of a page."""
 
 
 @dataclass(frozen=True, slots=True)

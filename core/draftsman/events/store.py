@@ -12,7 +12,7 @@ from draftsman.database.named_queries import load
 from draftsman.events.archive import Archive, JobArchive
 from draftsman.jobs.runs.run import LeaderTerm
 
-_Q = load("archives")
+_Q = load(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityBuffer, AgentProgress
-from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.activity.service import ActivityStream
 from draftsman.errors import DraftsmanError, LeaseLost
 from draftsman.ids import job_name
 from draftsman.jobs.runs.quota import QuotaLimit

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.activity.service import ActivityStream
 from draftsman.agent_runs.changes.service import Changes
-from draftsman.costs.service.budgets import ModelCalls
+from draftsman.costs.service import ModelCalls
 from draftsman.deliveries.service.outbox import Outbox
 from draftsman.jobs.control.service.messages import RunMessages
 from draftsman.jobs.requests.service.attachments import Attachments

@@ -20,7 +20,7 @@ from draftsman.jobs.runs.run import Lease
 from draftsman.repos.repo_catalog import LabelMapping, Repo
 from draftsman.repos.repo_profile import RepoProfile, SavedProfile
 
-_Q = load("repos")
+_Q = load(__name__)
 
 
 async def all_repos(conn: Connection, limit: int) -> list[Repo]:

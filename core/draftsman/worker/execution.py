@@ -12,9 +12,9 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.activity.service import ActivityStream
 from draftsman.agent_runs.changes.service import Changes
-from draftsman.costs.service.budgets import ModelCalls
+from draftsman.costs.service import ModelCalls
 from draftsman.deliveries.service.outbox import Outbox
 from draftsman.errors import DraftsmanError, Failure, LeaseLost, UsageError
 from draftsman.handlers import programming_errors

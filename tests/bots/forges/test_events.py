@@ -11,9 +11,9 @@ import pytest
 from draftsman.deliveries.plain_text import format_time
 from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import Failure
+from draftsman.forges import store as forges
 from draftsman.forges.api.connection import forge_at
 from draftsman.forges.forge_event import EventKind, ForgeEvent
-from draftsman.forges.store import people_events
 from draftsman.jobs.runs.outcome import Done
 from draftsman.questions.question import QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
@@ -285,7 +285,7 @@ async def test_polls_bring_the_label_and_the_answer_once(
     for event in (stranger, deleted):
         await service.receiver.receive("acme", "poll", [event])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(people_events, "MAX_EVENTS", 1)
+        patch.setattr(forges, "MAX_UNPROCESSED", 1)
         await poll(polls=2)
     left = [stored.event for stored in await rt.forge_events.unprocessed(["acme"])]
     assert left == [stranger], "an event that fails does not hold up the others"

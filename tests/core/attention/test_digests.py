@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from draftsman.attention import store as attention
 from draftsman.attention.service.digests import Digests
-from draftsman.attention.store import digests as store
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import NotPermitted, Refused, UsageError
@@ -240,7 +240,9 @@ async def test_only_the_database_decides_what_was_sent(
     assert await ben.digests.choose("10:00", await ben.actor()) is not None
     forged = await anna.actor()
     with pytest.raises(Refused, match="may not change the digest of ben"):
-        await anna.db.run_transaction(lambda c: store.choose(c, "ben", [], None, "UTC", forged))
+        await anna.db.run_transaction(
+            lambda c: attention.choose_digest_hour(c, "ben", [], None, "UTC", forged)
+        )
 
 
 async def test_a_person_with_a_digest_is_not_mentioned_in_the_channel(

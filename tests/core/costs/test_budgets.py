@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from draftsman.costs import budgets
 from draftsman.costs.budgets import BudgetState, CallEstimate, own_budget
-from draftsman.costs.service.budgets import BudgetSweep
+from draftsman.costs.service import BudgetSweep
 from draftsman.database.database import Connection
 from draftsman.deliveries.result_text import usage_text
 from draftsman.deliveries.store import deliveries

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from draftsman import resources
-from draftsman.database import named_queries as queries
 from draftsman.database.database import Connection
+from tests.support.queries import FILES
 from tests.support.statements import rows
 
 FUNCTION: Final = re.compile(
@@ -47,10 +47,10 @@ EXCEPTIONS: Final[dict[str, str]] = {
 
 def _units() -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each query and function."""
-    for file in queries.files_of_queries():
+    for family, file in FILES.items():
         parts = re.split(r"-- name: (\w+)\n", file.read_text("utf-8"))
         for name, text in zip(parts[1::2], parts[2::2], strict=True):
-            yield f"{file.name.removesuffix('.sql')}.{name}", text
+            yield f"{family}.{name}", text
     for _, text in resources.functions():
         for function in FUNCTION.finditer(text):
             yield function[1], function[3]

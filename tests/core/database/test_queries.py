@@ -13,13 +13,12 @@ import pytest
 
 import draftsman
 from bench.history import Backlog, seed_draftsman
-from draftsman.database import named_queries as queries
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import ChannelName
 from tests.soak.calls import CALLS, query_of
 from tests.support.cases import cases
 from tests.support.planner import planned
-from tests.support.queries import FAMILIES, QUERIES, explain, plan
+from tests.support.queries import MODULES, QUERIES, TEXTS, explain, plan
 from tests.support.statements import rows
 
 OTHER_NAMES = {
@@ -28,8 +27,8 @@ OTHER_NAMES = {
     "checkpoints.clear_chunks": "artifact",
     "checkpoints.chunk": "artifact",
     "checkpoints.chunks": "content",
-    "workers.list": "all_workers",
-    "read_model.in_order": "events",
+    "registry.list": "all_workers",
+    "details.in_order": "events",
     "schema.enums": "_load_enums",
     "schema.lock_timeout": "limit_lock_waits",
     "schema.forget_functions": "drop_vanished",
@@ -82,7 +81,7 @@ INDEXES = {
 }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", TEXTS)
 async def test_postgresql_can_plan_every_query_and_compiles_none(
     conn: Connection, family: str
 ) -> None:
@@ -95,7 +94,7 @@ async def test_postgresql_can_plan_every_query_and_compiles_none(
 
 async def _wrong_plans(conn: Connection, family: str) -> list[str]:
     async with planned(conn) as plans:
-        for name in queries.load(family):
+        for name in TEXTS[family]:
             await plan(conn, family, name)
     return plans.wrong()
 
@@ -105,11 +104,11 @@ def _users(family: str) -> list[ModuleType]:
     """Return the modules of the store that run queries of a family."""
     packages = walk_packages(draftsman.__path__, "draftsman.")
     names = [m.name for m in packages if ".store" in m.name or ".database." in m.name]
-    modules = [import_module(name) for name in names]
+    own = MODULES[family]
     return [
         candidate
-        for candidate in modules
-        if f'_Q = load("{family}")' in inspect.getsource(candidate)
+        for candidate in map(import_module, names)
+        if candidate.__name__ == own or f'load("{own}")' in inspect.getsource(candidate)
     ]
 
 
@@ -130,18 +129,18 @@ def test_every_query_has_a_case_over_a_long_history() -> None:
 
 def test_only_invariants_and_archives_may_read_whole_tables() -> None:
     free = {query_of(key) for key, call in CALLS.items() if call.everything}
-    month = {f"archives.{name}" for name in ("count", "holders", "copy_out", "drop", "forget")}
-    assert free == month | {f"invariants.{name}" for name in queries.load("invariants")}
+    month = {f"events.{name}" for name in ("count", "holders", "copy_out", "drop", "forget")}
+    assert free == month | {f"invariants.{name}" for name in TEXTS["invariants"]}
 
 
-@cases("family", sorted({*FAMILIES} - {"invariants"}))
+@cases("family", sorted({*TEXTS} - {"invariants"}))
 def test_every_executed_query_is_in_its_file(family: str) -> None:
     used = {
         part.split('"')[0]
         for module in _users(family)
         for part in inspect.getsource(module).split('_Q["')[1:]
     }
-    assert used == set(queries.load(family))
+    assert used == set(TEXTS[family])
 
 
 @pytest.mark.parametrize("table", INDEXES)
@@ -169,14 +168,14 @@ async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connec
 @pytest.mark.parametrize(
     ("family", "name", "index"),
     [
-        ("promotion", "promote", "job_states_due"),
-        ("expiry", "expire", "job_questions_expiry"),
-        ("sweeps", "next_due", "job_states_due"),
-        ("read_model", "events", "_epoch_txid_id_idx"),
-        ("read_model", "job_events", "_job_id_idx"),
-        ("read_model", "find", "job_requests_id"),
-        ("figures", "figures", "job_questions_asked"),
-        ("figures", "interruptions", "job_questions_asked"),
+        ("jobs", "promote", "job_states_due"),
+        ("questions", "expire", "job_questions_expiry"),
+        ("worker", "next_due", "job_states_due"),
+        ("details", "events", "_epoch_txid_id_idx"),
+        ("details", "job_events", "_job_id_idx"),
+        ("details", "find", "job_requests_id"),
+        ("attention", "figures", "job_questions_asked"),
+        ("attention", "interruptions", "job_questions_asked"),
         ("submissions", "submit_one", "job_requests_key"),
         ("submissions", "submit_one", "job_states_subject"),
         ("submissions", "submit_keyed", "job_requests_key"),
@@ -196,7 +195,7 @@ async def test_a_hot_query_uses_its_index(
     if family == "submissions":
         texts = dict.fromkeys(("type", "idempotency_key", "subject_key"), "text")
         values = {**texts, "rows": "[{}]", "types": ["t"], "keys": ["k"], "subjects": ["s"]}
-    assert index in await explain(conn, queries.load(family)[name], values)
+    assert index in await explain(conn, TEXTS[family][name], values)
 
 
 async def test_a_page_of_jobs_is_read_by_status_with_any_statistics(
@@ -206,8 +205,8 @@ async def test_a_page_of_jobs_is_read_by_status_with_any_statistics(
     await conn.execute("ANALYZE draftsman.job_states")
     values = {"statuses": ["failed"], "lowest": 0, "before": 2**40, "limit": 200}
     async with conn.transaction():
-        await conn.execute(queries.load("read_model")["in_order"])
-        planned = await explain(conn, queries.load("read_model")["page"], values)
+        await conn.execute(TEXTS["details"]["in_order"])
+        planned = await explain(conn, TEXTS["details"]["page"], values)
     assert "using job_states_status " in planned, planned
 
 
@@ -230,5 +229,5 @@ async def test_the_outbox_is_read_by_its_indexes(conn: Connection, query: str, i
     params = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead_letter"]}
     params |= {"busy": [], "reserved": [], "channels": ["slack"]}
     family, name = query.split(".")
-    plan = await explain(conn, queries.load(family)[name], numbers | params)
+    plan = await explain(conn, TEXTS[family][name], numbers | params)
     assert f"using {index} " in plan, plan

@@ -14,7 +14,7 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.errors import Conflict, LostRace, NotPermitted, Refused
 from draftsman.events import store
-from draftsman.events.service.archives import ArchiveContent, ArchiveWriter, check_archive
+from draftsman.events.service import ArchiveContent, ArchiveWriter, check_archive
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm

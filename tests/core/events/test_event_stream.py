@@ -212,7 +212,7 @@ async def test_the_index_of_kinds_has_no_entry_of_an_ordinary_job(
 async def test_the_kinds_that_are_not_indexed_are_those_of_the_search(conn: Connection) -> None:
     text = "SELECT pg_get_indexdef('draftsman.job_events_kind'::regclass)"
     assert set(re.findall(r"'(\w+)'::text", await value(conn, text))) == COMMON_KINDS
-    query = load("read_model")["events_of_kinds"]
+    query = load("draftsman.jobs.details.store")["events_of_kinds"]
     assert set(re.findall(r"'(job_\w+)'", query)) == COMMON_KINDS
 
 

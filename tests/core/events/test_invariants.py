@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.database import named_queries as queries
 from draftsman.database.database import Connection
 from draftsman.errors import Failure
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from tests.factories import GATE, Factory
 from tests.support.people import People
-from tests.support.queries import explain
+from tests.support.queries import TEXTS, explain
 from tests.support.statements import rows, run
 
-INVARIANTS = queries.load("invariants")
+INVARIANTS = TEXTS["invariants"]
 
 BREAK = {
     "request_has_a_state": "UPDATE draftsman.job_states SET type = 'other' WHERE number = %(run)s",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind, ActivityState
-from draftsman.agent_runs.activity.service.activity import ActivityStream
+from draftsman.agent_runs.activity.service import ActivityStream
 from draftsman.database.database import Connection
 from draftsman.handlers import activity_recorder
 from draftsman.handlers.activity_recorder import TRUNCATED, ActivityRecorder

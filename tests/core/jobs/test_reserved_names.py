@@ -28,7 +28,7 @@ IN_PYTHON: Final = re.compile(
 
 def test_every_kind_that_the_code_writes_is_reserved() -> None:
     statements = [text for _, text in resources.functions()]
-    statements += [path.read_text() for path in CORE.rglob("queries/*.sql")]
+    statements += [path.read_text() for path in CORE.rglob("*.sql")]
     kinds = {
         kind
         for text in statements

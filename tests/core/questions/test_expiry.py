@@ -10,7 +10,7 @@ from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.question import QuestionStatus
-from draftsman.questions.store import expiry, questions
+from draftsman.questions.store import questions
 from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
@@ -116,7 +116,7 @@ async def test_an_answer_at_the_expiry_is_late_for_everyone(
         assert locked is not None
         assert locked.due
         assert await questions.extend(conn, work.number, 1, 60.0, "cli:root") == (False, None)
-        assert await expiry.expire(conn, LeaderTerm(), 100) == 1
+        assert await questions.expire(conn, LeaderTerm(), 100) == 1
 
 
 @pytest.mark.parametrize("on_expire", ["expire", "continue"])

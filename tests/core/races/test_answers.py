@@ -15,7 +15,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.answer import Verdict
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.response import Response
-from draftsman.questions.store import expiry
+from draftsman.questions.store import questions
 from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
@@ -112,7 +112,7 @@ async def test_concurrent_votes_approve_once(make: Factory, rt: Runtime, people:
 
 async def _expire(rt: Runtime) -> int:
     """Expire in a transaction, as the sweep does."""
-    return await rt.db.run_transaction(lambda conn: expiry.expire(conn, LeaderTerm(), 100))
+    return await rt.db.run_transaction(lambda conn: questions.expire(conn, LeaderTerm(), 100))
 
 
 async def test_an_answer_in_time_is_not_expired_by_the_sweep(

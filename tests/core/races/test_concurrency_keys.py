@@ -10,7 +10,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
-from draftsman.queues.store import queues
+from draftsman.queues import store as queues
 from draftsman.runtime import Runtime
 from tests.core.queues.test_concurrency_keys import KEY, holders
 from tests.core.queues.test_queues import claim

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from draftsman.database.database import Connection
-from draftsman.forges.store import follow_ups
+from draftsman.forges import store as forges
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from tests.core.queues.test_reservations import reserve
@@ -30,7 +30,7 @@ async def test_an_event_of_a_follow_up_is_behind_an_event_that_commits_first(
     job = await make.queued()
 
     async def write(other: Connection) -> None:
-        await follow_ups.event(other, job, "follow_up_created", {})
+        await forges.event(other, job, "follow_up_created", {})
 
     async with first.doing(first.rt.job_control.pause(job, owner, "later")):
         await first.then(rt.db.run_transaction(write), conn)

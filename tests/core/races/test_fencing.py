@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
-from draftsman.agent_runs.activity.service.activity import ActivityStream
-from draftsman.costs.service.budgets import ModelCalls
+from draftsman.agent_runs.activity.service import ActivityStream
+from draftsman.costs.service import ModelCalls
 from draftsman.database.database import Connection
 from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import Failure, LeaseLost

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from draftsman.costs.budgets import CallEstimate
-from draftsman.costs.service.budgets import BudgetSweep
+from draftsman.costs.service import BudgetSweep
 from draftsman.database.database import Connection
 from draftsman.ids import new_id
 from draftsman.jobs.job import Status

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
+from draftsman.attention import store as attention
 from draftsman.attention.ladder import LadderNotice, NotificationOutcome, StepPlan
-from draftsman.attention.store import ladders
 from draftsman.database.database import Connection, Database
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime, wire
@@ -53,7 +53,7 @@ async def first(rt: Runtime) -> AsyncIterator[FirstSession]:
 async def _steps(rt: Runtime, job: int) -> list[tuple[int, str]]:
     """Return the notifications of a job's question."""
     async with rt.db.connection() as conn:
-        return [(n.step, n.recipient) for n in await ladders.notifications(conn, [job])]
+        return [(n.step, n.recipient) for n in await attention.notifications(conn, [job])]
 
 
 async def _sweep(rt: Runtime, term: LeaderTerm | None = None) -> int:
@@ -64,8 +64,12 @@ async def _take(rt: Runtime, on: Runtime, job: int) -> bool:
     """Take the due step of a job in a transaction of `on`."""
     plan = StepPlan(None, (LadderNotice("ben", NotificationOutcome.INBOX),), (), 60.0)
     async with rt.db.connection() as conn:
-        (due,) = [step for step in await ladders.due(conn, LeaderTerm(), 100) if step.job == job]
-    return await on.db.run_transaction(lambda conn: ladders.take(conn, LeaderTerm(), due, plan))
+        (due,) = [
+            step for step in await attention.due_steps(conn, LeaderTerm(), 100) if step.job == job
+        ]
+    return await on.db.run_transaction(
+        lambda conn: attention.take_step(conn, LeaderTerm(), due, plan)
+    )
 
 
 async def test_two_leaders_take_a_step_once(
@@ -94,7 +98,7 @@ async def test_steps_in_an_open_transaction_keep_no_other_waiting(
         (works[0].number,),
     )
     async with rt.db.connection() as other:
-        due = await ladders.due(other, LeaderTerm(), 1)
+        due = await attention.due_steps(other, LeaderTerm(), 1)
     assert [step.job for step in due] == [works[1].number]
     await conn.execute("COMMIT")
 
@@ -144,10 +148,12 @@ async def test_a_step_that_another_leader_took_and_a_former_leader_change_nothin
     assert await _sweep(rt, LeaderTerm(old, term)) == 0, "its lease expired"
     plan = StepPlan(None, (LadderNotice("ben", NotificationOutcome.INBOX),), (), 60.0)
     async with rt.db.connection() as conn:
-        (due,) = await ladders.due(conn, LeaderTerm(), 100)
-        assert not await ladders.take(conn, LeaderTerm(old, term), due, plan)
+        (due,) = await attention.due_steps(conn, LeaderTerm(), 100)
+        assert not await attention.take_step(conn, LeaderTerm(old, term), due, plan)
     assert await _sweep(rt) == 1
     await clock.forward(61)
     async with rt.db.connection() as conn:
-        assert not await ladders.take(conn, LeaderTerm(), due, plan), "the second step is due now"
+        assert not await attention.take_step(conn, LeaderTerm(), due, plan), (
+            "the second step is due now"
+        )
     assert await _steps(rt, work.number) == [(1, "ben")]

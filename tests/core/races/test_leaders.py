@@ -13,11 +13,11 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.store import promotion
-from draftsman.questions.store import expiry
+from draftsman.jobs.runs.store import jobs as job_store
+from draftsman.questions.store import questions
 from draftsman.runtime import Runtime
+from draftsman.worker import store as worker
 from draftsman.worker.registry import store as workers
-from draftsman.worker.store import dead_workers
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession, hold_commits
@@ -53,11 +53,9 @@ async def test_a_second_sweep_skips_rows_of_the_first(
 ) -> None:
     await _work(make, clock, 1)
     sweeps_by_name: dict[str, Callable[[Connection], Awaitable[Any]]] = {
-        "expire": lambda c: expiry.expire(c, LeaderTerm(), 100),
-        "promote": lambda c: promotion.promote(c, LeaderTerm(), 100),
-        "rescue": lambda c: dead_workers.rescue(
-            c, LeaderTerm(), 100, dead=[make.worker], lease=300
-        ),
+        "expire": lambda c: questions.expire(c, LeaderTerm(), 100),
+        "promote": lambda c: job_store.promote(c, LeaderTerm(), 100),
+        "rescue": lambda c: worker.rescue(c, LeaderTerm(), 100, dead=[make.worker], lease=300),
     }
     async with (
         hold_commits(rt) as first,
@@ -102,7 +100,7 @@ async def test_a_new_job_and_a_concurrent_manual_retry_are_one_job(
 ) -> None:
     work = await make.running(on_lost="new_job")
     await rt.db.run_transaction(
-        lambda c: dead_workers.rescue(c, LeaderTerm(), 1, dead=[make.worker], lease=300)
+        lambda c: worker.rescue(c, LeaderTerm(), 1, dead=[make.worker], lease=300)
     )
     async with first.doing(first.rt.job_control.retry(work.number, make.owner)) as retry:
         again = await first.then(rt.job_control.retry(work.number, make.owner), conn)

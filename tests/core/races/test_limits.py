@@ -16,7 +16,7 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.jobs.runs.store.claim import exchange
 from draftsman.people.actor import Actor
-from draftsman.queues.store import limits
+from draftsman.queues import store as limits
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.support.limits import check_places, placed, set_limits, waiting
@@ -175,7 +175,7 @@ async def test_a_leader_leaves_the_places_that_another_gives(
     )
 
     async def give(conn: Connection) -> int:
-        return await limits.give(conn, LeaderTerm(), 100)
+        return await limits.give_places(conn, LeaderTerm(), 100)
 
     async with first.doing(first.rt.db.run_transaction(give)):
         assert await rt.db.run_transaction(give) == 0
@@ -190,7 +190,9 @@ async def test_buckets_in_an_open_transaction_keep_no_other_waiting(
     await conn.execute("UPDATE draftsman.limit_buckets SET starts = '{}', start_counts = '{}'")
     await conn.execute("BEGIN")
     await conn.execute("SELECT FROM draftsman.limit_buckets WHERE name = 'queue:a' FOR UPDATE")
-    assert await rt.db.run_transaction(lambda other: limits.give(other, LeaderTerm(), 1)) == 1
+    assert (
+        await rt.db.run_transaction(lambda other: limits.give_places(other, LeaderTerm(), 1)) == 1
+    )
     await conn.execute("COMMIT")
     assert await placed(conn) == [numbers[0], *numbers[2:]]
 

@@ -8,7 +8,7 @@ from draftsman.database.database import Connection
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
-from draftsman.queues.store import queues
+from draftsman.queues import store as queues
 from draftsman.runtime import Runtime
 from tests.core.queues.test_queues import HELD, claim
 from tests.factories import Factory
@@ -71,7 +71,7 @@ async def test_a_resume_waits_for_a_hold_and_releases_its_jobs(
     await rt.queues.pause("q", owner, "r", "report")
     number = await make.queued(queue="q", type="report")
     async with first.doing(
-        first.rt.db.run_transaction(lambda held: queues.hold(held, LeaderTerm(), 100))
+        first.rt.db.run_transaction(lambda held: queues.hold_jobs(held, LeaderTerm(), 100))
     ):
         assert await first.then(rt.queues.resume("q", owner, "report"), conn) == 1
     assert await value(conn, HELD) == 0

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from draftsman.attention.store import reminders
+from draftsman.attention import store as attention
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.jobs.job import Status
@@ -93,11 +93,11 @@ async def test_a_reminder_sent_by_another_leader_is_not_repeated(
     work = await make.asked(ASK, **LOG)
     await clock.forward(60)
     async with rt.db.connection() as conn:
-        due = await reminders.due(conn, LeaderTerm(), 100)
+        due = await attention.due_reminders(conn, LeaderTerm(), 100)
         assert len(due) == 1
         assert await rt.sweeps.run("remind", LeaderTerm()) == 1
         assert (
-            await reminders.remind(conn, LeaderTerm(), [(question, None) for question in due]) == 0
+            await attention.remind(conn, LeaderTerm(), [(question, None) for question in due]) == 0
         )
     assert await _done(rt, work.number, "remind") == 1
 
@@ -113,9 +113,9 @@ async def test_a_former_leader_sends_no_reminder(
     await clock.forward(AFTER[name])
     assert await rt.sweeps.run(name, LeaderTerm(old, term)) == 0
     async with rt.db.connection() as conn:
-        due = await reminders.due(conn, LeaderTerm(), 100)
+        due = await attention.due_reminders(conn, LeaderTerm(), 100)
         assert (
-            await reminders.remind(
+            await attention.remind(
                 conn, LeaderTerm(old, term), [(delivery, None) for delivery in due]
             )
             == 0

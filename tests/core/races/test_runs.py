@@ -17,8 +17,8 @@ from draftsman.jobs.runs.quota import Quota, QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, RunStatus
 from draftsman.jobs.runs.store import claim as claims
 from draftsman.runtime import Runtime
-from draftsman.worker.store import dead_workers
-from draftsman.worker.store.dead_workers import RescuedJob
+from draftsman.worker import store as worker
+from draftsman.worker.store import RescuedJob
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession
@@ -27,7 +27,7 @@ from tests.support.races import FirstSession
 async def _rescue(rt: Runtime, make: Factory) -> list[RescuedJob]:
     """Rescue the factory worker's jobs in a transaction, as the sweep does."""
     return await rt.db.run_transaction(
-        lambda conn: dead_workers.rescue(conn, LeaderTerm(), 100, dead=[make.worker], lease=300)
+        lambda conn: worker.rescue(conn, LeaderTerm(), 100, dead=[make.worker], lease=300)
     )
 
 
@@ -139,7 +139,7 @@ async def test_a_claim_of_another_worker_is_not_started(
     other = uuid4()
 
     async def lose(session: Connection) -> list[ClaimedJob]:
-        await dead_workers.rescue(session, LeaderTerm(), 100, dead=[make.worker], lease=300)
+        await worker.rescue(session, LeaderTerm(), 100, dead=[make.worker], lease=300)
         return await claims.exchange(
             session, [], worker=other, queues=[work.queue], types=["noop"], free=0, ahead=1
         )

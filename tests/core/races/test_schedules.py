@@ -11,8 +11,8 @@ from draftsman.errors import Conflict, NotFound
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman.schedules import store as schedules
 from draftsman.schedules.schedule import FireStatus, Overlap, ScheduleSpec
-from draftsman.schedules.store import schedules as store
 from tests.support.clock import Clock
 from tests.support.people import People
 from tests.support.races import FirstSession, hold_commits
@@ -62,11 +62,11 @@ async def test_two_sessions_cannot_record_an_occurrence_twice(
 ) -> None:
     schedule = await rt.schedules.add(_spec(), people.anna)
     assert schedule.due_at is not None
-    outcome = store.Outcome(schedule.id, schedule.due_at, FireStatus.SKIPPED, None, "test")
+    outcome = schedules.Outcome(schedule.id, schedule.due_at, FireStatus.SKIPPED, None, "test")
 
     async def record(session: Runtime) -> int:
         async with session.db.connection() as own:
-            return await store.record(own, [outcome])
+            return await schedules.record(own, [outcome])
 
     async with first.doing(record(first.rt)) as recorded, refused(UNIQUE, "schedule_fires_pkey"):
         await first.then(_raised(record(rt)), conn)
@@ -123,7 +123,7 @@ async def test_a_removal_waits_for_a_leader_that_fires(
 async def test_the_second_schedule_of_a_name_waits_and_is_refused(
     rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
-    adding = first.rt.db.run_transaction(lambda c: store.add(c, _spec(), "anna", None))
+    adding = first.rt.db.run_transaction(lambda c: schedules.add(c, _spec(), "anna", None))
     async with first.doing(adding):
         with pytest.raises(Conflict, match="schedule hourly exists"):
             await first.then(rt.schedules.add(_spec(), owner), conn)

@@ -14,7 +14,7 @@ from draftsman.questions.answer import Verdict
 from draftsman.questions.asked_question import AskedQuestion
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.response import Response
-from draftsman.questions.store import expiry
+from draftsman.questions.store import questions
 from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
@@ -115,7 +115,7 @@ async def test_an_answer_waits_for_the_expiry_of_another_question(
     work = await make.asked_at_once(soon, SECOND)
     await clock.forward(61)
     await first.reopen()
-    expiring = first.rt.db.run_transaction(lambda held: expiry.expire(held, LeaderTerm(), 100))
+    expiring = first.rt.db.run_transaction(lambda held: questions.expire(held, LeaderTerm(), 100))
     async with first.doing(expiring):
         verdict = await first.then(_answer(rt, make, work.number, 2), conn)
     assert verdict.accepted is not ends

@@ -13,7 +13,7 @@ from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.workflows.store import dependencies
+from draftsman.workflows import store as workflows
 from tests.factories import Factory
 from tests.support.races import FirstSession
 from tests.support.statements import value
@@ -61,7 +61,7 @@ async def _submitted(rt: Runtime, work: ClaimedJob, key: str) -> int:
 
 async def _record(rt: Runtime, work: ClaimedJob, job: int) -> None:
     async with rt.db.transaction() as conn:
-        await dependencies.record_spawn(conn, work.lease, job)
+        await workflows.record_spawn(conn, work.lease, job)
 
 
 async def test_the_limit_is_that_of_the_job_and_not_of_its_run(make: Factory, rt: Runtime) -> None:

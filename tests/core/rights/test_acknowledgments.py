@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from draftsman.attention import store as attention
 from draftsman.attention.attention import ReminderDelay
 from draftsman.attention.ladder import LadderStep
 from draftsman.attention.pager_event import PagerEvent
-from draftsman.attention.store import acknowledgments as store
-from draftsman.attention.store import ladders
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
@@ -54,13 +53,13 @@ async def test_only_a_person_who_may_answer_delays_reminders(
     forged = Actor(Source.CLI, "carol", "Carol", person="carol")
 
     async def forge(conn: Connection) -> datetime:
-        return await store.snooze(conn, number, 1, forged, 60)
+        return await attention.snooze(conn, number, 1, forged, 60)
 
     async def overreach(conn: Connection) -> datetime:
-        return await store.snooze(conn, number, 1, await ben.actor(), 60)
+        return await attention.snooze(conn, number, 1, await ben.actor(), 60)
 
     async def forever(conn: Connection) -> datetime:
-        return await store.snooze(conn, number, 1, await carol.actor(), 1e6)
+        return await attention.snooze(conn, number, 1, await carol.actor(), 1e6)
 
     for rt, work in ((ben, forge), (ben, overreach), (carol, forever), (worker, forge)):
         with pytest.raises(Refused, match=r"may not delay|at most a day|permission denied"):
@@ -89,10 +88,10 @@ async def test_only_people_who_may_answer_delegate_and_are_delegated_to(
     actor = await carol.actor()
 
     async def to_ben(conn: Connection) -> datetime:
-        return await ladders.delegate(conn, number, 1, actor, 60, "ben", None)
+        return await attention.delegate(conn, number, 1, actor, 60, "ben", None)
 
     async def to_dave(conn: Connection) -> datetime:
-        return await ladders.delegate(conn, number, 1, actor, 60, "dave", "C0ANY")
+        return await attention.delegate(conn, number, 1, actor, 60, "dave", "C0ANY")
 
     with pytest.raises(NotPermitted, match="ben may not"):
         await carol.acknowledgments.delegate(number, 1, actor, "ben", 60)
@@ -127,7 +126,7 @@ async def test_a_worker_takes_steps_but_escalates_only_by_them(
         await worker.sweeps.run("ladders", LeaderTerm())
     assert (await known.questions.get(number, 1)).approvers == ["dave"]
     async with known.db.connection() as conn:
-        taken = await ladders.notifications(conn, [number])
+        taken = await attention.notifications(conn, [number])
     assert [(item.recipient, item.delivery_status) for item in taken] == [("dave", "pending")]
     take = "SELECT draftsman.take_ladder_step(1, 1, 1, now(), NULL, '[]', '{}', NULL)"
     with pytest.raises(Refused, match="permission denied"):

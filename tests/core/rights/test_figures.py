@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.attention import store as attention
 from draftsman.attention.figures import AttentionFigures
-from draftsman.attention.store import figures as store
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import Refused
@@ -87,7 +87,7 @@ async def test_the_database_keeps_views_of_others(
     assert await ben.figures.record_views(questions, await ben.actor()) == 1
 
     async def forge(conn: Connection) -> None:
-        await store.record_views(conn, [(number, 1)], Actor(Source.CLI, "dave", "Dave"))
+        await attention.record_views(conn, [(number, 1)], Actor(Source.CLI, "dave", "Dave"))
 
     for rt, refusal in ((ben, "cannot view as cli:dave"), (worker, "permission denied")):
         with pytest.raises(Refused, match=refusal):

@@ -11,7 +11,7 @@ from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.workflows.store import groups
+from draftsman.workflows import store as workflows
 from tests.core.rights.conftest import As
 
 
@@ -23,11 +23,11 @@ async def test_a_person_adds_own_jobs_in_the_own_name(as_role: As) -> None:
     other = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     with pytest.raises(Refused, match="may not create a group as"):
         async with carol.db.transaction() as conn:
-            await groups.open_group(conn, "h", "parallel", None, (await anna.actor()).name)
+            await workflows.open_group(conn, "h", "parallel", None, (await anna.actor()).name)
     group = await anna.workflows.groups.get("g")
     with pytest.raises(Refused, match="may not control"):
         async with carol.db.transaction() as conn:
-            await groups.add(conn, group.id, [other.number], [])
+            await workflows.add_members(conn, group.id, [other.number], [])
 
 
 async def test_a_person_cancels_a_group_of_own_jobs_only(as_role: As) -> None:
@@ -38,7 +38,7 @@ async def test_a_person_cancels_a_group_of_own_jobs_only(as_role: As) -> None:
     group = await anna.workflows.groups.get("g")
     with pytest.raises(Refused, match="may not control"):
         async with erin.db.transaction() as conn:
-            await groups.cancel(conn, group.id, (await erin.actor()).name, None)
+            await workflows.cancel_group(conn, group.id, (await erin.actor()).name, None)
     assert (await anna.workflows.groups.get("g")).canceled_at is None
     await anna.job_control.cancel_group("g", await anna.actor())
     assert (await anna.read_model.job(job.number)).status is Status.CANCELED
@@ -83,11 +83,11 @@ async def test_a_person_who_claims_to_be_an_operator_adds_no_job_to_a_group_of_o
     erin = await as_role("erin")
     request = invocation(type="noop", group={"name": "g", "kind": "parallel"})
     await anna.submissions.submit(request, await anna.actor())
-    add = groups.add
+    add = workflows.add_members
 
     async def add_as_operator(*args: Any, is_operator: bool) -> Any:
         return await add(*args, is_operator=True)
 
-    monkeypatch.setattr(groups, "add", add_as_operator)
+    monkeypatch.setattr(workflows, "add_members", add_as_operator)
     with pytest.raises(Refused, match="erin may not add jobs to the group g"):
         await erin.submissions.submit(invocation(type="noop", group="g"), await erin.actor())

@@ -12,7 +12,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions import store
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.store import jobs as job_store
 from draftsman.questions.answer import Verdict
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
@@ -89,7 +89,7 @@ async def test_a_decision_gives_the_rights_of_its_person_and_no_others(
 
     async def cancel(conn: Connection) -> None:
         assert await store.take(conn, held.id, early=False)
-        await locked_jobs.cancel_now(conn, other, actor.name, None)
+        await job_store.cancel_now(conn, other, actor.name, None)
 
     async def vote(conn: Connection) -> None:
         assert await store.take(conn, held.id, early=False)

@@ -17,8 +17,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.runtime import Runtime
+from draftsman.schedules import store as schedules
 from draftsman.schedules.schedule import ScheduleSpec
-from draftsman.schedules.store import templates
 from draftsman.schedules.template import define
 from tests.core.rights.conftest import As
 from tests.support.clock import Clock
@@ -59,7 +59,7 @@ async def test_an_operator_changes_templates_and_an_invoker_runs_them(as_role: A
 async def test_others_cannot_change_templates_in_sql(session: Session, user: str) -> None:
     conn = await session(user)
     async with refused(FORBIDDEN):
-        await templates.add(conn, "report", 1, define({"type": "noop"}), user)
+        await schedules.add_template(conn, "report", 1, define({"type": "noop"}), user)
 
 
 async def test_the_retry_of_another_version_is_refused(

@@ -8,9 +8,8 @@ from typing import Final
 import psycopg
 import pytest
 
-from draftsman.database import named_queries as queries
 from draftsman.database.database import Connection
-from tests.support.queries import FAMILIES, plan
+from tests.support.queries import TEXTS, plan
 
 SCHEMA: Final = {
     *("schema.record", "schema.record_functions", "schema.forget_functions"),
@@ -18,7 +17,7 @@ SCHEMA: Final = {
 }
 PEOPLE: Final = {"people.create_link_code", "people.link", "people.unlink"}
 BOARDS: Final = {
-    f"trello_boards.{name}"
+    f"trello.{name}"
     for name in (
         "save", "remove", "webhook", "begin_episodes", "end_episodes", "end_removed_episode",
         "baseline", "advance",
@@ -26,7 +25,7 @@ BOARDS: Final = {
     )
 }  # fmt: skip
 CARDS: Final = {
-    f"trello_cards.{name}"
+    f"trello.{name}"
     for name in (
         "save_checklist",
         "close_checklist",
@@ -48,22 +47,22 @@ REPOS: Final = {
         "save_profile",
         "save_check",
     )
-} | {"templates.add"}  # fmt: skip
+} | {"schedules.add_template"}  # fmt: skip
 QUEUES: Final = {
-    "limits.check",
-    "limits.give",
-    "postponed_work.do_cancels",
-    "postponed_work.do_postponed",
+    "queues.check_limits",
+    "queues.give_places",
+    "queues.do_cancels",
+    "queues.do_postponed",
     "queues.assign",
-    "queues.hold",
+    "queues.hold_jobs",
     "queues.move",
     "queues.prioritize",
     "queues.pause",
-    "queues.release",
+    "queues.release_jobs",
     "queues.resume",
-    "reservations.expire",
-    "reservations.release",
-    "reservations.reserve",
+    "queues.expire_reservations",
+    "queues.release_reservation",
+    "queues.reserve",
 }
 SCHEDULES: Final = {f"schedules.{name}" for name in ("add", "change", "pause", "resume", "remove")}
 PLANNED: Final = {
@@ -72,48 +71,48 @@ PLANNED: Final = {
 FIRING: Final = {"schedules.forget", "schedules.resolve"}
 DECISIONS: Final = {f"pending_decisions.{name}" for name in ("hold", "undo")}
 VIEWS: Final = {
-    *("figures.record_views", "acknowledgments.acknowledge", "acknowledgments.snooze"),
-    "ladders.delegate",
+    *("attention.record_views", "attention.acknowledge", "attention.snooze"),
+    "attention.delegate",
 }
-REFUSALS: Final = {"job_control.refuse", "threads.record_answer_change", "people.bind_account"}
-EVENTS: Final = {"checkpoints.event", "follow_ups.event", "dead_workers.not_followed"}
+REFUSALS: Final = {"control.refuse", "threads.record_answer_change", "people.bind_account"}
+EVENTS: Final = {"checkpoints.event", "forges.event", "worker.not_followed"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
-RULES: Final = {"rules.ratify", "rules.revoke"}
-DIGESTS: Final = {"digests.choose"}
+RULES: Final = {"permission_rules.ratify", "permission_rules.revoke"}
+DIGESTS: Final = {"attention.choose_digest_hour"}
 LOCKING: Final = {
     "claim.keep_from_claims",
-    "ladders.due",
+    "attention.due_steps",
     "pending_decisions.due",
-    "reminders.due",
-    "postponed_work.do_postponed_candidates",
-    "expiry.escalate_candidates",
-    "expiry.expire_candidates",
-    "dead_workers.rescue_candidates",
-    "dead_letters.notify_candidates",
-    "promotion.promote_candidates",
+    "attention.due_reminders",
+    "queues.do_postponed_candidates",
+    "questions.escalate_candidates",
+    "questions.expire_candidates",
+    "worker.rescue_candidates",
+    "deliveries.notify_dead_letters_candidates",
+    "jobs.promote_candidates",
 }
 WORK: Final = {
-    "digests.candidates",
-    "digests.take_due",
-    "rules.decide",
-    "archives.lock_month",
-    "budgets.add",
-    "budgets.configure",
-    "budgets.record",
-    "budgets.release",
-    "budgets.release_lost",
-    "budgets.reserve",
-    "archives.drop",
-    "archives.make_partition",
-    "archives.forget",
+    "attention.digest_candidates",
+    "attention.take_due_digests",
+    "permission_rules.decide",
+    "events.lock_month",
+    "costs.add",
+    "costs.configure",
+    "costs.record",
+    "costs.release",
+    "costs.release_lost",
+    "costs.reserve",
+    "events.drop",
+    "events.make_partition",
+    "events.forget",
     "activity.append",
     "activity.evict",
     "activity.transcript",
-    "archives.prune_activity",
-    "archives.prune_logs",
+    "events.prune_activity",
+    "events.prune_logs",
     "claim.end_grace",
     "claim.exchange",
-    "limits.configure",
+    "queues.configure_limits",
     "claim.start",
     "claim.release_claims",
     "claim.release_lost_claims",
@@ -126,35 +125,35 @@ WORK: Final = {
     "checkpoints.log",
     "checkpoints.log_parked",
     "checkpoints.consume_quota",
-    "dependencies.await_jobs",
-    "dependencies.record_spawn",
-    "ladders.take",
-    "job_messages.deliver",
-    "job_messages.hand",
+    "workflows.await_jobs",
+    "workflows.record_spawn",
+    "attention.take_step",
+    "control.deliver_messages",
+    "control.hand_messages",
     "questions.ask",
-    "reminders.remind",
+    "attention.remind",
     "repos.assign",
     "run_state.settle",
     "run_state.heartbeat",
     "run_state.assign_agent",
     "run_state.describe",
     "run_state.pull_request",
-    "expiry.escalate",
-    "expiry.expire",
-    "dead_letters.notify",
-    "promotion.promote",
-    "dead_workers.rescue",
-    "dead_workers.watch_locks",
-    "dead_workers.deregister",
-    "dead_workers.deregister_candidates",
-    "archives.partitions",
+    "questions.escalate",
+    "questions.expire",
+    "deliveries.notify_dead_letters",
+    "jobs.promote",
+    "worker.rescue",
+    "worker.watch_locks",
+    "worker.deregister",
+    "worker.deregister_candidates",
+    "events.partitions",
     "queues.set_by_type",
     "queues.set_unhandled_types",
-    "dead_workers.suspects",
-    "workers.register",
-    "workers.remove",
+    "worker.suspects",
+    "registry.register",
+    "registry.remove",
 }
-LEASES: Final = {"workers.acquire", "workers.renew", "workers.resign"}
+LEASES: Final = {"registry.acquire", "registry.renew", "registry.resign"}
 SENDING: Final = {
     f"deliveries.{name}"
     for name in (
@@ -165,20 +164,20 @@ SENDING: Final = {
     "activity.show", "deliveries.post",
 }  # fmt: skip
 TALKING: Final = {
-    "rules.propose",
-    "rules.propose_in_term",
+    "permission_rules.propose",
+    "permission_rules.propose_in_term",
     "deliveries.add_targets",
     "deliveries.inherit_targets",
     "jobs.lock",
     "jobs.lock_jobs",
     "deliveries.redeliver",
-    "dependencies.cancel_tree",
-    "dependencies.link",
+    "workflows.cancel_tree",
+    "workflows.link",
     "jobs.lock_run",
-    "groups.add",
-    "groups.cancel",
-    "groups.inherit",
-    "groups.open_group",
+    "workflows.add_members",
+    "workflows.cancel_group",
+    "workflows.inherit_group",
+    "workflows.open_group",
     "submissions.join",
     "submissions.keep_unique_key",
     "submissions.submit_keyed",
@@ -186,15 +185,15 @@ TALKING: Final = {
     "submissions.submit_one",
     "submissions.submit_plain",
     "submissions.submit_with_targets",
-    "locked_jobs.cancel_now",
-    "job_control.copy_checkpoint",
-    "locked_jobs.lock",
-    "job_control.pause",
-    "job_control.unpause",
+    "jobs.cancel_now",
+    "control.copy_checkpoint",
+    "jobs.lock_to_cancel",
+    "control.pause",
+    "control.unpause",
     "attachments.inherit",
-    "job_messages.inherit",
-    "job_messages.send",
-    "locked_jobs.request_cancel",
+    "control.inherit_messages",
+    "control.send_message",
+    "jobs.request_cancel",
     "approval_tokens.refuse",
     "questions.count_refused",
     "questions.extend",
@@ -207,12 +206,12 @@ TALKING: Final = {
 }
 TABLES: Final = REPOS | SCHEDULES
 RECEIVING: Final = {
-    *("forge_events.receive", "people_events.finish", "follow_ups.answered"),
-    "acknowledgments.record_page",
-    "follow_ups.branch_deleted",
+    *("forges.receive", "forges.finish", "forges.answered"),
+    "attention.record_page",
+    "forges.branch_deleted",
 }
 FOLLOWING: Final = {
-    f"follow_ups.{name}"
+    f"forges.{name}"
     for name in ("ignore", "ignore_others", "send", "reopen", "reopen_pull", "add", "end")
 }
 SIGNED_IN: Final = {f"web_sessions.{name}" for name in ("create_link", "end", "sessions")}
@@ -228,19 +227,19 @@ REFUSED: Final = {
     "worker": FILES | {"attachments.add"} | REFUSALS
     | SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING | SHOWING | CARDS
-    | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"}
+    | RECEIVING | {"forges.request"} | {"events.forget", "approval_tokens.mint"}
     | {"approval_tokens.refuse"},
     "bot": SCHEMA | BROWSERS | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint", "approval_tokens.refuse"}
-    | {"rules.propose", "rules.propose_in_term", "checkpoints.event"},
+    | {"permission_rules.propose", "permission_rules.propose_in_term", "checkpoints.event"},
     "anna": FILES | REFUSALS | EVENTS | SCHEMA | SERVING | SHOWING | WORK | FIRING | RECEIVING
-    | FOLLOWING | LEASES | SENDING | CARDS | {"people.create_link_code", "follow_ups.lock"},
+    | FOLLOWING | LEASES | SENDING | CARDS | {"people.create_link_code", "forges.lock_pull"},
     "reader": FILES | REFUSALS | EVENTS | {"attachments.add"}
     | SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
     | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING | SHOWING | CARDS
-    | LOCKING | {"follow_ups.request", "follow_ups.lock"},
+    | LOCKING | {"forges.request", "forges.lock_pull"},
 }  # fmt: skip
 
 
@@ -250,8 +249,8 @@ async def test_a_role_can_run_only_its_own_statements(
 ) -> None:
     conn = await session(user)
     refused = set()
-    for family in FAMILIES:
-        for name in queries.load(family):
+    for family, texts in TEXTS.items():
+        for name in texts:
             try:
                 await plan(conn, family, name)
             except psycopg.errors.InsufficientPrivilege:

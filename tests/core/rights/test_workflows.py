@@ -11,7 +11,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.outcome import Done
 from draftsman.people.actor import Actor
-from draftsman.workflows.store import dependencies
+from draftsman.workflows import store as workflows
 from tests.core.rights.conftest import As
 from tests.factories import Factory
 
@@ -55,7 +55,7 @@ async def test_a_worker_spawns_only_for_a_job_that_runs(as_role: As) -> None:
     work = await make.running(job.number)
     with pytest.raises(Refused, match="did not spawn"):
         async with worker.db.transaction() as conn:
-            await dependencies.record_spawn(conn, work.lease, other.number)
+            await workflows.record_spawn(conn, work.lease, other.number)
     await worker.settlement.outcome(work, Done())
     actor = Actor(Source.INTERNAL, work.invoker_id, "")
     values = row(request, actor, worker.limits) | {"invoker_id": work.invoker_id}
@@ -71,7 +71,7 @@ async def test_a_person_gives_parents_to_own_jobs_only(as_role: As) -> None:
     parent = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     child = invocation(type="noop", after=(parent.number,))
     job = await anna.submissions.submit(child, await anna.actor())
-    link = dependencies.Link(job.number, parent.number, child.on)
+    link = workflows.Link(job.number, parent.number, child.on)
     with pytest.raises(Refused, match="may not control"):
         async with carol.db.transaction() as conn:
-            await dependencies.link(conn, [link])
+            await workflows.link(conn, [link])

@@ -15,6 +15,7 @@ from draftsman.jobs.runs import sweep as sweeping
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, wire
+from draftsman.schedules import store as schedules
 from draftsman.schedules.schedule import (
     FireStatus,
     Misfire,
@@ -23,7 +24,6 @@ from draftsman.schedules.schedule import (
     due_occurrences,
     jitter,
 )
-from draftsman.schedules.store import schedules as store
 from draftsman.schedules.template import define
 from tests.core.schedules.test_schedules import REQUEST, spec
 from tests.factories import Factory
@@ -224,13 +224,13 @@ async def test_occurrences_that_wait_are_not_read_again_for_each_batch(
 ) -> None:
     """Ten thousand of them take a tenth of a second to read, and a hundred batches to write."""
     reads: list[int] = []
-    find = store.ready
+    find = schedules.ready
 
     async def ready(*values: Any) -> list[Schedule]:
         reads.append(len(found := await find(*values)))
         return found
 
-    monkeypatch.setattr(store, "ready", ready)
+    monkeypatch.setattr(schedules, "ready", ready)
     names = [f"s{number}" for number in range(5)]
     for name in names:
         await rt.schedules.add(spec(name, overlap=Overlap.QUEUE), owner)

@@ -12,9 +12,9 @@ from draftsman.errors import NotPermitted, UsageError
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.store import promotion
+from draftsman.jobs.runs.store import jobs
 from draftsman.questions.question import OnExpire
-from draftsman.questions.store import expiry
+from draftsman.questions.store import questions
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from tests.factories import QUESTION, Factory
@@ -50,7 +50,7 @@ async def test_a_job_due_now_is_promoted(make: Factory, conn: Connection) -> Non
     await make.scheduled()
     async with conn.transaction():
         await run(conn, "UPDATE draftsman.job_states SET run_at = draftsman.now()")
-        assert await promotion.promote(conn, LeaderTerm(), 100) == 1
+        assert await jobs.promote(conn, LeaderTerm(), 100) == 1
 
 
 async def test_a_promoted_job_can_be_claimed_and_forgets_its_retry_time(
@@ -183,7 +183,7 @@ async def test_expired_questions_are_escalated_before_any_is_closed(
     passes: list[tuple[str, int]] = []
 
     def noted(name: str) -> Callable[..., Awaitable[int]]:
-        statement = getattr(expiry, name)
+        statement = getattr(questions, name)
 
         async def run(*values: Any) -> int:
             passes.append((name, await statement(*values)))
@@ -192,7 +192,7 @@ async def test_expired_questions_are_escalated_before_any_is_closed(
         return run
 
     for name in ("escalate", "expire"):
-        monkeypatch.setattr(expiry, name, noted(name))
+        monkeypatch.setattr(questions, name, noted(name))
     closing = QUESTION.model_copy(update={"expires_in": 60.0})
     escalation = {"on_expire": OnExpire.ESCALATE, "escalate_to": "ben"}
     for question in [closing, closing.model_copy(update=escalation)] * 3:

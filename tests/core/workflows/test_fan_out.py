@@ -16,7 +16,7 @@ from draftsman.jobs.runs.store.run_state import RunEnd, settle
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.runtime import Runtime
-from draftsman.workflows.store import dependencies
+from draftsman.workflows import store as workflows
 from tests.core.worker.workers import running_worker, runtime_with
 from tests.factories import Factory
 from tests.support.cases import cases
@@ -153,7 +153,7 @@ async def test_why_names_a_cycle_that_no_gather_has_seen(
     below = await rt.workflows.spawn(one, "b", "noop", {"concurrency_key": "b"})
     other = await rt.workflows.spawn(two, "a", "noop", {"concurrency_key": "a"})
     for work, job in ((one, below), (two, other)):
-        assert await dependencies.await_jobs(conn, work.lease, [job]) == 1
+        assert await workflows.await_jobs(conn, work.lease, [job]) == 1
         assert await settle(conn, work.lease, RunEnd(Status.SCHEDULED, RunStatus.PARKED, delay=60))
     why = await rt.read_model.why(other)
     assert (why.reason, why.next_step) == ("cycle", f"to end it: draftsman cancel {two.name}")

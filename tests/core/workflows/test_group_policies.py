@@ -14,7 +14,7 @@ from draftsman.jobs.runs.outcome import Snooze
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.workflows.store import groups as store
+from draftsman.workflows import store as workflows
 from tests.core.queues.test_queues import claim
 from tests.core.workflows.test_dependencies import fail, statuses
 from tests.core.workflows.test_groups import Q, add, complete, numbers, progress
@@ -146,5 +146,5 @@ async def test_only_a_retry_inherits_the_group_of_its_job(
 ) -> None:
     old = await make.queued(group=STOP)
     other = await make.queued()
-    await store.inherit(conn, old, other)
+    await workflows.inherit_group(conn, old, other)
     assert await rt.workflows.groups.of_job(other) is None

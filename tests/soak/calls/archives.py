@@ -44,34 +44,34 @@ def _prune_logs(months: int, term: LeaderTerm = LEADER) -> Call:
 
 
 CALLS: Final[dict[str, Call]] = {
-    "archives.begin": Call(lambda conn: archives.begin(conn, lock="1s", statement="1h")),
-    "archives.due: two months": Call(lambda conn: archives.due(conn, LEADER, 4)),
-    "archives.due: by hand, none": Call(lambda conn: archives.due(conn, HAND, 12)),
-    "archives.default_partition_months": Call(
+    "events.begin": Call(lambda conn: archives.begin(conn, lock="1s", statement="1h")),
+    "events.due: two months": Call(lambda conn: archives.due(conn, LEADER, 4)),
+    "events.due: by hand, none": Call(lambda conn: archives.due(conn, HAND, 12)),
+    "events.default_partition_months": Call(
         lambda conn: archives.default_partition_months(conn, 12)
     ),
-    "archives.count": Call(lambda conn: archives.count(conn, MONTH), why=WHOLE, everything=True),
-    "archives.count: of none": Call(lambda conn: archives.count(conn, NEVER)),
-    "archives.holders": Call(
+    "events.count": Call(lambda conn: archives.count(conn, MONTH), why=WHOLE, everything=True),
+    "events.count: of none": Call(lambda conn: archives.count(conn, NEVER)),
+    "events.holders": Call(
         lambda conn: archives.holders(conn, MONTH, 12, 5), why=WHOLE, everything=True
     ),
-    "archives.lock_month": Call(lambda conn: archives.lock_month(conn, MONTH)),
-    "archives.lock_month: one that left": Call(lambda conn: archives.lock_month(conn, AWAY)),
-    "archives.copy_out": Call(_copy_out, why=WHOLE, everything=True),
-    "archives.drop": Call(lambda conn: _drop(conn, HAND), why=WHOLE, everything=True),
-    "archives.drop: not leading": Call(lambda conn: _drop(conn, LeaderTerm(WORKER, 2))),
-    "archives.make_partition": Call(lambda conn: archives.make_partition(conn, NEVER)),
-    "archives.make_partition: there": Call(lambda conn: archives.make_partition(conn, MONTH)),
-    "archives.copy_in": Call(lambda conn: archives.copy_in(conn, _lines())),
-    "archives.forget": Call(lambda conn: archives.forget(conn, AWAY), why=WHOLE, everything=True),
-    "archives.forget: none": Call(lambda conn: archives.forget(conn, NEVER)),
-    "archives.archives": Call(archives.archives),
-    "archives.of_job: of one that left": Call(lambda conn: archives.of_job(conn, OLDEST)),
-    "archives.of_job: of none": Call(lambda conn: archives.of_job(conn, MIDDLE)),
-    "archives.prune_activity": Call(
+    "events.lock_month": Call(lambda conn: archives.lock_month(conn, MONTH)),
+    "events.lock_month: one that left": Call(lambda conn: archives.lock_month(conn, AWAY)),
+    "events.copy_out": Call(_copy_out, why=WHOLE, everything=True),
+    "events.drop": Call(lambda conn: _drop(conn, HAND), why=WHOLE, everything=True),
+    "events.drop: not leading": Call(lambda conn: _drop(conn, LeaderTerm(WORKER, 2))),
+    "events.make_partition": Call(lambda conn: archives.make_partition(conn, NEVER)),
+    "events.make_partition: there": Call(lambda conn: archives.make_partition(conn, MONTH)),
+    "events.copy_in": Call(lambda conn: archives.copy_in(conn, _lines())),
+    "events.forget": Call(lambda conn: archives.forget(conn, AWAY), why=WHOLE, everything=True),
+    "events.forget: none": Call(lambda conn: archives.forget(conn, NEVER)),
+    "events.archives": Call(archives.archives),
+    "events.of_job: of one that left": Call(lambda conn: archives.of_job(conn, OLDEST)),
+    "events.of_job: of none": Call(lambda conn: archives.of_job(conn, MIDDLE)),
+    "events.prune_activity": Call(
         lambda conn: archives.prune_activity(conn, LEADER, 3, 200), SMALL
     ),
-    "archives.prune_logs: two hundred jobs": _prune_logs(3),
-    "archives.prune_logs: by hand": _prune_logs(3, HAND),
-    "archives.prune_logs: none is old": _prune_logs(12),
+    "events.prune_logs: two hundred jobs": _prune_logs(3),
+    "events.prune_logs: by hand": _prune_logs(3, HAND),
+    "events.prune_logs: none is old": _prune_logs(12),
 }

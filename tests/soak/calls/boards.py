@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from draftsman.deliveries.store import threads
+from draftsman.trello import store as trello
 from draftsman.trello.board import (
     BoardConfig,
     Episode,
@@ -14,8 +15,6 @@ from draftsman.trello.board import (
     LabelSighting,
 )
 from draftsman.trello.cards import CardChecklist, CardDueDate
-from draftsman.trello.store import boards as trello_boards
-from draftsman.trello.store import cards as trello_cards
 from tests.soak.calls.call import MIDDLE, Call
 
 BOARD = "b" * 24
@@ -28,47 +27,35 @@ CONFIG: Final = BoardConfig(board_id=BOARD, name="Work", labels={LABEL: LabelRul
 ITEMS: Final = CardChecklist(CARD, MIDDLE, 1, LABEL, {"e" * 24: 1})
 DUE: Final = CardDueDate(CARD, BOARD, None, NOW, None)
 CALLS: Final[dict[str, Call]] = {
-    "trello_boards.listed": Call(trello_boards.listed),
-    "trello_boards.of": Call(lambda conn: trello_boards.of(conn, BOARD)),
-    "trello_boards.save": Call(lambda conn: trello_boards.save(conn, CONFIG)),
-    "trello_boards.remove": Call(lambda conn: trello_boards.remove(conn, BOARD)),
-    "trello_boards.webhook": Call(lambda conn: trello_boards.webhook(conn, BOARD, CARD)),
-    "trello_boards.present": Call(lambda conn: trello_boards.present(conn, BOARD)),
-    "trello_boards.present_on": Call(lambda conn: trello_boards.present_on(conn, [CARD])),
-    "trello_boards.begin_episodes": Call(
-        lambda conn: trello_boards.begin_episodes(conn, BOARD, SEEN, NOW)
+    "trello.boards": Call(trello.boards),
+    "trello.board": Call(lambda conn: trello.board(conn, BOARD)),
+    "trello.save": Call(lambda conn: trello.save(conn, CONFIG)),
+    "trello.remove": Call(lambda conn: trello.remove(conn, BOARD)),
+    "trello.webhook": Call(lambda conn: trello.webhook(conn, BOARD, CARD)),
+    "trello.present": Call(lambda conn: trello.present(conn, BOARD)),
+    "trello.present_on": Call(lambda conn: trello.present_on(conn, [CARD])),
+    "trello.begin_episodes": Call(lambda conn: trello.begin_episodes(conn, BOARD, SEEN, NOW)),
+    "trello.end_episodes": Call(lambda conn: trello.end_episodes(conn, SEEN, NOW)),
+    "trello.end_removed_episode": Call(
+        lambda conn: trello.end_removed_episode(conn, CARD, LABEL, NOW)
     ),
-    "trello_boards.end_episodes": Call(lambda conn: trello_boards.end_episodes(conn, SEEN, NOW)),
-    "trello_boards.end_removed_episode": Call(
-        lambda conn: trello_boards.end_removed_episode(conn, CARD, LABEL, NOW)
-    ),
-    "trello_boards.baseline": Call(
-        lambda conn: trello_boards.baseline(conn, BOARD, SEEN, NOW, NOW)
-    ),
-    "trello_boards.cursor": Call(lambda conn: trello_boards.cursor(conn, BOARD)),
-    "trello_boards.advance": Call(lambda conn: trello_boards.advance(conn, BOARD, NOW)),
-    "trello_boards.due": Call(lambda conn: trello_boards.due(conn, BOARD, 50)),
-    "trello_boards.due_on": Call(lambda conn: trello_boards.due_on(conn, CARD)),
-    "trello_boards.settle": Call(
-        lambda conn: trello_boards.settle(conn, EPISODE, EpisodeStage.SUBMITTED, 1)
-    ),
-    "trello_boards.end_swapped_episode": Call(
-        lambda conn: trello_boards.end_swapped_episode(conn, EPISODE)
-    ),
-    "trello_cards.checklist": Call(lambda conn: trello_cards.checklist(conn, CARD, 1, 1)),
-    "trello_cards.find_checklist": Call(lambda conn: trello_cards.find_checklist(conn, LABEL)),
-    "trello_cards.save_checklist": Call(lambda conn: trello_cards.save_checklist(conn, ITEMS)),
-    "trello_cards.close_checklist": Call(
-        lambda conn: trello_cards.close_checklist(conn, CARD, 1, 1)
-    ),
-    "trello_cards.expiring": Call(lambda conn: trello_cards.expiring(conn, CARD)),
-    "trello_cards.due_date": Call(lambda conn: trello_cards.due_date(conn, CARD)),
-    "trello_cards.stale_due_dates": Call(
-        lambda conn: trello_cards.stale_due_dates(conn, BOARD, 20)
-    ),
-    "trello_cards.add_due_date": Call(lambda conn: trello_cards.add_due_date(conn, DUE)),
-    "trello_cards.change_due_date": Call(lambda conn: trello_cards.change_due_date(conn, DUE, DUE)),
-    "trello_cards.remove_due_date": Call(lambda conn: trello_cards.remove_due_date(conn, DUE)),
+    "trello.baseline": Call(lambda conn: trello.baseline(conn, BOARD, SEEN, NOW, NOW)),
+    "trello.cursor": Call(lambda conn: trello.cursor(conn, BOARD)),
+    "trello.advance": Call(lambda conn: trello.advance(conn, BOARD, NOW)),
+    "trello.due": Call(lambda conn: trello.due(conn, BOARD, 50)),
+    "trello.due_on": Call(lambda conn: trello.due_on(conn, CARD)),
+    "trello.settle": Call(lambda conn: trello.settle(conn, EPISODE, EpisodeStage.SUBMITTED, 1)),
+    "trello.end_swapped_episode": Call(lambda conn: trello.end_swapped_episode(conn, EPISODE)),
+    "trello.checklist": Call(lambda conn: trello.checklist(conn, CARD, 1, 1)),
+    "trello.find_checklist": Call(lambda conn: trello.find_checklist(conn, LABEL)),
+    "trello.save_checklist": Call(lambda conn: trello.save_checklist(conn, ITEMS)),
+    "trello.close_checklist": Call(lambda conn: trello.close_checklist(conn, CARD, 1, 1)),
+    "trello.expiring": Call(lambda conn: trello.expiring(conn, CARD)),
+    "trello.due_date": Call(lambda conn: trello.due_date(conn, CARD)),
+    "trello.stale_due_dates": Call(lambda conn: trello.stale_due_dates(conn, BOARD, 20)),
+    "trello.add_due_date": Call(lambda conn: trello.add_due_date(conn, DUE)),
+    "trello.change_due_date": Call(lambda conn: trello.change_due_date(conn, DUE, DUE)),
+    "trello.remove_due_date": Call(lambda conn: trello.remove_due_date(conn, DUE)),
     "threads.trello": Call(lambda conn: threads.trello(conn, CARD)),
     "threads.is_own_comment": Call(lambda conn: threads.is_own_comment(conn, f"{CARD}/{LABEL}")),
 }

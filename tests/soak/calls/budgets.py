@@ -43,12 +43,12 @@ async def _configure(conn: Connection) -> None:
 _CALL: Final = Call(_call)
 _CONFIGURE: Final = Call(_configure, 2000, "the jobs that run")
 CALLS: Final[dict[str, Call]] = {
-    "budgets.reserve": _CALL,
-    "budgets.record": _CALL,
-    "budgets.release": _CALL,
-    "budgets.configure": _CONFIGURE,
-    "budgets.uses": Call(_configure, 4000, "the newest jobs of each status"),
-    "budgets.release_lost": _CONFIGURE,
-    "budgets.costs": Call(lambda conn: budgets.costs(conn, CostGroup.REPO, 7)),
-    "budgets.add": Call(lambda conn: budgets.add(conn, RUN, 1, 5.0)),
+    "costs.reserve": _CALL,
+    "costs.record": _CALL,
+    "costs.release": _CALL,
+    "costs.configure": _CONFIGURE,
+    "costs.uses": Call(_configure, 4000, "the newest jobs of each status"),
+    "costs.release_lost": _CONFIGURE,
+    "costs.costs": Call(lambda conn: budgets.costs(conn, CostGroup.REPO, 7)),
+    "costs.add": Call(lambda conn: budgets.add(conn, RUN, 1, 5.0)),
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from draftsman.attention import store as attention
 from draftsman.attention.pager_event import PagerEvent
-from draftsman.attention.store import acknowledgments, figures
 from draftsman.ids import new_id
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
@@ -20,18 +20,14 @@ PAGE_EVENT: Final = PagerEvent(
     "ops", "event", new_id(), 1, "acknowledged", datetime(2026, 1, 1, tzinfo=UTC)
 )
 CALLS: Final[dict[str, Call]] = {
-    "figures.record_views": Call(lambda conn: figures.record_views(conn, [(NEWEST, 1)], ANNA)),
-    "acknowledgments.acknowledge": Call(
-        lambda conn: acknowledgments.acknowledge(conn, OPEN, 1, ANNA, 60)
-    ),
-    "acknowledgments.paged": Call(lambda conn: acknowledgments.paged(conn, new_id(), 1)),
-    "acknowledgments.record_page": Call(
-        lambda conn: acknowledgments.record_page(conn, OPEN, 1, PAGE_EVENT)
-    ),
-    "acknowledgments.snooze": Call(lambda conn: acknowledgments.snooze(conn, OPEN, 1, ANNA, 60)),
-    "acknowledgments.delays": Call(lambda conn: acknowledgments.delays(conn, OPEN, 1)),
-    "figures.figures": Call(lambda conn: figures.figures(conn, 1e9, PAGE), 20 * PAGE, WHY),
-    "figures.interruptions": Call(
-        lambda conn: figures.interruptions(conn, 1e9, PAGE), 20 * PAGE, WHY
+    "attention.record_views": Call(lambda conn: attention.record_views(conn, [(NEWEST, 1)], ANNA)),
+    "attention.acknowledge": Call(lambda conn: attention.acknowledge(conn, OPEN, 1, ANNA, 60)),
+    "attention.paged": Call(lambda conn: attention.paged(conn, new_id(), 1)),
+    "attention.record_page": Call(lambda conn: attention.record_page(conn, OPEN, 1, PAGE_EVENT)),
+    "attention.snooze": Call(lambda conn: attention.snooze(conn, OPEN, 1, ANNA, 60)),
+    "attention.delays": Call(lambda conn: attention.delays(conn, OPEN, 1)),
+    "attention.figures": Call(lambda conn: attention.figures(conn, 1e9, PAGE), 20 * PAGE, WHY),
+    "attention.interruptions": Call(
+        lambda conn: attention.interruptions(conn, 1e9, PAGE), 20 * PAGE, WHY
     ),
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.deliveries.store import threads
+from draftsman.forges import store as forges
 from draftsman.forges.follow_up import TrackedPull
 from draftsman.forges.forge_event import EventKind, ForgeEvent
-from draftsman.forges.store import follow_ups, forge_events, people_events
 from draftsman.jobs.job import Source
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
@@ -19,34 +19,32 @@ BEN: Final = Actor(Source.SLACK, "U-BEN", "Ben")
 
 
 CALLS: Final[dict[str, Call]] = {
-    "forge_events.receive": Call(lambda conn: forge_events.receive(conn, "github", [EVENT])),
-    "people_events.unprocessed": Call(lambda conn: people_events.unprocessed(conn, ["github"])),
-    "people_events.finish": Call(lambda conn: people_events.finish(conn, 1, "ignored")),
-    "people_events.asked_targets": Call(people_events.asked_targets, 3000, "the open questions"),
+    "forges.receive": Call(lambda conn: forges.receive(conn, "github", [EVENT])),
+    "forges.unprocessed": Call(lambda conn: forges.unprocessed(conn, ["github"])),
+    "forges.finish": Call(lambda conn: forges.finish(conn, 1, "ignored")),
+    "forges.asked_targets": Call(forges.asked_targets, 3000, "the open questions"),
     "threads.forge": Call(lambda conn: threads.forge(conn, "github/acme/pay#7")),
-    "forge_events.open_pulls": Call(lambda conn: forge_events.open_pulls(conn, "github")),
-    "forge_events.closed_pulls": Call(lambda conn: forge_events.closed_pulls(conn, "github")),
-    "follow_ups.due": Call(lambda conn: follow_ups.due(conn, LeaderTerm(), 100)),
-    "follow_ups.lock": Call(lambda conn: follow_ups.lock(conn, 1)),
-    "follow_ups.new_events": Call(lambda conn: follow_ups.new_events(conn, PULL)),
-    "follow_ups.members": Call(lambda conn: follow_ups.members(conn, 1)),
-    "follow_ups.ignore": Call(lambda conn: follow_ups.ignore(conn, [1], "a program")),
-    "follow_ups.ignore_others": Call(lambda conn: follow_ups.ignore_others(conn, 100)),
-    "follow_ups.send": Call(lambda conn: follow_ups.send(conn, 1, 1, "ben", "x")),
-    "follow_ups.reopen": Call(lambda conn: follow_ups.reopen(conn, 100)),
-    "follow_ups.add": Call(lambda conn: follow_ups.add(conn, NEWEST, OLDEST, 1, OLDEST)),
-    "follow_ups.end": Call(lambda conn: follow_ups.end(conn, 1, "merged", 1)),
-    "follow_ups.reopen_pull": Call(lambda conn: follow_ups.reopen_pull(conn, 1, 1)),
-    "follow_ups.merges": Call(lambda conn: follow_ups.merges(conn, [1, 2])),
-    "follow_ups.event": Call(lambda conn: follow_ups.event(conn, 1, "follow_up_created", {})),
-    "follow_ups.of_job": Call(lambda conn: follow_ups.of_job(conn, 1)),
-    "follow_ups.jobs_of_pull": Call(
-        lambda conn: follow_ups.jobs_of_pull(conn, "github", "acme/pay", 1)
-    ),
-    "follow_ups.request": Call(lambda conn: follow_ups.request(conn, 1, BEN, "e", "x")),
-    "follow_ups.unanswered": Call(lambda conn: follow_ups.unanswered(conn, "github", 100)),
-    "follow_ups.answered": Call(lambda conn: follow_ups.answered(conn, [1])),
-    "follow_ups.ended_branches": Call(lambda conn: follow_ups.ended_branches(conn, "github", 100)),
-    "follow_ups.branch_deleted": Call(lambda conn: follow_ups.branch_deleted(conn, 1)),
-    "follow_ups.family": Call(lambda conn: follow_ups.family(conn, 1)),
+    "forges.open_pulls": Call(lambda conn: forges.open_pulls(conn, "github")),
+    "forges.closed_pulls": Call(lambda conn: forges.closed_pulls(conn, "github")),
+    "forges.due_follow_ups": Call(lambda conn: forges.due_follow_ups(conn, LeaderTerm(), 100)),
+    "forges.lock_pull": Call(lambda conn: forges.lock_pull(conn, 1)),
+    "forges.new_events": Call(lambda conn: forges.new_events(conn, PULL)),
+    "forges.members": Call(lambda conn: forges.members(conn, 1)),
+    "forges.ignore": Call(lambda conn: forges.ignore(conn, [1], "a program")),
+    "forges.ignore_others": Call(lambda conn: forges.ignore_others(conn, 100)),
+    "forges.send": Call(lambda conn: forges.send(conn, 1, 1, "ben", "x")),
+    "forges.reopen": Call(lambda conn: forges.reopen(conn, 100)),
+    "forges.add": Call(lambda conn: forges.add(conn, NEWEST, OLDEST, 1, OLDEST)),
+    "forges.end": Call(lambda conn: forges.end(conn, 1, "merged", 1)),
+    "forges.reopen_pull": Call(lambda conn: forges.reopen_pull(conn, 1, 1)),
+    "forges.merges": Call(lambda conn: forges.merges(conn, [1, 2])),
+    "forges.event": Call(lambda conn: forges.event(conn, 1, "follow_up_created", {})),
+    "forges.of_job": Call(lambda conn: forges.of_job(conn, 1)),
+    "forges.jobs_of_pull": Call(lambda conn: forges.jobs_of_pull(conn, "github", "acme/pay", 1)),
+    "forges.request": Call(lambda conn: forges.request(conn, 1, BEN, "e", "x")),
+    "forges.unanswered": Call(lambda conn: forges.unanswered(conn, "github", 100)),
+    "forges.answered": Call(lambda conn: forges.answered(conn, [1])),
+    "forges.ended_branches": Call(lambda conn: forges.ended_branches(conn, "github", 100)),
+    "forges.branch_deleted": Call(lambda conn: forges.branch_deleted(conn, 1)),
+    "forges.family": Call(lambda conn: forges.family(conn, 1)),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.jobs.control.store import messages as job_messages
+from draftsman.jobs.control import store as control
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from tests.soak.calls.call import MIDDLE, MISSING, NEWEST, RUNNING, Call
@@ -12,13 +12,15 @@ from tests.soak.calls.call import MIDDLE, MISSING, NEWEST, RUNNING, Call
 RUN = RUNNING[0]
 ANNA = Actor(Source.CLI, "anna", "Anna")
 CALLS: Final[dict[str, Call]] = {
-    "job_messages.send": Call(lambda conn: job_messages.send(conn, NEWEST, ANNA, "new", "a text")),
-    "job_messages.send: to a finished job": Call(
-        lambda conn: job_messages.send(conn, MIDDLE, ANNA, "new", "a text")
+    "control.send_message": Call(
+        lambda conn: control.send_message(conn, NEWEST, ANNA, "new", "a text")
     ),
-    "job_messages.of_job": Call(lambda conn: job_messages.of_job(conn, MIDDLE)),
-    "job_messages.of_job: none": Call(lambda conn: job_messages.of_job(conn, MISSING)),
-    "job_messages.hand": Call(lambda conn: job_messages.hand(conn, RUN, [1, 2])),
-    "job_messages.deliver": Call(lambda conn: job_messages.deliver(conn, RUN, [1, 2])),
-    "job_messages.inherit": Call(lambda conn: job_messages.inherit(conn, MIDDLE, NEWEST)),
+    "control.send_message: to a finished job": Call(
+        lambda conn: control.send_message(conn, MIDDLE, ANNA, "new", "a text")
+    ),
+    "control.messages_of_job": Call(lambda conn: control.messages_of_job(conn, MIDDLE)),
+    "control.messages_of_job: none": Call(lambda conn: control.messages_of_job(conn, MISSING)),
+    "control.hand_messages": Call(lambda conn: control.hand_messages(conn, RUN, [1, 2])),
+    "control.deliver_messages": Call(lambda conn: control.deliver_messages(conn, RUN, [1, 2])),
+    "control.inherit_messages": Call(lambda conn: control.inherit_messages(conn, MIDDLE, NEWEST)),
 }

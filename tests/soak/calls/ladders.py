@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from draftsman.attention import store as attention
 from draftsman.attention.ladder import DueStep, LadderNotice, NotificationOutcome, StepPlan
-from draftsman.attention.store import ladders
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Source
 from draftsman.jobs.runs.run import LeaderTerm
@@ -28,23 +28,23 @@ BEGIN: Final = """
 async def _due(conn: Connection) -> list[DueStep]:
     """Begin the ladder of a question, and return its due step."""
     await conn.execute(BEGIN, (OPEN,))
-    return await ladders.due(conn, HAND, 200)
+    return await attention.due_steps(conn, HAND, 200)
 
 
 async def _take(conn: Connection) -> object:
     (step,) = await _due(conn)
     plan = StepPlan(None, (LadderNotice("ben", NotificationOutcome.INBOX),), ("ben",), None)
-    return await ladders.take(conn, HAND, step, plan)
+    return await attention.take_step(conn, HAND, step, plan)
 
 
 CALLS: Final[dict[str, Call]] = {
-    "ladders.profile_ladders": Call(lambda conn: ladders.profile_ladders(conn, NEWEST)),
-    "ladders.due: by hand": Call(_due, FEW),
-    "ladders.due: as leader": Call(lambda conn: ladders.due(conn, LEADER, 200)),
-    "ladders.take": Call(_take, FEW),
-    "ladders.attention": Call(lambda conn: ladders.attention(conn, [OPEN])),
-    "ladders.notifications": Call(lambda conn: ladders.notifications(conn, [OPEN])),
-    "ladders.delegate": Call(
-        lambda conn: ladders.delegate(conn, OPEN, 1, ANNA, 60, "ben", None), FEW
+    "attention.profile_ladders": Call(lambda conn: attention.profile_ladders(conn, NEWEST)),
+    "attention.due_steps: by hand": Call(_due, FEW),
+    "attention.due_steps: as leader": Call(lambda conn: attention.due_steps(conn, LEADER, 200)),
+    "attention.take_step": Call(_take, FEW),
+    "attention.ladder_attention": Call(lambda conn: attention.ladder_attention(conn, [OPEN])),
+    "attention.notifications": Call(lambda conn: attention.notifications(conn, [OPEN])),
+    "attention.delegate": Call(
+        lambda conn: attention.delegate(conn, OPEN, 1, ANNA, 60, "ben", None), FEW
     ),
 }

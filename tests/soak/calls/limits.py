@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from draftsman.database.database import Connection
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.queues.store import limits
+from draftsman.queues import store as queues
 from draftsman.worker.registry import store as workers
 from tests.soak.calls.call import Call, last_of
 
@@ -29,20 +29,22 @@ async def _apply(conn: Connection) -> None:
     owner = uuid4()
     await conn.execute("UPDATE draftsman.leases SET expires_at = now()")
     term = LeaderTerm(owner, await workers.acquire(conn, "leader", owner, 60, []))
-    assert await limits.configure(conn, term, RULES)
+    assert await queues.configure_limits(conn, term, RULES)
     for _ in range(3):
-        assert await limits.check(conn, term, 100)
-    await limits.give(conn, term, 100)
-    assert await limits.changes(conn, 10)
+        assert await queues.check_limits(conn, term, 100)
+    await queues.give_places(conn, term, 100)
+    assert await queues.limit_changes(conn, 10)
 
 
 _APPLY: Final = Call(
     _apply, 2200, "a hundred jobs of each of eight statuses, and the first hundred of these, twice"
 )
 CALLS: Final[dict[str, Call]] = {
-    "limits.configure": _APPLY,
-    "limits.check": _APPLY,
-    "limits.give": _APPLY,
-    "limits.changes": _APPLY,
-    "limits.uses": Call(limits.uses, 3000, "what runs, and a thousand jobs that may be claimed"),
+    "queues.configure_limits": _APPLY,
+    "queues.check_limits": _APPLY,
+    "queues.give_places": _APPLY,
+    "queues.limit_changes": _APPLY,
+    "queues.limit_uses": Call(
+        queues.limit_uses, 3000, "what runs, and a thousand jobs that may be claimed"
+    ),
 }

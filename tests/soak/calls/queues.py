@@ -6,7 +6,7 @@ from typing import Final
 
 from draftsman.database.database import Connection
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.queues.store import queues, reservations
+from draftsman.queues import store as queues
 from tests.soak.calls.call import ALIVE, Call, last_of
 from tests.soak.history import ALL, FINISHED
 
@@ -14,11 +14,11 @@ from tests.soak.history import ALL, FINISHED
 async def _paused_type(conn: Connection) -> None:
     assert await queues.pause(conn, "default", "noop", "soak", "soak")
     assert await queues.pauses(conn)
-    await queues.hold(conn, LeaderTerm(), 100)
+    await queues.hold_jobs(conn, LeaderTerm(), 100)
     assert await queues.resume(conn, "default", "noop", "soak")
-    await queues.release(conn, LeaderTerm(), 100)
+    await queues.release_jobs(conn, LeaderTerm(), 100)
     await queues.assign(conn, LeaderTerm(), 100)
-    assert len(await queues.changes(conn, None, 50)) == 2
+    assert len(await queues.queue_changes(conn, None, 50)) == 2
 
 
 async def _reorder(conn: Connection) -> None:
@@ -30,10 +30,10 @@ async def _reorder(conn: Connection) -> None:
 
 async def _reserve(conn: Connection) -> None:
     job = last_of("queued")
-    await reservations.reserve(conn, job, 600, "soak")
-    await reservations.active(conn)
-    await reservations.release(conn, "default", "soak")
-    await reservations.expire(conn, LeaderTerm(), 100)
+    await queues.reserve(conn, job, 600, "soak")
+    await queues.reservations(conn)
+    await queues.release_reservation(conn, "default", "soak")
+    await queues.expire_reservations(conn, LeaderTerm(), 100)
 
 
 _RESERVATION: Final = Call(_reserve)
@@ -42,9 +42,9 @@ CALLS: Final[dict[str, Call]] = {
     "queues.pause": _TYPE,
     "queues.resume": _TYPE,
     "queues.pauses": _TYPE,
-    "queues.hold": _TYPE,
-    "queues.release": _TYPE,
-    "queues.changes": _TYPE,
+    "queues.hold_jobs": _TYPE,
+    "queues.release_jobs": _TYPE,
+    "queues.queue_changes": _TYPE,
     "queues.assign": _TYPE,
     "queues.unhandled_types": Call(queues.unhandled_types),
     "queues.leads": Call(lambda conn: queues.leads(conn, LeaderTerm())),
@@ -59,10 +59,10 @@ CALLS: Final[dict[str, Call]] = {
     "queues.waiting_for_types": Call(
         lambda conn: queues.waiting_for_types(conn, ALIVE, 1000), 9000, "a batch of a queue"
     ),
-    "reservations.reserve": _RESERVATION,
-    "reservations.release": _RESERVATION,
-    "reservations.active": _RESERVATION,
-    "reservations.expire": _RESERVATION,
+    "queues.reserve": _RESERVATION,
+    "queues.release_reservation": _RESERVATION,
+    "queues.reservations": _RESERVATION,
+    "queues.expire_reservations": _RESERVATION,
     "queues.move": Call(_reorder, 2 * (ALL - FINISHED), "the unfinished jobs of a queue"),
     "queues.prioritize": Call(_reorder, 2 * (ALL - FINISHED), "the unfinished jobs of a queue"),
     "queues.is_used": Call(

@@ -35,7 +35,7 @@ def _each(query: str, work: Callable[[Connection, int], Awaitable[object]]) -> d
     def one(number: int) -> Call:
         return Call(lambda conn: work(conn, number))
 
-    return {f"read_model.{query}: {name}": one(number) for name, number in ENDS.items()}
+    return {f"details.{query}: {name}": one(number) for name, number in ENDS.items()}
 
 
 def _why(number: int, rows: int = 300, why: str = "") -> Call:
@@ -84,42 +84,42 @@ CALLS: Final[dict[str, Call]] = {
         "latest_job_events", lambda conn, number: read_model.latest_job_events(conn, number, 0, 200)
     ),
     **_each("job_events", lambda conn, number: read_model.job_events(conn, number, 0, 200)),
-    "read_model.find: whole": _find(36),
-    "read_model.find: a prefix": _find(15),
-    "read_model.find: of everything": _find(4),
-    "read_model.find: nothing": Call(lambda conn: read_model.find(conn, UUID(int=1), UUID(int=2))),
-    "read_model.in_order": _feed(1, MIDDLE),
-    "read_model.events: from the beginning": _feed(0, 0),
-    "read_model.events: in the middle": _feed(1, MIDDLE),
-    "read_model.events: in this epoch": _feed(2, 0),
-    "read_model.events: inside a large transaction": _feed(1, MIDDLE, MIDDLE * 10 + 2),
-    "read_model.events: nothing new": Call(_feed_of_nothing),
-    "read_model.events_of_kinds: from the beginning": _kinds(0, "job_failed", "needs_input"),
-    "read_model.events_of_kinds: in the middle": _kinds(MIDDLE, "job_expired"),
-    "read_model.events_of_kinds: none": _kinds(0, "no_such_kind"),
-    "read_model.txid_before: now": _before(datetime.now(UTC)),
-    "read_model.txid_before: long ago": _before(datetime(2001, 1, 1, tzinfo=UTC)),
-    "read_model.latest_events: the newest": _latest((NEVER, 0, 0)),
-    "read_model.latest_events: in the middle": _latest((1, MIDDLE, 0)),
-    "read_model.latest_runs: the newest": Call(
+    "details.find: whole": _find(36),
+    "details.find: a prefix": _find(15),
+    "details.find: of everything": _find(4),
+    "details.find: nothing": Call(lambda conn: read_model.find(conn, UUID(int=1), UUID(int=2))),
+    "details.in_order": _feed(1, MIDDLE),
+    "details.events: from the beginning": _feed(0, 0),
+    "details.events: in the middle": _feed(1, MIDDLE),
+    "details.events: in this epoch": _feed(2, 0),
+    "details.events: inside a large transaction": _feed(1, MIDDLE, MIDDLE * 10 + 2),
+    "details.events: nothing new": Call(_feed_of_nothing),
+    "details.events_of_kinds: from the beginning": _kinds(0, "job_failed", "needs_input"),
+    "details.events_of_kinds: in the middle": _kinds(MIDDLE, "job_expired"),
+    "details.events_of_kinds: none": _kinds(0, "no_such_kind"),
+    "details.txid_before: now": _before(datetime.now(UTC)),
+    "details.txid_before: long ago": _before(datetime(2001, 1, 1, tzinfo=UTC)),
+    "details.latest_events: the newest": _latest((NEVER, 0, 0)),
+    "details.latest_events: in the middle": _latest((1, MIDDLE, 0)),
+    "details.latest_runs: the newest": Call(
         lambda conn: read_model.latest_runs(conn, (NEVER, 0), 200)
     ),
-    "read_model.latest_runs: in the middle": Call(
+    "details.latest_runs: in the middle": Call(
         lambda conn: read_model.latest_runs(conn, (MIDDLE, 1), 200)
     ),
-    "read_model.end_cursor": Call(read_model.end_cursor),
-    "read_model.activity: the newest": _pulse((0, 0, 0), (NEVER, 0, 0)),
-    "read_model.activity: in the middle": _pulse((1, MIDDLE // 2, 0), (1, MIDDLE, 0)),
-    "read_model.activity: nothing new": _pulse((2, NEVER, 0), (NEVER, 0, 0)),
-    "read_model.why: queued": _why(last_of("queued"), 1500, "it counts to a thousand"),
-    "read_model.why: waiting": _why(last_of("waiting_for_input"), 1500, "it counts to a thousand"),
-    "read_model.why: a suspect": _why(last_of("retrying", 1), 1500, "it counts to a thousand"),
-    "read_model.why: completed": _why(MIDDLE, 1500, "it counts to a thousand"),
-    "read_model.why: missing": _why(MISSING),
-    "read_model.counts": Call(
+    "details.end_cursor": Call(read_model.end_cursor),
+    "details.activity: the newest": _pulse((0, 0, 0), (NEVER, 0, 0)),
+    "details.activity: in the middle": _pulse((1, MIDDLE // 2, 0), (1, MIDDLE, 0)),
+    "details.activity: nothing new": _pulse((2, NEVER, 0), (NEVER, 0, 0)),
+    "details.why: queued": _why(last_of("queued"), 1500, "it counts to a thousand"),
+    "details.why: waiting": _why(last_of("waiting_for_input"), 1500, "it counts to a thousand"),
+    "details.why: a suspect": _why(last_of("retrying", 1), 1500, "it counts to a thousand"),
+    "details.why: completed": _why(MIDDLE, 1500, "it counts to a thousand"),
+    "details.why: missing": _why(MISSING),
+    "details.counts": Call(
         lambda conn: read_model.counts(conn, 10_000), ALL - FINISHED + 50_000, COUNTED
     ),
-    "read_model.open_counts": Call(read_model.open_counts, WAITING, COUNTED),
-    "read_model.answer_times": Call(read_model.answer_times, 10_000, "the last 10,000 answers"),
-    "read_model.health": Call(read_model.health),
+    "details.open_counts": Call(read_model.open_counts, WAITING, COUNTED),
+    "details.answer_times": Call(read_model.answer_times, 10_000, "the last 10,000 answers"),
+    "details.health": Call(read_model.health),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import time
 from typing import Final
 
-from draftsman.attention.store import digests
+from draftsman.attention import store as attention
 from draftsman.database.database import Connection
 from draftsman.database.selection import ALL
 from draftsman.jobs.job import Source
@@ -13,7 +13,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.permission_rules import store as rules
 from draftsman.questions.permission_rules.permission_rule import RuleCandidate
-from draftsman.questions.store import identical
+from draftsman.questions.store import questions
 from tests.soak.calls.call import Call, last_of
 from tests.soak.history import WORKER
 
@@ -38,21 +38,29 @@ async def _revoke(conn: Connection) -> bool:
 
 
 CALLS: Final[dict[str, Call]] = {
-    "rules.decide": Call(lambda conn: rules.decide(conn, OPEN, 1, ["pytest", "tests/a.py"])),
-    "rules.rules": Call(lambda conn: rules.rules(conn, PAGE)),
-    "rules.repos": Call(lambda conn: rules.repos(conn, "shop")),
-    "rules.decisions": Call(lambda conn: rules.decisions(conn, PAGE, evidence=True)),
-    "rules.uses": Call(lambda conn: rules.uses(conn, 1, PAGE)),
-    "rules.propose": Call(_propose),
-    "rules.propose_in_term": Call(
+    "permission_rules.decide": Call(
+        lambda conn: rules.decide(conn, OPEN, 1, ["pytest", "tests/a.py"])
+    ),
+    "permission_rules.rules": Call(lambda conn: rules.rules(conn, PAGE)),
+    "permission_rules.repos": Call(lambda conn: rules.repos(conn, "shop")),
+    "permission_rules.decisions": Call(lambda conn: rules.decisions(conn, PAGE, evidence=True)),
+    "permission_rules.uses": Call(lambda conn: rules.uses(conn, 1, PAGE)),
+    "permission_rules.propose": Call(_propose),
+    "permission_rules.propose_in_term": Call(
         lambda conn: rules.propose_in_term(conn, LEADER, CANDIDATE, 5, 3600)
     ),
-    "rules.unannounced": Call(lambda conn: rules.unannounced(conn, LEADER, PAGE)),
-    "rules.ratify": Call(_ratify),
-    "rules.revoke": Call(_revoke),
-    "identical.others": Call(lambda conn: identical.others(conn, OPEN, 1)),
-    "digests.choose": Call(lambda conn: digests.choose(conn, "anna", [time(9)], None, "UTC", ANNA)),
-    "digests.hours": Call(lambda conn: digests.hours(conn, "anna")),
-    "digests.candidates": Call(lambda conn: digests.candidates(conn, LEADER, PAGE, ALL)),
-    "digests.take_due": Call(lambda conn: digests.take_due(conn, LEADER, PAGE)),
+    "permission_rules.unannounced": Call(lambda conn: rules.unannounced(conn, LEADER, PAGE)),
+    "permission_rules.ratify": Call(_ratify),
+    "permission_rules.revoke": Call(_revoke),
+    "questions.identical_questions": Call(
+        lambda conn: questions.identical_questions(conn, OPEN, 1)
+    ),
+    "attention.choose_digest_hour": Call(
+        lambda conn: attention.choose_digest_hour(conn, "anna", [time(9)], None, "UTC", ANNA)
+    ),
+    "attention.digest_hours": Call(lambda conn: attention.digest_hours(conn, "anna")),
+    "attention.digest_candidates": Call(
+        lambda conn: attention.digest_candidates(conn, LEADER, PAGE, ALL)
+    ),
+    "attention.take_due_digests": Call(lambda conn: attention.take_due_digests(conn, LEADER, PAGE)),
 }

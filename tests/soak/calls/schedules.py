@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from draftsman.database.database import Connection
+from draftsman.schedules import store as schedules
 from draftsman.schedules.schedule import FireStatus, ScheduleSpec
-from draftsman.schedules.store import schedules, templates
 from draftsman.schedules.template import TemplateDefinition
 from tests.soak.calls.call import MIDDLE, MISSING, Call
 from tests.soak.calls.sweeps import HAND, LEADER
@@ -23,8 +23,8 @@ RESOLVED: Final = schedules.Outcome(1, WAITING, FireStatus.FIRED, MIDDLE)
 
 
 async def _template(conn: Connection) -> None:
-    assert await templates.add(conn, "weekly", 1, DEFINITION, "soak") is not None
-    assert await templates.versions(conn, "weekly")
+    assert await schedules.add_template(conn, "weekly", 1, DEFINITION, "soak") is not None
+    assert await schedules.template_versions(conn, "weekly")
 
 
 async def _new(conn: Connection) -> None:
@@ -58,7 +58,7 @@ CALLS: Final[dict[str, Call]] = {
     "schedules.remove": Call(lambda conn: schedules.remove(conn, 1)),
     "schedules.all_schedules": Call(lambda conn: schedules.all_schedules(conn, 200)),
     "schedules.unfinished": Call(lambda conn: schedules.unfinished(conn, [MIDDLE, MISSING])),
-    "templates.newest": Call(lambda conn: templates.newest(conn, 5000)),
-    "templates.versions": Call(_template),
-    "templates.add": Call(_template),
+    "schedules.newest_templates": Call(lambda conn: schedules.newest_templates(conn, 5000)),
+    "schedules.template_versions": Call(_template),
+    "schedules.add_template": Call(_template),
 }

@@ -11,15 +11,15 @@ from draftsman.database import schema
 from draftsman.database.database import Connection, rows
 from draftsman.database.named_queries import load
 from draftsman.database.selection import ALL, Selection
-from draftsman.deliveries.store import dead_letters
+from draftsman.deliveries.store import deliveries
 from draftsman.deliveries.target import parse
 from draftsman.events import store as archives
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.store import promotion
-from draftsman.questions.store import expiry
-from draftsman.queues.store import postponed_work
+from draftsman.jobs.runs.store import jobs
+from draftsman.questions.store import questions
+from draftsman.queues import store as queues
+from draftsman.worker import store as worker
 from draftsman.worker.registry import store as workers
-from draftsman.worker.store import dead_workers, sweeps
 from tests.soak.calls.call import ALIVE, MIDDLE, Call, last_of
 from tests.soak.history import WORKER, WORKER_IDS, WORKERS
 
@@ -44,7 +44,7 @@ def _rescue(
     why: str = HANDS,
 ) -> Call:
     return Call(
-        lambda conn: dead_workers.rescue(conn, LEADER, 200, selection, dead=dead, lease=lease),
+        lambda conn: worker.rescue(conn, LEADER, 200, selection, dead=dead, lease=lease),
         rows,
         why,
     )
@@ -67,7 +67,7 @@ async def _register(conn: Connection) -> object:
 
 def _schema(query: str, **params: str) -> Call:
     """Run a query of a session or of a migration without changes."""
-    text: LiteralString = load("schema")[query]
+    text: LiteralString = load("draftsman.database.schema")[query]
     return Call(lambda conn: conn.execute(text, params or None, prepare=query != "listen"))
 
 
@@ -92,61 +92,61 @@ def _candidates(candidates: Candidates) -> Call:
 
 
 CALLS: Final[dict[str, Call]] = {
-    **_combined("expiry.expire", expiry.expire, 600),
-    **_combined("expiry.escalate", expiry.escalate, 600),
-    **_combined("promotion.promote", promotion.promote, 1200),
-    "expiry.expire_candidates": _candidates(expiry.expire_candidates),
-    "expiry.escalate_candidates": _candidates(expiry.escalate_candidates),
-    "promotion.promote_candidates": _candidates(promotion.promote_candidates),
-    "dead_letters.notify_candidates": _candidates(dead_letters.notify_candidates),
-    "postponed_work.do_postponed_candidates": _candidates(postponed_work.do_postponed_candidates),
-    "postponed_work.do_cancels_candidates": _candidates(postponed_work.do_cancels_candidates),
-    "dead_workers.rescue_candidates": _candidates(
-        partial(dead_workers.rescue_candidates, dead=[WORKER], lease=ALIVE)
+    **_combined("questions.expire", questions.expire, 600),
+    **_combined("questions.escalate", questions.escalate, 600),
+    **_combined("jobs.promote", jobs.promote, 1200),
+    "questions.expire_candidates": _candidates(questions.expire_candidates),
+    "questions.escalate_candidates": _candidates(questions.escalate_candidates),
+    "jobs.promote_candidates": _candidates(jobs.promote_candidates),
+    "deliveries.notify_dead_letters_candidates": _candidates(
+        deliveries.notify_dead_letters_candidates
     ),
-    "dead_workers.deregister_candidates": Call(
-        lambda conn: dead_workers.deregister_candidates(
-            conn, LEADER, ALL, dead=[WORKER], after=86_400
-        ),
+    "queues.do_postponed_candidates": _candidates(queues.do_postponed_candidates),
+    "queues.do_cancels_candidates": _candidates(queues.do_cancels_candidates),
+    "worker.rescue_candidates": _candidates(
+        partial(worker.rescue_candidates, dead=[WORKER], lease=ALIVE)
+    ),
+    "worker.deregister_candidates": Call(
+        lambda conn: worker.deregister_candidates(conn, LEADER, ALL, dead=[WORKER], after=86_400),
         2000,
         HANDS,
     ),
-    "dead_workers.suspects_candidates": Call(
-        lambda conn: dead_workers.suspects_candidates(conn, ALL),
+    "worker.suspects_candidates": Call(
+        lambda conn: worker.suspects_candidates(conn, ALL),
         2000,
         SUSPECTS,
         whole=("suspects",),
     ),
-    "postponed_work.do_postponed": Call(lambda conn: postponed_work.do_postponed(conn, LEADER, 20)),
-    "postponed_work.do_cancels": Call(lambda conn: postponed_work.do_cancels(conn, LEADER, 20)),
-    "dead_letters.notify": Call(lambda conn: dead_letters.notify(conn, LEADER, 200, parse("log"))),
-    "sweeps.next_due": Call(sweeps.next_due),
-    "dead_workers.rescue: nobody died": _rescue([], ALIVE),
-    "dead_workers.rescue: a dead worker": _rescue([WORKER], ALIVE, rows=3000, why=CREWS),
-    "dead_workers.rescue: all workers died": _rescue(WORKER_IDS, ALIVE, RUNNING, 4500, CREWS),
-    "dead_workers.rescue: all leases ended": _rescue([], 0),
-    "dead_workers.suspects": Call(
-        lambda conn: dead_workers.suspects(conn, LEADER), 9000, SUSPECTS, whole=("suspects",)
+    "queues.do_postponed": Call(lambda conn: queues.do_postponed(conn, LEADER, 20)),
+    "queues.do_cancels": Call(lambda conn: queues.do_cancels(conn, LEADER, 20)),
+    "deliveries.notify_dead_letters": Call(
+        lambda conn: deliveries.notify_dead_letters(conn, LEADER, 200, parse("log"))
     ),
-    "dead_workers.not_followed": Call(
-        lambda conn: dead_workers.not_followed(conn, MIDDLE, "reason")
+    "worker.next_due": Call(worker.next_due),
+    "worker.rescue: nobody died": _rescue([], ALIVE),
+    "worker.rescue: a dead worker": _rescue([WORKER], ALIVE, rows=3000, why=CREWS),
+    "worker.rescue: all workers died": _rescue(WORKER_IDS, ALIVE, RUNNING, 4500, CREWS),
+    "worker.rescue: all leases ended": _rescue([], 0),
+    "worker.suspects": Call(
+        lambda conn: worker.suspects(conn, LEADER), 9000, SUSPECTS, whole=("suspects",)
     ),
-    "dead_workers.watch_locks": Call(dead_workers.watch_locks, 5 * WORKERS, "the workers"),
-    "dead_workers.unlocked": Call(lambda conn: dead_workers.unlocked(conn, 15), WORKERS),
-    "dead_workers.deregister": Call(
-        lambda conn: dead_workers.deregister(conn, LEADER, dead=[WORKER], after=3600), 2000, HANDS
+    "worker.not_followed": Call(lambda conn: worker.not_followed(conn, MIDDLE, "reason")),
+    "worker.watch_locks": Call(worker.watch_locks, 5 * WORKERS, "the workers"),
+    "worker.unlocked": Call(lambda conn: worker.unlocked(conn, 15), WORKERS),
+    "worker.deregister": Call(
+        lambda conn: worker.deregister(conn, LEADER, dead=[WORKER], after=3600), 2000, HANDS
     ),
-    "archives.partitions": Call(lambda conn: archives.partitions(conn, LEADER, 3)),
-    "workers.register": Call(_register),
-    "workers.hold": Call(lambda conn: workers.hold(conn, 1)),
-    "workers.remove": Call(lambda conn: workers.remove(conn, NEW)),
-    "workers.serving": Call(lambda conn: workers.serving(conn, 60), WORKERS),
-    "workers.list": Call(workers.all_workers, 2000, HANDS),
-    "workers.processes": Call(workers.processes, WORKERS),
-    "workers.lock_number": Call(workers.lock_number),
-    "workers.acquire": Call(lambda conn: workers.acquire(conn, "leader", NEW, 30, [WORKER])),
-    "workers.renew": Call(lambda conn: workers.renew(conn, "leader", WORKER, 1, 30)),
-    "workers.resign": Call(lambda conn: workers.resign(conn, "leader", WORKER, 1)),
+    "events.partitions": Call(lambda conn: archives.partitions(conn, LEADER, 3)),
+    "registry.register": Call(_register),
+    "registry.hold": Call(lambda conn: workers.hold(conn, 1)),
+    "registry.remove": Call(lambda conn: workers.remove(conn, NEW)),
+    "registry.serving": Call(lambda conn: workers.serving(conn, 60), WORKERS),
+    "registry.list": Call(workers.all_workers, 2000, HANDS),
+    "registry.processes": Call(workers.processes, WORKERS),
+    "registry.lock_number": Call(workers.lock_number),
+    "registry.acquire": Call(lambda conn: workers.acquire(conn, "leader", NEW, 30, [WORKER])),
+    "registry.renew": Call(lambda conn: workers.renew(conn, "leader", WORKER, 1, 30)),
+    "registry.resign": Call(lambda conn: workers.resign(conn, "leader", WORKER, 1)),
     "schema.lock": _schema("lock"),
     "schema.applied": Call(schema.applied),
     "schema.applied_functions": Call(schema.applied_functions),
@@ -169,5 +169,8 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "schema.listen": _schema("listen"),
     "schema.wake": _schema("wake"),
-    **{f"invariants.{name}": _invariant(query) for name, query in load("invariants").items()},
+    **{
+        f"invariants.{name}": _invariant(query)
+        for name, query in load("draftsman.jobs.details.invariants").items()
+    },
 }

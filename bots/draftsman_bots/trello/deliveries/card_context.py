@@ -26,7 +26,7 @@ MEMBERS_TTL: Final = 600.0
 
 
 class BoardSource(Protocol):
-    """Source of board configurations, as `draftsman.trello.service.boards`."""
+    """Source of board configurations, as `draftsman.trello.service`."""
 
     async def all(self) -> list[BoardConfig]:
         """Return the watched boards."""

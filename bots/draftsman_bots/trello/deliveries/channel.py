@@ -46,7 +46,7 @@ from draftsman_bots.trello.transport.client import Trello
 if TYPE_CHECKING:
     from trello import Card
 
-    from draftsman.trello.service.cards import TrelloCards
+    from draftsman.trello.service import TrelloCards
 
 
 # References to delivered messages, and their match by marker. Pure.

@@ -20,7 +20,7 @@ from draftsman_bots.trello.deliveries.member_names import MemberNames, with_name
 
 if TYPE_CHECKING:
     from draftsman.deliveries.delivery import Message
-    from draftsman.trello.service.cards import TrelloCards
+    from draftsman.trello.service import TrelloCards
     from draftsman_bots.trello.transport.client import Trello
 
 MAX_ITEMS: Final = 20

@@ -16,7 +16,7 @@ from draftsman_bots.trello.ids import parse_time
 
 if TYPE_CHECKING:
     from draftsman.trello.board import BoardConfig
-    from draftsman.trello.service.cards import TrelloCards
+    from draftsman.trello.service import TrelloCards
     from draftsman_bots.trello.transport.client import Trello
 
 GONE: Final = (404, 410)

@@ -15,7 +15,7 @@ from draftsman.database.named_queries import load
 from draftsman.jobs.job_summary import JobFigures
 from draftsman.jobs.runs.run import Lease
 
-_Q = load("activity")
+_Q = load(__name__)
 
 
 async def append(
@@ -83,9 +83,9 @@ async def show(conn: Connection, lease: Lease, payload: dict[str, Any]) -> int |
 
 
 async def page(
-    conn: Connection, job: int, after: tuple[int, int], limit: int
+    conn: Connection, job: int, after: tuple[int, int] = (0, 0), limit: int = 500
 ) -> Sequence[ActivityRow]:
-    """Return the rows after (run, seq)."""
+    """Return the rows of a job after (run, seq)."""
     params = {"job": job, "run": after[0], "seq": after[1], "limit": limit}
     return await fetch_all(conn, _Q["page"], params, ActivityRow)
 

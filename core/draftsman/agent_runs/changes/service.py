@@ -9,12 +9,11 @@ from typing import Final
 from draftsman.agent_runs.changes.diff import changed_files
 from draftsman.agent_runs.changes.interdiff import interdiff
 from draftsman.agent_runs.changes.review import Review, last_approved, renewals
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Refused
 from draftsman.ids import question_name
 from draftsman.jobs.reserved_names import PATCH
 from draftsman.jobs.runs.run import Lease
-from draftsman.jobs.runs.saved_data import Artifact
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.store import checkpoints as store
 from draftsman.questions.question import POLICY_KEY, Question
@@ -27,6 +26,8 @@ COUNTED_PATCH: Final = 1024 * 1024
 class Changes:
     """Patches of runs and of questions, and what changed since an earlier question."""
 
+    patch = on_connection(store.find_patch)
+
     def __init__(self, db: Database) -> None:
         self._db = db
         self._checkpoints = Checkpoints(db)
@@ -35,11 +36,6 @@ class Changes:
         """Store the changes of the run so far; raises LeaseLost, and UsageError over 25 MB."""
         counts = _changed_lines(patch)
         await self._checkpoints.artifact(lease, PATCH, "patch", patch, counts)
-
-    async def patch(self, job: int, run: int | None = None) -> Artifact | None:
-        """Return the patch of a run, or the newest patch of the job."""
-        async with self._db.connection() as conn:
-            return await store.find_patch(conn, job, run)
 
     async def of_question(self, question: Question, most: int | None = None) -> Review:
         """Return the changes of a question, compared with the last approved question of its job.

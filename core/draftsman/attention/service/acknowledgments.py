@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from draftsman.attention import store
 from draftsman.attention.attention import (
     ACKNOWLEDGED,
     MAX_DELAY,
@@ -13,8 +14,6 @@ from draftsman.attention.attention import (
     ReminderDelay,
     attention_of,
 )
-from draftsman.attention.store import acknowledgments as store
-from draftsman.attention.store import ladders
 from draftsman.database.database import Connection, Database
 from draftsman.errors import DraftsmanError, QuestionClosed, Refused, UsageError
 from draftsman.ids import question_name
@@ -119,7 +118,7 @@ class Acknowledgments:
             delegate = self._policy.people[person]
             self._check_delegate(locked, delegate)
             target = delegate.ids.get(Source.SLACK, "").partition("@")[0] or None
-            return await ladders.delegate(
+            return await store.delegate(
                 conn, job, ordinal, actor=actor, seconds=seconds, delegate=person, target=target
             )
 
@@ -135,8 +134,8 @@ class Acknowledgments:
         if not jobs:
             return {}
         async with self._db.connection() as conn, conn.transaction():
-            rows = await ladders.attention(conn, jobs)
-            notifications = await ladders.notifications(conn, jobs)
+            rows = await store.ladder_attention(conn, jobs)
+            notifications = await store.notifications(conn, jobs)
             delays = [await store.delays(conn, row.job, row.question) for row in rows]
         return {
             (row.job, row.question): attention_of(row, notifications, held)

@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from draftsman.attention import store
 from draftsman.attention.digests import DigestHours, digest_text, parse_hours
-from draftsman.attention.store import digests as store
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
 from draftsman.deliveries.delivery import ChannelName
@@ -47,10 +47,7 @@ class Digests:
             )
         ]
 
-    async def hours(self, person: str) -> DigestHours | None:
-        """Return the hours of a person's digests; None without digests."""
-        async with self._db.connection() as conn:
-            return await store.hours(conn, person)
+    hours = on_connection(store.digest_hours)
 
     async def choose(
         self, text: str, actor: Actor, *, timezone: str | None = None, person: str | None = None
@@ -74,7 +71,7 @@ class Digests:
             _check_zone(timezone)
         hours = [] if text.strip().lower() == OFF else parse_hours(text)
         await self._db.run_transaction(
-            lambda conn: store.choose(
+            lambda conn: store.choose_digest_hour(
                 conn, name, hours=hours, timezone=timezone, default=self._timezone, actor=actor
             )
         )
@@ -91,7 +88,7 @@ class Digests:
             now = await checkpoints.now(conn)
             people = self._policy.people.values()
             away = [person.name for person in people if person.free_at(now) > now]
-            due = await store.take_due(conn, term, self._limit, away, selection)
+            due = await store.take_due_digests(conn, term, self._limit, away, selection)
             ordered = sorted(due, key=lambda item: (item.person, item.place))
             for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
                 questions = list(group)
@@ -104,7 +101,8 @@ class Digests:
             return len(due)
 
         return await self._isolation.run(
-            work, lambda conn, selection: store.candidates(conn, term, self._limit, selection)
+            work,
+            lambda conn, selection: store.digest_candidates(conn, term, self._limit, selection),
         )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from draftsman.attention import store
 from draftsman.attention.ladder import DueStep, LadderStep, WhenAway, plan_step
-from draftsman.attention.store import ladders as store
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.deliveries.delivery import ChannelName
@@ -48,7 +48,7 @@ class LadderSweep:
     async def sweep(self, term: LeaderTerm) -> int:
         """Take or postpone the steps that are due; return how many."""
         async with self._db.connection() as conn:
-            due = await store.due(conn, term, self._limit, self._isolation.aside)
+            due = await store.due_steps(conn, term, self._limit, self._isolation.aside)
             if not due:
                 return 0
             policy = await with_identity_links(conn, self._policy, ChannelName.SLACK)
@@ -66,7 +66,7 @@ class LadderSweep:
         on_duty: Mapping[str, Sequence[str]],
     ) -> bool:
         plan = plan_step(due, policy, on_duty)
-        return await self._db.run_transaction(lambda conn: store.take(conn, term, due, plan))
+        return await self._db.run_transaction(lambda conn: store.take_step(conn, term, due, plan))
 
 
 # Which ladder a question has.

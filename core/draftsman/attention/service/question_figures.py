@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Final
 
+from draftsman.attention import store
 from draftsman.attention.figures import AttentionFigures, metrics_text, with_quiet_pings
-from draftsman.attention.store import figures as store
 from draftsman.database.database import Database
 from draftsman.errors import DraftsmanError, NotPermitted, UsageError
 from draftsman.people.actor import Actor

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from draftsman.attention import store
 from draftsman.attention.attention import PingAudience, PingRecipient, plan_ping
-from draftsman.attention.store import reminders as store
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
@@ -47,7 +47,7 @@ class Reminders:
         """
 
         async def work(conn: Connection, selection: Selection) -> int:
-            due = await store.due(conn, term, self._limit, selection)
+            due = await store.due_reminders(conn, term, self._limit, selection)
             plans = [
                 (reminder, plan_ping(reminder.now, self._audience(reminder))) for reminder in due
             ]
@@ -56,7 +56,7 @@ class Reminders:
             return await store.remind(conn, term, reminders, silent)
 
         async def candidates(conn: Connection, selection: Selection) -> list[int]:
-            due = await store.due(conn, term, self._limit, selection)
+            due = await store.due_reminders(conn, term, self._limit, selection)
             return sorted({reminder.job for reminder in due})
 
         return await self._isolation.run(work, candidates)

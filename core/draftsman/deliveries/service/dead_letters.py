@@ -9,7 +9,7 @@ from functools import partial
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
-from draftsman.deliveries.store import dead_letters as store
+from draftsman.deliveries.store import deliveries as store
 from draftsman.deliveries.target import Target
 from draftsman.ids import job_name
 from draftsman.jobs.runs.run import LeaderTerm
@@ -42,7 +42,7 @@ class DeadLetters:
         return await run_isolated(
             self._isolation,
             self._notify,
-            store.notify_candidates,
+            store.notify_dead_letters_candidates,
             term=term,
             limit=self._limit,
         )
@@ -50,7 +50,7 @@ class DeadLetters:
     async def _notify(
         self, conn: Connection, term: LeaderTerm, limit: int, selection: Selection
     ) -> int:
-        letters = await store.notify(conn, term, limit, self._fallback, selection)
+        letters = await store.notify_dead_letters(conn, term, limit, self._fallback, selection)
         for number, invoker in letters if self._fallback is None else ():
             _log.error(
                 "%s of %s is a dead letter and has no notification target",

@@ -12,7 +12,7 @@ from datetime import UTC
 from typing import Any, Final
 
 from draftsman.agent_runs.changes.service import Changes
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.deliveries.attachment import (
     CHAT_CHANNELS,
     file_content,
@@ -59,7 +59,7 @@ from draftsman.people.policy import Policy
 from draftsman.questions.permission_rules import store as rules
 from draftsman.questions.permission_rules.permission_rule import RuleStatus, proposal_text
 from draftsman.questions.question import IdenticalQuestion, QuestionStatus
-from draftsman.questions.store import identical, questions
+from draftsman.questions.store import questions
 from draftsman.settings.notifications import NotificationSettings
 
 # The message about a proposed permission rule.
@@ -185,17 +185,8 @@ class DeliverySender:
                 served=served,
             )
 
-    async def rescue(self, channels: Sequence[ChannelName]) -> int:
-        """Make the claims of processes that ended due again; return their number."""
-        async with self._db.connection() as conn:
-            return await delivery_claims.rescue(conn, channels)
-
-    async def next_due(
-        self, channel: ChannelName, served: Sequence[str] | None = None
-    ) -> float | None:
-        """Return the seconds until a delivery to a target `served` is due; None without any."""
-        async with self._db.connection() as conn:
-            return await delivery_claims.next_due(conn, channel, served)
+    rescue = on_connection(delivery_claims.rescue)
+    next_due = on_connection(delivery_claims.next_due)
 
     async def send(
         self, item: ClaimedDelivery, channel: Channel, until: float | None = None
@@ -249,7 +240,9 @@ class DeliverySender:
             facts = await store.message_facts(conn, item.seq)
             if item.question is not None:
                 question = await questions.get(conn, item.job, item.question)
-                identical_questions = await identical.others(conn, item.job, item.question)
+                identical_questions = await questions.identical_questions(
+                    conn, item.job, item.question
+                )
                 digested = await store.digest_readers(conn, item.job, item.question)
             if question is not None:
                 policy = await with_identity_links(conn, policy, item.channel)
@@ -317,10 +310,7 @@ class DeliverySender:
         async with self._db.connection() as conn:
             await store.pause(conn, str(channel), seconds, redact(reason)[:500])
 
-    async def resume(self, channel: ChannelName) -> None:
-        """End the pause of a channel and make the paused deliveries due."""
-        async with self._db.connection() as conn:
-            await store.resume(conn, channel)
+    resume = on_connection(store.resume)
 
     async def _fallback_target(
         self, conn: Connection, item: ClaimedDelivery, outcome: DeliveryOutcome

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from uuid import uuid4
 
 from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread
-from draftsman.database.database import Database
+from draftsman.database.database import Database, on_connection
 from draftsman.deliveries.delivery import ChannelName, RateLimit
 from draftsman.deliveries.service.message_builder import requester, with_identity_links
 from draftsman.deliveries.store import deliveries
@@ -46,13 +45,7 @@ class LiveThreads:
             for thread in threads
         ]
 
-    async def begin_stream(self, thread: LiveThread) -> datetime | None:
-        """Record that a stream is being started, and when.
-
-        None: the claim is lost, or this run had a stream.
-        """
-        async with self._db.connection() as conn:
-            return await store.begin_stream(conn, thread)
+    begin_stream = on_connection(store.begin_stream)
 
     async def record(self, thread: LiveThread, due: float) -> bool:
         """Record the state of a thread and end the claim; False where it is lost."""
@@ -64,15 +57,8 @@ class LiveThreads:
         async with self._db.connection() as conn:
             return await store.record(conn, thread, lease, release=False)
 
-    async def remove(self, thread: LiveThread) -> bool:
-        """Remove a thread that shows nothing; False where the claim is lost."""
-        async with self._db.connection() as conn:
-            return await store.remove(conn, thread)
-
-    async def known_streams(self, refs: Sequence[str]) -> set[str]:
-        """Return those references that are streams of threads."""
-        async with self._db.connection() as conn:
-            return await store.known_streams(conn, refs)
+    remove = on_connection(store.remove)
+    known_streams = on_connection(store.known_streams)
 
     async def reader(self, thread: LiveThread) -> str | None:
         """Return the Slack account of the job's requester, for whom a stream is."""
@@ -93,7 +79,4 @@ class LiveThreads:
         async with self._db.connection() as conn:
             await deliveries.pause(conn, bucket, seconds, redact(reason)[:500])
 
-    async def paused(self, least: float) -> list[tuple[str, float, str]]:
-        """Return bucket, seconds left and reason of pauses of more than `least` seconds."""
-        async with self._db.connection() as conn:
-            return await store.paused(conn, least)
+    paused = on_connection(store.paused)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.deliveries.delivery import (
     Delivery,
     DeliveryKind,
@@ -17,7 +17,7 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.deliveries.store import deliveries as store
 from draftsman.deliveries.store import delivery_claims
-from draftsman.deliveries.target import Target, TargetRow, Targets, configured_targets, parse
+from draftsman.deliveries.target import Target, Targets, configured_targets, parse
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.runs.run import Lease, lease_lost
@@ -70,10 +70,7 @@ class Outbox:
                 return await store.of_job(conn, job, statuses, limit)
             return await store.page(conn, statuses or list(DeliveryStatus), limit, before)
 
-    async def targets(self, job: int) -> list[TargetRow]:
-        """Return the notification targets of a job."""
-        async with self._db.connection() as conn:
-            return await store.targets(conn, job)
+    targets = on_connection(store.targets)
 
     async def dead_letters(self, job: int | None = None) -> list[int]:
         """Return the oldest dead letters of a job or of all jobs, at most 1,000."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.deliveries.store import threads as store
-from draftsman.deliveries.thread import CardTopic, QuestionMessage, ThreadTopic
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question
 from draftsman.questions.store import questions
@@ -23,38 +21,12 @@ class Threads:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def slack(self, channel: str, thread: str) -> list[ThreadTopic]:
-        """Return the jobs of a Slack thread, newest first."""
-        async with self._db.connection() as conn:
-            return await store.slack(conn, channel, thread)
-
-    async def question_of_message(self, channel: str, ts: str) -> tuple[int, int] | None:
-        """Return job and ordinal of the question that a Slack message asks."""
-        async with self._db.connection() as conn:
-            return await store.question_of_message(conn, channel, ts)
-
-    async def has_pending_message(self, targets: Sequence[str], thread: str) -> bool:
-        """Return whether the thread's root may be a message whose posting is not recorded yet.
-
-        `targets` are the conversations to look at. On True, the caller asks again later.
-        """
-        async with self._db.connection() as conn:
-            return await store.has_pending_message(conn, targets, thread)
-
-    async def trello(self, card: str) -> list[CardTopic]:
-        """Return the jobs that post to a card, with the questions asked on it, newest first."""
-        async with self._db.connection() as conn:
-            return await store.trello(conn, card)
-
-    async def forge(self, target: str) -> list[CardTopic]:
-        """Return the jobs that post to an issue or pull request, as `trello`."""
-        async with self._db.connection() as conn:
-            return await store.forge(conn, target)
-
-    async def is_own_comment(self, ref: str) -> bool:
-        """Return whether draftsman wrote the comment with this reference."""
-        async with self._db.connection() as conn:
-            return await store.is_own_comment(conn, ref)
+    slack = on_connection(store.slack)
+    question_of_message = on_connection(store.question_of_message)
+    has_pending_message = on_connection(store.has_pending_message)
+    trello = on_connection(store.trello)
+    forge = on_connection(store.forge)
+    is_own_comment = on_connection(store.is_own_comment)
 
     async def open_questions_in(self, channel: str, seconds: float) -> list[Question]:
         """Return the open questions asked in a Slack channel within the last `seconds`."""
@@ -63,10 +35,7 @@ class Threads:
             loaded = [await questions.get(conn, *name) for name in refs]
         return [question for question in loaded if question is not None]
 
-    async def question_messages(self) -> list[QuestionMessage]:
-        """Return the Slack messages of open questions, newest jobs first."""
-        async with self._db.connection() as conn:
-            return await store.question_messages(conn)
+    question_messages = on_connection(store.question_messages)
 
     async def edited(self, job: int, question: int, event: str, actor: Actor, text: str) -> bool:
         """Record that an accepted answer was edited; the decision stays.

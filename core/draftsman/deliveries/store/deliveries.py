@@ -16,6 +16,7 @@ from draftsman.database.database import (
     scalar,
 )
 from draftsman.database.named_queries import load
+from draftsman.database.selection import ALL, Selection
 from draftsman.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
@@ -28,8 +29,10 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.message_facts import GroupStop, MessageFacts
 from draftsman.deliveries.target import Target, TargetRow
 from draftsman.jobs.job import TERMINAL, Status
-from draftsman.jobs.runs.run import Lease
+from draftsman.jobs.runs.run import LeaderTerm, Lease
 from draftsman.jobs.runs.store import jobs
+
+_Q = load(__name__)
 
 MAX_FILES: Final = 5
 """Maximum number of artifacts sent with a result; others are requested by name."""
@@ -37,7 +40,6 @@ MAX_FILE_SIZE: Final = 10 * 1024 * 1024
 """Maximum size of such an artifact, in bytes."""
 MAX_SEQ: Final = 2**63 - 1
 """Above every delivery number."""
-_Q = load("deliveries")
 
 
 async def add_targets(
@@ -65,7 +67,7 @@ async def inherit_targets(conn: Connection, old: int, new: int) -> None:
 
 
 async def targets(conn: Connection, job: int) -> list[TargetRow]:
-    """Return the targets of a job."""
+    """Return the notification targets of a job."""
     return await fetch_all(conn, _Q["targets"], {"job": job}, TargetRow)
 
 
@@ -272,3 +274,31 @@ async def unnotified(conn: Connection, most: int) -> list[tuple[str, bool, int]]
     params = {"statuses": statuses, "most": most}
     records = await rows(conn, _Q["unnotified"], params)
     return [(invoker, opted_out, count) for invoker, opted_out, count in records]
+
+
+# Dead letters without a notification target.
+
+
+async def notify_dead_letters(
+    conn: Connection,
+    term: LeaderTerm,
+    limit: int,
+    target: Target | None,
+    selection: Selection = ALL,
+) -> list[tuple[int, str]]:
+    """Insert deliveries of dead letters without a target; return each with its invoker."""
+    params: dict[str, Any] = dict.fromkeys(("channel", "target", "thread"))
+    if target is not None:
+        params = {"channel": target.channel, "target": target.target, "thread": target.thread}
+    letters = await rows(
+        conn, _Q["notify_dead_letters"], term.params(limit) | selection.params | params
+    )
+    return [(number, invoker) for number, invoker in letters]
+
+
+async def notify_dead_letters_candidates(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection
+) -> list[int]:
+    """Return the jobs that `notify` would notify of."""
+    params = term.params(limit) | selection.params
+    return [job for (job,) in await rows(conn, _Q["notify_dead_letters_candidates"], params)]

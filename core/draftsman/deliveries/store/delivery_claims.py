@@ -13,7 +13,7 @@ HEAD_START: Final = 30.0
 """Seconds by which an urgent delivery precedes earlier deliveries of its target."""
 RESCUE_LIMIT: Final = 200
 """Deliveries rescued by one statement."""
-_Q = load("delivery_claims")
+_Q = load(__name__)
 
 
 async def claim(
@@ -73,7 +73,7 @@ async def begin_call(conn: Connection, item: ClaimedDelivery, seconds: float) ->
 async def next_due(
     conn: Connection, channel: ChannelName, served: Sequence[str] | None = None
 ) -> float | None:
-    """Return the seconds until a delivery to a target `served` is due."""
+    """Return the seconds until a delivery to a target `served` is due; None without any."""
     params = {"channel": channel, "served": None if served is None else list(served)}
     seconds = await scalar(conn, _Q["next_due"], params)
     return None if seconds is None else float(seconds)

@@ -21,7 +21,7 @@ MAX_STEPS: Final = 30
 """Maximum number of steps of a job that are read."""
 MAX_PAUSED: Final = 100
 """Maximum number of paused buckets that are listed."""
-_Q = load("live_threads")
+_Q = load(__name__)
 
 
 async def add(conn: Connection) -> int:
@@ -53,7 +53,10 @@ async def steps(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, str, b
 
 
 async def begin_stream(conn: Connection, thread: LiveThread) -> datetime | None:
-    """Record that a stream is being started, and when; None without the claim."""
+    """Record that a stream is being started, and when.
+
+    None: the claim is lost, or this run had a stream.
+    """
     params = {"key": thread.thread_key, "token": thread.token}
     return await scalar(conn, _Q["begin_stream"], params)  # type: ignore[no-any-return]
 
@@ -79,7 +82,7 @@ async def record(conn: Connection, thread: LiveThread, due: float, *, release: b
 
 
 async def remove(conn: Connection, thread: LiveThread) -> bool:
-    """Remove a thread that shows nothing; False without the claim."""
+    """Remove a thread that shows nothing; False where the claim is lost."""
     params = {"key": thread.thread_key, "token": thread.token}
     return await execute(conn, _Q["remove"], params) > 0
 

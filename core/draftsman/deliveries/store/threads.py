@@ -11,7 +11,7 @@ from draftsman.database.database import Connection, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
 from draftsman.deliveries.thread import CardTopic, QuestionMessage, ThreadTopic
 
-_Q = load("threads")
+_Q = load(__name__)
 MAX_JOBS: Final = 20
 """Maximum number of jobs read for a thread."""
 MAX_OPEN_QUESTIONS: Final = 100
@@ -31,13 +31,16 @@ async def question_of_message(conn: Connection, channel: str, ts: str) -> tuple[
 
 
 async def has_pending_message(conn: Connection, targets: Sequence[str], thread: str) -> bool:
-    """Return whether a thread's root may be a message whose posting is not recorded."""
+    """Return whether the thread's root may be a message whose posting is not recorded yet.
+
+    `targets` are the conversations to look at. On True, the caller asks again later.
+    """
     params = {"targets": list(targets), "thread": thread}
     return bool(await scalar(conn, _Q["has_pending_message"], params))
 
 
 async def trello(conn: Connection, card: str) -> list[CardTopic]:
-    """Return the jobs that post to a card, with their questions there, newest first."""
+    """Return the jobs that post to a card, with the questions asked on it, newest first."""
     return await fetch_all(conn, _Q["trello"], {"card": card, "limit": MAX_JOBS}, CardTopic)
 
 
@@ -47,7 +50,7 @@ async def forge(conn: Connection, target: str) -> list[CardTopic]:
 
 
 async def is_own_comment(conn: Connection, ref: str) -> bool:
-    """Return whether draftsman wrote a comment."""
+    """Return whether draftsman wrote the comment with this reference."""
     return bool(await scalar(conn, _Q["is_own_comment"], {"ref": ref}))
 
 

@@ -12,6 +12,7 @@ from draftsman.database.isolation import Isolation, run_all
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.store import deliveries
 from draftsman.errors import NotPermitted
+from draftsman.forges import store
 from draftsman.forges.follow_up import (
     MENTION,
     FamilyJob,
@@ -24,14 +25,13 @@ from draftsman.forges.follow_up import (
     title_of,
 )
 from draftsman.forges.forge_event import EventKind
-from draftsman.forges.store import follow_ups as store
 from draftsman.ids import job_name, new_id, unknown_job
+from draftsman.jobs.control import store as control
 from draftsman.jobs.control.service.control import INHERITED, insert_row
-from draftsman.jobs.control.store import control as job_control
 from draftsman.jobs.job import TERMINAL, Source
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.store import jobs as job_store
 from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import Policy, Verb
@@ -80,12 +80,12 @@ class FollowUpSweep:
 
     async def _process_due(self, term: LeaderTerm) -> int:
         async with self._db.connection() as conn:
-            roots = await store.due(conn, term, LIMIT, self._isolation.aside)
+            roots = await store.due_follow_ups(conn, term, LIMIT, self._isolation.aside)
         return await self._isolation.each(zip(roots, roots, strict=True), self._process)
 
     async def _process(self, root: int) -> int:
         async def work(conn: Connection) -> int:
-            pull = await store.lock(conn, root)
+            pull = await store.lock_pull(conn, root)
             if pull is None:
                 return 0
             events = await store.new_events(conn, pull)
@@ -212,19 +212,19 @@ class FollowUpSweep:
     ) -> None:
         """Cancel the jobs that ask for the merge of earlier work."""
         for merge in await store.merges(conn, [job.job for job in jobs]):
-            locked = await locked_jobs.lock(conn, merge)
+            locked = await job_store.lock_to_cancel(conn, merge)
             if locked is not None and locked.status not in TERMINAL:
-                await locked_jobs.cancel_now(conn, merge, BY, reason)
+                await job_store.cancel_now(conn, merge, BY, reason)
 
 
 async def _cancel(conn: Connection, job: FamilyJob, reason: str) -> None:
-    locked = await locked_jobs.lock(conn, job.job)
+    locked = await job_store.lock_to_cancel(conn, job.job)
     if locked is None or locked.status in TERMINAL:
         return
     if locked.status == "running":
-        await locked_jobs.request_cancel(conn, job.job, BY, reason)
+        await job_store.request_cancel(conn, job.job, BY, reason)
     else:
-        await locked_jobs.cancel_now(conn, job.job, BY, reason)
+        await job_store.cancel_now(conn, job.job, BY, reason)
 
 
 async def _write(
@@ -243,8 +243,8 @@ async def _insert_follow_up(
     Its title is about the events. It has the request, the targets and the newest checkpoint of its
     parent, and the requester of the first job. The caller has locked the pull request.
     """
-    request = await job_control.request_columns(conn, parent)
-    first = await job_control.request_columns(conn, root)
+    request = await control.request_columns(conn, parent)
+    first = await control.request_columns(conn, root)
     if request is None or first is None:
         raise unknown_job(parent)
     old, _ = request
@@ -266,7 +266,7 @@ async def _insert_follow_up(
     number = submitted.number
     if submitted.outcome == "created":
         await store.add(conn, number, root, ordinal, parent)
-        await job_control.copy_checkpoint(conn, parent, number)
+        await control.copy_checkpoint(conn, parent, number)
         await attachments.inherit(conn, parent, number)
         if old["has_targets"]:
             await deliveries.inherit_targets(conn, parent, number)

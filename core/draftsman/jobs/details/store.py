@@ -17,15 +17,15 @@ from draftsman.database.database import (
 )
 from draftsman.database.named_queries import load
 from draftsman.database.server_health import ServerHealth
-from draftsman.events.event import Event
+from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.jobs.details.stats import ActivityBucket
 from draftsman.jobs.details.wait_reason import JobFacts
 from draftsman.jobs.job import TERMINAL, Job
 from draftsman.jobs.job_summary import JobSummary, JobVersion, RetryLink
 from draftsman.jobs.runs.run import Run
 
-_Q = load("read_model")
-_INVARIANTS = load("invariants")
+_Q = load(__name__)
+_INVARIANTS = load("draftsman.jobs.details.invariants")
 EventCursor = tuple[int, int, int]
 """Position in the event feed: epoch, transaction, event."""
 
@@ -63,8 +63,10 @@ async def latest_runs(conn: Connection, before: tuple[int, int], limit: int) -> 
     return await fetch_all(conn, _Q["latest_runs"], params, Run)
 
 
-async def job_events(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
-    """Return the events of a job after an id."""
+async def job_events(
+    conn: Connection, job: int, after: int = 0, limit: int = PAGE_SIZE
+) -> list[Event]:
+    """Return the events of a job after an event id."""
     params = {"job": job, "after": after, "limit": limit}
     return await fetch_all(conn, _Q["job_events"], params, Event)
 
@@ -75,7 +77,9 @@ async def latest_job_events(conn: Connection, job: int, after: int, limit: int) 
     return await fetch_all(conn, _Q["latest_job_events"], params, Event)
 
 
-async def events(conn: Connection, cursor: EventCursor, limit: int) -> list[Event]:
+async def events(
+    conn: Connection, cursor: EventCursor = (0, 0, 0), limit: int = PAGE_SIZE
+) -> list[Event]:
     """Return the events of all jobs after a cursor, in the order of commit-safe transaction ids."""
     params = {"epoch": cursor[0], "txid": cursor[1], "id": cursor[2], "limit": limit}
     async with conn.transaction():

@@ -22,7 +22,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions import store
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.store import locked_jobs
+from draftsman.jobs.runs.store import jobs
 from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
@@ -195,7 +195,7 @@ class PendingDecisions:
     async def _lock(self, conn: Connection, decision: PendingDecision) -> None:
         """Lock the job before its question and the decision, as every writer does."""
         if decision.question is None:
-            await locked_jobs.lock(conn, decision.job)
+            await jobs.lock_to_cancel(conn, decision.job)
         else:
             await self._questions.lock_identical(conn, decision.job, decision.question)
             await self._questions.lock(conn, decision.job, decision.question)
@@ -226,7 +226,7 @@ class PendingDecisions:
         job = decision.job
         ordinal = decision.question
         if ordinal is None:
-            locked = await locked_jobs.lock(conn, job)
+            locked = await jobs.lock_to_cancel(conn, job)
             if locked is None or not (locked.canceling or locked.status is Status.CANCELED):
                 return None
             return CancelResult(job, locked.status, locked.status is Status.RUNNING)

@@ -13,7 +13,7 @@ from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 
-_Q = load("pending_decisions")
+_Q = load(__name__)
 
 
 async def hold(

@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from typing import Final
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import NotFound, NotPermitted, UsageError
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
@@ -125,10 +125,7 @@ class People:
             lambda conn: store.bind_account(conn, actor.id, account_id)
         )
 
-    async def directory(self) -> Directory:
-        """Return the people stored in the database."""
-        async with self._db.connection() as conn:
-            return await store.directory(conn)
+    directory = on_connection(store.directory)
 
     async def save(self, new: Directory) -> None:
         """Replace the people in the database; raises Refused unless its owner does."""

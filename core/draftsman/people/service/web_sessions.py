@@ -7,7 +7,7 @@ import secrets
 from datetime import datetime
 from typing import Final
 
-from draftsman.database.database import Database
+from draftsman.database.database import Database, on_connection
 from draftsman.errors import NotFound, NotPermitted, UsageError
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
@@ -18,8 +18,6 @@ from draftsman.text import clean
 
 LINK_SECONDS: Final = 900.0
 """Validity of a link, in seconds."""
-MAX_SESSIONS: Final = 1000
-"""Maximum number of sessions listed."""
 _TOKEN_BYTES: Final = 32
 _USER_AGENT: Final = 300
 """Stored characters of the header User-Agent."""
@@ -108,10 +106,7 @@ class WebSessions:
         """End the session of a token."""
         await self._db.run_transaction(lambda conn: store.close(conn, token_digest(token)))
 
-    async def sessions(self) -> list[WebSession]:
-        """Return the sessions that this user may end: their own, an operator's are all."""
-        async with self._db.connection() as conn:
-            return await store.sessions(conn, MAX_SESSIONS)
+    sessions = on_connection(store.sessions)
 
     async def end(self, session: int) -> None:
         """End a session; raises NotFound if there is none, or it is not the user's to end."""

@@ -10,7 +10,7 @@ from draftsman.jobs.job import Source
 from draftsman.people import directory as reading
 from draftsman.people.directory import Directory, IdentityLink
 
-_Q = load("people")
+_Q = load(__name__)
 
 
 async def create_link_code(
@@ -51,7 +51,7 @@ async def links(conn: Connection, limit: int) -> list[IdentityLink]:
 
 
 async def directory(conn: Connection) -> Directory:
-    """Return all people."""
+    """Return the people stored in the database."""
     return reading.from_json(await scalar(conn, _Q["directory"]))
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import cast
+from typing import Final, cast
 
 from draftsman.database.database import Connection, execute, fetch_all, fetch_one, scalar
 from draftsman.database.named_queries import load
 from draftsman.people.web_session import SignInMethod, WebSession
 
-_Q = load("web_sessions")
+MAX_SESSIONS: Final = 1000
+"""Maximum number of sessions listed."""
+_Q = load(__name__)
 
 
 async def create_link(conn: Connection, person: str, digest: str, seconds: float) -> datetime:
@@ -60,7 +62,7 @@ async def close(conn: Connection, digest: str) -> None:
     await execute(conn, _Q["close"], {"digest": digest})
 
 
-async def sessions(conn: Connection, limit: int) -> list[WebSession]:
+async def sessions(conn: Connection, limit: int = MAX_SESSIONS) -> list[WebSession]:
     """Return the sessions that this database session may end."""
     rows = await fetch_all(conn, _Q["sessions"], {"limit": limit}, WebSession)
     return [_with_method(row) for row in rows]

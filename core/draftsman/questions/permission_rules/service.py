@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import Isolation, run_all
 from draftsman.errors import CommandHint, NotFound, Refused, UsageError
 from draftsman.jobs.job import Status
@@ -28,7 +28,6 @@ from draftsman.questions.permission_rules.permission_rule import (
     ProposedRule,
     RuleCandidate,
     RuleStatus,
-    RuleUse,
     backtest,
     candidates,
 )
@@ -39,7 +38,6 @@ MAX_RULES: Final = 1000
 """Rules that are listed, the newest."""
 MAX_DECISIONS: Final = 5000
 """Recorded decisions of which rules are proposed and tested, the newest."""
-MAX_USES: Final = 50
 MAX_SECONDS: Final = 366 * 86_400.0
 NO_REASON: Final = "revoked"
 """Stored reason of a rule that was revoked without a reason."""
@@ -89,10 +87,7 @@ class PermissionRules:
             raise _unknown_rule(rule)
         return rules[0]
 
-    async def uses(self, rule: int) -> list[RuleUse]:
-        """Return the newest questions that a rule answered."""
-        async with self._db.connection() as conn:
-            return await store.uses(conn, rule, MAX_USES)
+    uses = on_connection(store.uses)
 
     async def test(self, repo: str, pattern: str | Sequence[str]) -> Backtest:
         """Return the recorded decisions that a pattern would have made; raises UsageError."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from draftsman.database.database import Connection, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
@@ -19,7 +19,8 @@ from draftsman.questions.permission_rules.permission_rule import (
     RuleUse,
 )
 
-_Q = load("rules")
+MAX_USES: Final = 50
+_Q = load(__name__)
 
 
 class MatchedRule(NamedTuple):
@@ -60,7 +61,7 @@ async def decisions(
     return await fetch_all(conn, _Q["decisions"], params, PermissionDecision)
 
 
-async def uses(conn: Connection, rule: int, limit: int) -> list[RuleUse]:
+async def uses(conn: Connection, rule: int, limit: int = MAX_USES) -> list[RuleUse]:
     """Return the questions that a rule answered, newest first."""
     return await fetch_all(conn, _Q["uses"], {"rule": rule, "limit": limit}, RuleUse)
 

@@ -8,7 +8,7 @@ from draftsman.database.database import Database
 from draftsman.database.isolation import Isolation, run_all
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat, run_isolated
-from draftsman.questions.store import expiry as store
+from draftsman.questions.store import questions as store
 
 
 class Expiry:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.store import jobs
@@ -27,7 +27,7 @@ from draftsman.questions.question import (
 )
 from draftsman.questions.rights import check_response
 from draftsman.questions.service import approval_tokens
-from draftsman.questions.store import identical
+from draftsman.questions.store import questions
 from draftsman.questions.store import questions as store
 
 if TYPE_CHECKING:
@@ -48,10 +48,7 @@ class Questions:
         self._db = db
         self._policy = policy
 
-    async def of_key(self, job: int, key: str) -> Question | None:
-        """Return the current question with this key, not a superseded question."""
-        async with self._db.connection() as conn:
-            return await store.of_key(conn, job, key)
+    of_key = on_connection(store.of_key)
 
     async def of_job(self, job: int) -> tuple[list[Question], list[Answer]]:
         """Return the questions of a job and all answers to them."""
@@ -77,10 +74,7 @@ class Questions:
             viewer = None if fold_for is None else self._policy.answers_only_own(fold_for)
             return await store.open_questions(conn, limit, after, viewer)
 
-    async def open_of(self, jobs: Sequence[int]) -> Sequence[OpenQuestion]:
-        """Return the open questions of these jobs, soonest expiry first."""
-        async with self._db.connection() as conn:
-            return await store.open_of(conn, jobs)
+    open_of = on_connection(store.open_of)
 
     async def get(self, job: int, ordinal: int) -> Question:
         """Return a question; raises NotFound."""
@@ -302,9 +296,9 @@ class Questions:
         self, conn: Connection, job: int, ordinal: int
     ) -> list[IdenticalQuestion]:
         """Lock a job together with those that ask the same; return their questions."""
-        if others := await identical.others(conn, job, ordinal):
+        if others := await questions.identical_questions(conn, job, ordinal):
             await jobs.lock_jobs(conn, [job, *(other.job for other in others)])
-            others = await identical.others(conn, job, ordinal)
+            others = await questions.identical_questions(conn, job, ordinal)
         return others
 
     async def lock(self, conn: Connection, job: int, ordinal: int) -> LockedQuestion:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from draftsman.database.database import Connection, execute, fetch_one, scalar
 from draftsman.database.named_queries import load
 
-_Q = load("approval_tokens")
+_Q = load(__name__)
 
 
 @dataclass(frozen=True, slots=True)

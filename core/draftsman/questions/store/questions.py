@@ -20,17 +20,25 @@ from draftsman.database.database import (
     scalar,
 )
 from draftsman.database.named_queries import load
+from draftsman.database.selection import ALL, Selection
 from draftsman.jobs.job import Status
-from draftsman.jobs.runs.run import Lease
+from draftsman.jobs.runs.run import LeaderTerm, Lease
 from draftsman.people.actor import Actor
 from draftsman.questions.answer import Answer, LockedQuestion
-from draftsman.questions.question import OpenQuestion, Question, QuestionStatus, Resolution
+from draftsman.questions.question import (
+    IdenticalQuestion,
+    OpenQuestion,
+    Question,
+    QuestionStatus,
+    Resolution,
+)
 
 if TYPE_CHECKING:
     from draftsman.questions.asked_question import QuestionLadder
     from draftsman.questions.question_spec import QuestionSpec
 
-_Q = load("questions")
+_Q = load(__name__)
+
 QuestionCursor = tuple[datetime | None, int, int]
 """Position among the open questions: expiry (None: never), job and ordinal."""
 _END = 2**62
@@ -117,7 +125,7 @@ def _asked_detail(questions: Sequence[QuestionSpec]) -> dict[str, Any]:
 
 
 async def of_key(conn: Connection, job: int, key: str) -> Question | None:
-    """Return the current question with this key."""
+    """Return the current question with this key, not a superseded question."""
     return await fetch_one(conn, _Q["of_key"], {"job": job, "key": key}, Question)
 
 
@@ -282,3 +290,43 @@ def _shorten(payload: dict[str, Any]) -> dict[str, Any]:
     return {
         key: value[:1000] if isinstance(value, str) else value for key, value in payload.items()
     }
+
+
+# Identical open questions of several jobs.
+
+
+async def identical_questions(conn: Connection, job: int, ordinal: int) -> list[IdenticalQuestion]:
+    """Return the other open questions that are identical to a question, in the order asked."""
+    params = {"job": job, "question": ordinal}
+    return await fetch_all(conn, _Q["identical_questions"], params, IdenticalQuestion)
+
+
+# Questions whose time is over.
+
+
+async def expire(conn: Connection, term: LeaderTerm, limit: int, selection: Selection = ALL) -> int:
+    """Close expired questions; return their number."""
+    return len(await rows(conn, _Q["expire"], term.params(limit) | selection.params))
+
+
+async def expire_candidates(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection
+) -> list[int]:
+    """Return the jobs of the questions that `expire` would close."""
+    params = term.params(limit) | selection.params
+    return [job for (job,) in await rows(conn, _Q["expire_candidates"], params)]
+
+
+async def escalate(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection = ALL
+) -> int:
+    """Escalate expired questions, once; return their number."""
+    return len(await rows(conn, _Q["escalate"], term.params(limit) | selection.params))
+
+
+async def escalate_candidates(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection
+) -> list[int]:
+    """Return the jobs of the questions that `escalate` would change."""
+    params = term.params(limit) | selection.params
+    return [job for (job,) in await rows(conn, _Q["escalate_candidates"], params)]

@@ -9,27 +9,24 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import actor_name, job_name, pause_name, unknown_job
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.store import jobs
+from draftsman.jobs.runs.store import jobs as job_store
 from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
+from draftsman.queues import store
 from draftsman.queues.queue_models import (
-    QueueChange,
     QueuedJob,
     QueuePause,
     QueueSummary,
     UnhandledType,
     metrics_text,
 )
-from draftsman.queues.store import limits, reservations
-from draftsman.queues.store import queues as store
-from draftsman.queues.usage_limits import LimitChange, LimitUse
 from draftsman.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.text import clean, humanize
 from draftsman.worker.registry import store as workers
@@ -84,7 +81,7 @@ class Queues:
         """Return the queues that have jobs, a pause or a live worker."""
         async with self._db.connection() as conn, conn.transaction():
             pauses = await store.pauses(conn)
-            reserved = {item.queue: item for item in await reservations.active(conn)}
+            reserved = {item.queue: item for item in await store.reservations(conn)}
             summaries = await store.queues(conn, self._lease, COUNT_LIMIT)
             unhandled = await store.waiting_for_types(conn, self._lease, COUNT_LIMIT)
         return [
@@ -126,20 +123,14 @@ class Queues:
             hint=OptionHint("unchecked", lead="to name a queue before its first job, use"),
         )
 
-    async def is_used(self, queue: str, type: str | None = None) -> bool:
-        """Return whether a queue, or a type in it, has an unfinished job or a history."""
-        async with self._db.connection() as conn:
-            return await store.is_used(conn, queue, type)
+    is_used = on_connection(store.is_used)
 
     async def pauses(self, queue: str) -> list[QueuePause]:
         """Return the pauses of a queue and of types in it."""
         async with self._db.connection() as conn:
             return [pause for pause in await store.pauses(conn) if pause.queue == queue]
 
-    async def changes(self, queue: str | None = None, limit: int = 50) -> list[QueueChange]:
-        """Return who paused and resumed a queue, or any queue, newest first."""
-        async with self._db.connection() as conn:
-            return await store.changes(conn, queue, limit)
+    changes = on_connection(store.queue_changes)
 
     async def pause(self, queue: str, actor: Actor, reason: str, type: str | None = None) -> int:
         """Pause a queue, or a type in it; return the number of jobs that were held.
@@ -170,15 +161,8 @@ class Queues:
             raise _not_paused(await self.pauses(queue), queue, type)
         return await self.release()
 
-    async def limits(self) -> list[LimitUse]:
-        """Return each limit with its use."""
-        async with self._db.connection() as conn:
-            return await limits.uses(conn)
-
-    async def limit_changes(self, limit: int = 50) -> list[LimitChange]:
-        """Return the changes of the limits, newest first."""
-        async with self._db.connection() as conn:
-            return await limits.changes(conn, limit)
+    limit_changes = on_connection(store.limit_changes)
+    limits = on_connection(store.limit_uses)
 
     async def release_reservation(self, queue: str, actor: Actor) -> int:
         """End the reservation of a queue; return its job, which keeps its place in the queue.
@@ -187,7 +171,7 @@ class Queues:
         """
         actor = self._check(actor, Verb.RESERVE)
         job = await self._db.run_transaction(
-            lambda conn: reservations.release(conn, queue, actor.name)
+            lambda conn: store.release_reservation(conn, queue, actor.name)
         )
         if job is None:
             raise Refused(f"the queue {queue!r} is not reserved", hint=CommandHint("queues list"))
@@ -205,10 +189,7 @@ class Queues:
         async with self._db.connection() as conn:
             return await store.waiting_for_types(conn, self._lease, COUNT_LIMIT)
 
-    async def unhandled_types(self) -> list[tuple[str, str]]:
-        """Return queue and type of the jobs that no worker handles, as the leader found them."""
-        async with self._db.connection() as conn:
-            return await store.unhandled_types(conn)
+    unhandled_types = on_connection(store.unhandled_types)
 
     async def metrics(self) -> str:
         """Return the jobs of types without a worker in the text format of Prometheus."""
@@ -219,10 +200,7 @@ class Queues:
         async with self._db.connection() as conn:
             return await workers.serving(conn, self._lease)
 
-    async def held(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
-        """Return the jobs that wait for a place, their key or a pause, by queue, in its order."""
-        async with self._db.connection() as conn:
-            return await store.held_in_order(conn, limit, queue)
+    held = on_connection(store.held_in_order)
 
     async def move(self, job: int, place: Place, actor: Actor, anchor: int | None = None) -> None:
         """Move a queued job before or after another job of its queue, or to the top or bottom.
@@ -235,7 +213,7 @@ class Queues:
             raise UsageError(f"{job_name(job)} cannot be moved {place} itself")
 
         async def work(conn: Connection) -> tuple[str, Status]:
-            unknown = await jobs.missing(conn, [job, *filter(None, [anchor])])
+            unknown = await job_store.missing(conn, [job, *filter(None, [anchor])])
             if unknown is not None:
                 raise unknown_job(unknown)
             return await store.move(conn, job, place, anchor, actor.name)
@@ -257,7 +235,7 @@ class Queues:
             raise UsageError(f"priority {priority}: allowed are -{MAX_PRIORITY} to {MAX_PRIORITY}")
 
         async def work(conn: Connection) -> tuple[str, Status]:
-            if await jobs.missing(conn, [job]) is not None:
+            if await job_store.missing(conn, [job]) is not None:
                 raise unknown_job(job)
             return await store.prioritize(conn, job, priority, actor.name)
 
@@ -289,11 +267,11 @@ class Queues:
 
     async def hold(self) -> int:
         """Hold the jobs of paused types that the claim would pass; return their number."""
-        return await self._in_batches(store.hold)
+        return await self._in_batches(store.hold_jobs)
 
     async def release(self) -> int:
         """Release held jobs whose type is no longer paused; return their number."""
-        return await self._in_batches(store.release)
+        return await self._in_batches(store.release_jobs)
 
     def sweeps(self) -> Sequence[Sweep]:
         """Return the sweep of held jobs."""
@@ -311,7 +289,7 @@ class Queues:
 
             return partial(repeat, batch, 1, term)
 
-        steps = (store.assign, reservations.expire, store.release, store.hold)
+        steps = (store.assign, store.expire_reservations, store.release_jobs, store.hold_jobs)
         return await run_all(*(repeated(step) for step in steps))
 
     async def _in_batches(self, change: _Change) -> int:

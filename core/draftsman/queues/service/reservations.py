@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
+from draftsman.queues import store
 from draftsman.queues.queue_models import (
     DEFAULT_SECONDS,
     MAX_SECONDS,
@@ -18,7 +19,6 @@ from draftsman.queues.queue_models import (
     QueueReservation,
     reservation_text,
 )
-from draftsman.queues.store import reservations as store
 from draftsman.queues.usage_limits import bucket_title
 
 NOT_SUBMITTED: Final = "no job was submitted"
@@ -73,10 +73,7 @@ class Reservations:
         """Return the current reservation for a job."""
         return next((item for item in await self.all() if item.job == job), None)
 
-    async def all(self) -> list[QueueReservation]:
-        """Return the current reservations."""
-        async with self._db.connection() as conn:
-            return await store.active(conn)
+    all = on_connection(store.reservations)
 
 
 def _check(result: store.ReserveOutcome, job: SubmittedJob) -> None:

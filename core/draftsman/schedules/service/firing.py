@@ -26,11 +26,13 @@ from draftsman.jobs.requests.service.request_checks import (
 )
 from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJob
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.store import checkpoints, locked_jobs
+from draftsman.jobs.runs.store import checkpoints
+from draftsman.jobs.runs.store import jobs as job_store
 from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import ROLES, Policy, Verb
+from draftsman.schedules import store
 from draftsman.schedules.schedule import (
     Due,
     FireStatus,
@@ -39,8 +41,7 @@ from draftsman.schedules.schedule import (
     due_occurrences,
 )
 from draftsman.schedules.service.templates import Templates, find_template, parse_name
-from draftsman.schedules.store import schedules as store
-from draftsman.schedules.store.schedules import Outcome
+from draftsman.schedules.store import Outcome
 from draftsman.schedules.template import Template
 from draftsman.settings import Settings
 from draftsman.text import canonical
@@ -368,13 +369,13 @@ async def _versions(conn: Connection, schedules: Iterable[Schedule]) -> dict[str
 
 async def _cancel(conn: Connection, job: int, reason: str) -> None:
     """Cancel an unfinished job."""
-    locked = await locked_jobs.lock(conn, job)
+    locked = await job_store.lock_to_cancel(conn, job)
     if locked is None:
         return
     if locked.status is Status.RUNNING:
-        await locked_jobs.request_cancel(conn, job, SYSTEM.name, reason)
+        await job_store.request_cancel(conn, job, SYSTEM.name, reason)
     else:
-        await locked_jobs.cancel_now(conn, job, SYSTEM.name, reason)
+        await job_store.cancel_now(conn, job, SYSTEM.name, reason)
 
 
 def _outcome(attempt: _Attempt, result: SubmittedJob | DraftsmanError) -> Outcome:

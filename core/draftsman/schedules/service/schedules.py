@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import (
     CommandHint,
     Conflict,
@@ -30,6 +30,7 @@ from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJo
 from draftsman.jobs.runs.store import checkpoints
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
+from draftsman.schedules import store
 from draftsman.schedules.schedule import (
     Fire,
     FireStatus,
@@ -41,12 +42,9 @@ from draftsman.schedules.schedule import (
     normal_spec,
 )
 from draftsman.schedules.service.templates import Templates
-from draftsman.schedules.store import schedules as store
 from draftsman.settings import Settings
 from draftsman.text import clean
 
-MAX_SCHEDULES: Final = 20_000
-"""Maximum number of schedules read."""
 REASON_LIMIT: Final = 500
 
 
@@ -70,10 +68,7 @@ class Schedules:
         self._checks = checks
         self._submissions = submissions
 
-    async def all(self) -> list[Schedule]:
-        """Return all schedules, by name."""
-        async with self._db.connection() as conn:
-            return await store.all_schedules(conn, MAX_SCHEDULES)
+    all = on_connection(store.all_schedules)
 
     async def get(self, name: str) -> Schedule:
         """Return a schedule; raises NotFound."""
@@ -88,10 +83,7 @@ class Schedules:
             await self._known(conn, name, store.by_name)
             return await store.history(conn, name, limit)
 
-    async def of_job(self, job: int) -> Fire | None:
-        """Return the occurrence that submitted a job."""
-        async with self._db.connection() as conn:
-            return await store.of_job(conn, job)
+    of_job = on_connection(store.of_job)
 
     async def upcoming(self, name: str, count: int) -> list[datetime]:
         """Return the next occurrences of a schedule, also of a paused schedule; raises NotFound."""
@@ -106,10 +98,8 @@ class Schedules:
         checked = check_spec(spec, now)
         return list(islice(Timing(checked.rule, checked.timezone, now).after(now), count))
 
-    async def now(self) -> datetime:
-        """Return the time of the database, by which schedules are due."""
-        async with self._db.connection() as conn:
-            return await checkpoints.now(conn)
+    now = on_connection(checkpoints.now)
+    """The time of the database, by which schedules are due."""
 
     async def problem(self, schedule: Schedule) -> str | None:
         """Return why the next occurrence of a schedule will not run, None if nothing is known.
@@ -324,7 +314,7 @@ class Schedules:
         """Return a schedule; raises NotFound with near names."""
         if (schedule := await read(conn, name)) is not None:
             return schedule
-        names = [schedule.name for schedule in await store.all_schedules(conn, MAX_SCHEDULES)]
+        names = [schedule.name for schedule in await store.all_schedules(conn)]
         near = get_close_matches(name, names, 3)
         tail = f"; did you mean {' or '.join(near)}?" if near else ""
         raise NotFound(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Conflict, InvalidParameters, NotFound, UsageError
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
@@ -20,16 +20,13 @@ from draftsman.jobs.runs.job_limits import check_override_names
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
-from draftsman.schedules.store import templates as store
+from draftsman.schedules import store
 from draftsman.schedules.template import (
     Template,
     TemplateDefinition,
     check_name,
 )
 from draftsman.settings import Settings
-
-MAX_TEMPLATES: Final = 5000
-"""Maximum number of templates, or of versions of a template, read."""
 
 
 class Templates:
@@ -43,10 +40,7 @@ class Templates:
         self._settings = settings
         self._checks = checks
 
-    async def all(self) -> list[Template]:
-        """Return the newest version of each template, by name."""
-        async with self._db.connection() as conn:
-            return await store.newest(conn, MAX_TEMPLATES)
+    all = on_connection(store.newest_templates)
 
     async def get(self, name: str) -> Template:
         """Return a template: `nightly`, or `nightly@3` for a version; raises NotFound."""
@@ -57,7 +51,7 @@ class Templates:
     async def versions(self, name: str) -> list[Template]:
         """Return all versions of a template, newest first; raises NotFound."""
         async with self._db.connection() as conn:
-            versions = await store.versions(conn, name, limit=MAX_TEMPLATES)
+            versions = await store.template_versions(conn, name, limit=store.MAX_TEMPLATES)
             return versions or [await find_template(conn, name)]
 
     async def add(self, name: str, definition: TemplateDefinition, actor: Actor) -> Template:
@@ -65,7 +59,7 @@ class Templates:
         check_name(name)
         definition = _located(definition)
         async with self._db.connection() as conn:
-            versions = await store.versions(conn, name)
+            versions = await store.template_versions(conn, name)
         if versions and versions[0].definition is not None:
             raise Conflict(f"template {name} exists", hint=CommandHint("templates edit", name))
         return await self._store(name, versions, definition, actor)
@@ -86,7 +80,7 @@ class Templates:
         actor = self._authorize(actor)
         template = await self.get(name)
         async with self._db.connection() as conn:
-            if await store.add(conn, name, template.version + 1, None, actor.name) is None:
+            if await store.add_template(conn, name, template.version + 1, None, actor.name) is None:
                 raise _changed(name)
 
     async def request(
@@ -174,7 +168,7 @@ class Templates:
                 raise UsageError(f"parameters: {problem}")
         version = versions[0].version + 1 if versions else 1
         async with self._db.connection() as conn:
-            added = await store.add(conn, name, version, definition, actor.name)
+            added = await store.add_template(conn, name, version, definition, actor.name)
         if added is None:
             raise _changed(name)
         return added
@@ -195,7 +189,7 @@ def parse_name(text: str) -> tuple[str, int | None]:
 
 async def find_template(conn: Connection, name: str, version: int | None = None) -> Template:
     """Return a template, in its newest version or in this version; raises NotFound."""
-    versions = await store.versions(conn, name, version)
+    versions = await store.template_versions(conn, name, version)
     if versions and versions[0].definition is None and version is None:
         raise _removed(name)
     if versions and version in (None, versions[0].version) and versions[0].definition is not None:
@@ -204,7 +198,7 @@ async def find_template(conn: Connection, name: str, version: int | None = None)
         raise NotFound(
             f"template {name} has no version {version}", hint=CommandHint("templates show", name)
         )
-    names = [template.name for template in await store.newest(conn, MAX_TEMPLATES)]
+    names = [template.name for template in await store.newest_templates(conn)]
     near = get_close_matches(name, names, 3)
     tail = f"; did you mean {' or '.join(near)}?" if near else ""
     raise NotFound(f"unknown template {name[:80]!r}{tail}", hint=CommandHint("templates list"))

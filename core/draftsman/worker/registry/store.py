@@ -9,7 +9,7 @@ from draftsman.database.database import Connection, execute, fetch_all, rows, sc
 from draftsman.database.named_queries import load
 from draftsman.worker.registry.registered_worker import RegisteredWorker, ServingWorker
 
-_Q = load("workers")
+_Q = load(__name__)
 
 
 async def serving(conn: Connection, lease: float) -> list[ServingWorker]:

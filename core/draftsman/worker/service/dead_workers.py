@@ -19,8 +19,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import Sweep, repeat
 from draftsman.people.actor import SYSTEM
 from draftsman.processes.host import Liveness, liveness
+from draftsman.worker import store
 from draftsman.worker.registry import store as workers
-from draftsman.worker.store import dead_workers as store
 
 SUSPECTS_INTERVAL: Final = 2.0
 """Maximum seconds between two looks at the jobs that were lost together."""

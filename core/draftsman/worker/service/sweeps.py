@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from draftsman.database.database import Database
+from draftsman.database.database import Database, on_connection
 from draftsman.errors import UsageError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import Sweep
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
+from draftsman.worker import store
 from draftsman.worker.registry import store as workers
 from draftsman.worker.service.dead_workers import DeadWorkers
-from draftsman.worker.store import sweeps as store
 
 LEADER: Final = "leader"
 LEASE_WAIT: Final = 2.0
@@ -72,10 +72,7 @@ class Sweeps:
         counts = {isolation.sweep: len(isolation.aside) for isolation in isolations}
         return {sweep: count for sweep, count in counts.items() if count}
 
-    async def next_due(self) -> float | None:
-        """Return the seconds until something is due; None when nothing is scheduled."""
-        async with self._db.connection() as conn:
-            return await store.next_due(conn)
+    next_due = on_connection(store.next_due)
 
     async def has_dead_local_workers(self) -> bool:
         """Return whether the process of a registered worker on this host has ended."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from draftsman.database.database import Connection, Database
 from draftsman.errors import CommandHint, NotFound
+from draftsman.workflows import store
 from draftsman.workflows.groups import GroupMember, JobGroup
-from draftsman.workflows.store import groups as store
 
 GROUPS_LIMIT = 200
 """Default number of groups in a list."""

@@ -10,8 +10,8 @@ from draftsman.ids import unknown_job
 from draftsman.jobs.job import Condition, OnFailure
 from draftsman.jobs.requests.service.submissions import LinkedRequest
 from draftsman.jobs.runs.store import jobs as existing
-from draftsman.workflows.store import dependencies, groups
-from draftsman.workflows.store.dependencies import Link
+from draftsman.workflows import store
+from draftsman.workflows.store import Link
 
 
 class RequestLinks:
@@ -32,7 +32,7 @@ class RequestLinks:
         canceled = await _add_to_groups(conn, requests, links)
         pending = [link for job, of_job in links.items() if job not in canceled for link in of_job]
         if pending:
-            canceled |= await dependencies.link(conn, pending)
+            canceled |= await store.link(conn, pending)
         return canceled
 
 
@@ -64,7 +64,9 @@ async def _add_to_groups(
         condition = Condition.SUCCESS if opened.on_failure is OnFailure.STOP else Condition.ANY
         with_parents = [job for job in jobs if links[job]]
         is_operator = all(request.is_operator for request in group_requests)
-        added = await groups.add(conn, opened.id, jobs, with_parents, is_operator=is_operator)
+        added = await store.add_members(
+            conn, opened.id, jobs, with_parents, is_operator=is_operator
+        )
         for member in added:
             if member.skipped:
                 canceled.add(member.job)
@@ -77,12 +79,12 @@ async def _add_to_groups(
 
 async def _open_group(
     conn: Connection, name: str, requests: Sequence[LinkedRequest]
-) -> groups.OpenGroup:
+) -> store.OpenGroup:
     """Lock or create the group of these requests; raises NotFound and UsageError."""
     refs = [group for request in requests if (group := request.invocation.group) is not None]
     kind = next((ref.kind for ref in refs if ref.kind), None)
     on_failure = next((ref.on_failure for ref in refs if ref.on_failure), None)
-    opened = await groups.open_group(conn, name, kind, on_failure, requests[0].actor)
+    opened = await store.open_group(conn, name, kind, on_failure, requests[0].actor)
     if opened is None:
         raise NotFound(
             f"there is no group {name!r}; to create it, say whether it is parallel or sequential"

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Condition
-from draftsman.workflows.store import dependencies, groups
-from draftsman.workflows.store.dependencies import Link
+from draftsman.workflows import store
+from draftsman.workflows.store import Link
 
 Insert = Callable[[int, bool], Awaitable[int | None]]
 """Inserts the retry of a job, held if it waits for parents; returns its number, None if it existed.
@@ -21,19 +21,19 @@ async def link_retry(conn: Connection, old: int, new: int, insert: Insert | None
     With `insert`, all jobs that were skipped because of the old job are retried too, and wait for
     the retries of their parents.
     """
-    await groups.inherit(conn, old, new)
+    await store.inherit_group(conn, old, new)
     links = [
         Link(new, parent.number, Condition.ANY if parent.met is not None else parent.condition)
-        for parent in await dependencies.parents(conn, old)
+        for parent in await store.parents(conn, old)
     ]
     if insert is not None:
         retries: dict[int, int | None] = {old: new}
-        for job, parent, condition in await dependencies.skipped(conn, old):
+        for job, parent, condition in await store.skipped(conn, old):
             if job not in retries:
                 retries[job] = await insert(job, parent is not None)
                 if (number := retries[job]) is not None:
-                    await groups.inherit(conn, job, number)
+                    await store.inherit_group(conn, job, number)
             if (retry := retries[job]) is not None and parent is not None:
                 links.append(Link(retry, retries.get(parent) or parent, condition))
     if links:
-        await dependencies.link(conn, links)
+        await store.link(conn, links)

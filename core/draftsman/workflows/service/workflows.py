@@ -9,21 +9,21 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.deliveries.store import deliveries
 from draftsman.errors import Failure, UsageError
-from draftsman.forges.follow_up import FollowedPull
-from draftsman.forges.store import follow_ups
+from draftsman.forges import store as forges
 from draftsman.ids import job_name, unknown_job
 from draftsman.jobs.job import TERMINAL, Source, Status
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus, lease_lost
-from draftsman.jobs.runs.store import jobs, run_state
+from draftsman.jobs.runs.store import jobs as job_store
+from draftsman.jobs.runs.store import run_state
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import RepoName, repo_names_by_source
 from draftsman.repos.repo_url import is_repo_url
+from draftsman.workflows import store
 from draftsman.workflows.dependencies import JobTree, Parent, cycle_text
 from draftsman.workflows.service.groups import Groups
-from draftsman.workflows.store import dependencies as store
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Invocation
@@ -82,25 +82,10 @@ class Workflows:
             raise unknown_job(job)
         return tree
 
-    async def waiting_count(self, job: int) -> int:
-        """Return how many jobs wait or waited for a job, without those that it spawned."""
-        async with self._db.connection() as conn:
-            return await store.waiting_count(conn, job)
-
-    async def parents(self, job: int) -> Sequence[Parent]:
-        """Return the parents of a job with their results, in the order of its request."""
-        async with self._db.connection() as conn:
-            return await store.parents(conn, job)
-
-    async def followed_pull(self, job: int) -> FollowedPull | None:
-        """Return the pull request that a job follows up on; None for another job."""
-        async with self._db.connection() as conn:
-            return await follow_ups.of_job(conn, job)
-
-    async def causes(self, job: int) -> list[int]:
-        """Return the parents, or the job of its group, because of which a job was skipped."""
-        async with self._db.connection() as conn:
-            return await store.causes(conn, job)
+    waiting_count = on_connection(store.waiting_count)
+    parents = on_connection(store.parents)
+    followed_pull = on_connection(forges.of_job)
+    causes = on_connection(store.causes)
 
     async def spawn(
         self,
@@ -134,7 +119,7 @@ class Workflows:
         }
 
         async def insert(conn: Connection) -> int:
-            if not await jobs.lock_run(conn, spawner.lease):
+            if not await job_store.lock_run(conn, spawner.lease):
                 raise lease_lost(spawner.lease)
             concurrency_key = columns["concurrency_key"]
             conflicts = await store.spawn_conflicts(conn, spawner.number, key, concurrency_key)

@@ -13,7 +13,7 @@ from draftsman.database.database import Connection
 from draftsman.errors import IdempotencyConflict, NotPermitted
 from draftsman.jobs.job import Mode, OnLost, Source, Status
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
-from draftsman.jobs.runs.store import jobs
+from draftsman.jobs.runs.store import jobs as job_store
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from tests.factories import Factory
@@ -47,7 +47,7 @@ async def test_only_a_job_that_existed_is_locked_to_add_a_target(
         locked.extend(jobs)
         return locked
 
-    monkeypatch.setattr(jobs, "lock_jobs", record)
+    monkeypatch.setattr(job_store, "lock_jobs", record)
     await _submit(rt, owner, notify=("log",))
     assert locked == []
     active = await _submit(rt, owner, subject_key="card")

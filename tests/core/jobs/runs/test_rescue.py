@@ -13,7 +13,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.run import LeaderTerm, RunStatus
 from draftsman.runtime import Runtime
-from draftsman.worker.store import dead_workers
+from draftsman.worker import store as worker
 from tests.factories import Factory
 from tests.support.clock import Clock
 
@@ -142,7 +142,7 @@ async def test_a_manual_retry_of_a_chain_resets_its_attempts(make: Factory, rt: 
 async def test_a_chain_of_new_jobs_has_the_limit_of_manual_retries(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dead_workers, "CHAIN_LIMIT", 1)
+    monkeypatch.setattr(worker, "CHAIN_LIMIT", 1)
     chain = await _rescue_repeatedly(
         make, rt, await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=9)
     )

@@ -9,7 +9,7 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
-from draftsman.queues.service.limit_sweep import LimitSweep
+from draftsman.queues.service.sweeps import LimitSweep
 from draftsman.runtime import Runtime
 from draftsman.settings.limits import UsageSettings
 from tests.factories import Factory

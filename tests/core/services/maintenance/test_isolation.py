@@ -16,7 +16,7 @@ from draftsman.database import isolation
 from draftsman.database.database import Connection
 from draftsman.errors import DraftsmanError, UsageError
 from draftsman.events import store as archives
-from draftsman.forges.store import follow_ups
+from draftsman.forges import store as forges
 from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
@@ -24,10 +24,9 @@ from draftsman.people.actor import Actor
 from draftsman.questions.permission_rules import store as rules
 from draftsman.questions.question import OnExpire
 from draftsman.questions.response import Response
-from draftsman.questions.store import expiry
-from draftsman.queues.service import postponed_work
-from draftsman.queues.store import limits, queues, reservations
-from draftsman.queues.store import postponed_work as work
+from draftsman.questions.store import questions
+from draftsman.queues import store as queues
+from draftsman.queues.service import sweeps as queue_sweeps
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from tests.core.schedules.test_schedules import spec
@@ -325,8 +324,8 @@ async def test_rows_in_an_open_transaction_keep_no_other_waiting(
     world: World, monkeypatch: pytest.MonkeyPatch, case: Refusal
 ) -> None:
     """The transaction has locked as many rows as a batch of the sweep has."""
-    monkeypatch.setattr(postponed_work, "POSTPONED", 2)
-    monkeypatch.setattr(postponed_work, "CANCELED", 2)
+    monkeypatch.setattr(queue_sweeps, "POSTPONED", 2)
+    monkeypatch.setattr(queue_sweeps, "CANCELED", 2)
     small = runtime_with(world.rt, sweeps={"limit": 2})
     *locked, last = await case.rows(world)
     await world.conn.execute("BEGIN")
@@ -372,22 +371,26 @@ async def test_a_job_of_a_failing_type_whose_end_is_refused_keeps_no_other_from_
 
 
 STEPS: Final[dict[str, tuple[tuple[Any, str], ...]]] = {
-    "expire": ((expiry, "escalate"), (expiry, "expire")),
-    "postponed": ((work, "do_postponed"), (work, "do_cancels")),
+    "expire": ((questions, "escalate"), (questions, "expire")),
+    "postponed": ((queues, "do_postponed"), (queues, "do_cancels")),
     "holds": (
         (queues, "assign"),
-        (reservations, "expire"),
-        (queues, "release"),
-        (queues, "hold"),
+        (queues, "expire_reservations"),
+        (queues, "release_jobs"),
+        (queues, "hold_jobs"),
     ),
-    "limits": ((limits, "configure"), (limits, "check"), (limits, "give")),
+    "limits": (
+        (queues, "configure_limits"),
+        (queues, "check_limits"),
+        (queues, "give_places"),
+    ),
     "budgets": ((budgets, "configure"), (budgets, "release_lost")),
     "types": (
         (queues, "set_by_type"),
         (queues, "set_unhandled_types"),
         (queues, "waiting_for_types"),
     ),
-    "follow_ups": ((follow_ups, "reopen"), (follow_ups, "ignore_others"), (follow_ups, "due")),
+    "follow_ups": ((forges, "reopen"), (forges, "ignore_others"), (forges, "due_follow_ups")),
     "rules": ((rules, "decisions"), (rules, "unannounced")),
     "prune": ((archives, "prune_logs"), (archives, "due")),
 }

@@ -13,9 +13,8 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs import sweep as sweeping
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
-from draftsman.queues.service import limit_sweep as limits
 from draftsman.queues.service import queues
-from draftsman.queues.service import type_sweep as types
+from draftsman.queues.service import sweeps as queue_sweeps
 from draftsman.runtime import Runtime
 from draftsman.settings.limits import UsageSettings
 from tests.core.worker.workers import runtime_with
@@ -37,7 +36,7 @@ async def _submit(rt: Runtime, owner: Actor, count: int, **fields: Any) -> None:
 async def found_by_type(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection, patch: Patch
 ) -> tuple[str, str, list[int]]:
-    patch.setattr(types, "JOBS", 100)
+    patch.setattr(queue_sweeps, "JOBS", 100)
     await make.worker_row(queues=["q"], types=["noop"])
     await _submit(rt, owner, BY_TYPE, type="odd")
     return "types", "by_type", [100, 300]  # the last 50 are too few
@@ -46,7 +45,7 @@ async def found_by_type(
 async def failing(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection, patch: Patch
 ) -> tuple[str, str, list[int]]:
-    patch.setattr(types, "FAILED_AT_ONCE", 2)
+    patch.setattr(queue_sweeps, "FAILED_AT_ONCE", 2)
     await make.worker_row(queues=["q"], types=["noop"])
     await _submit(rt, owner, JOBS, type="gone")
     return "types", "status = 'failed'", [2, JOBS]
@@ -68,7 +67,7 @@ async def paused(
 async def limited(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection, patch: Patch
 ) -> tuple[str, str, list[int]]:
-    patch.setattr(limits, "JOBS", 2)
+    patch.setattr(queue_sweeps, "CHECKED", 2)
     await _submit(rt, owner, JOBS, type="noop")
     rules = UsageSettings.model_validate({"queue": {"q": {"running": 9}}}).rules()
     text = "SELECT draftsman.set_limits(%s::jsonb, 'system')"

@@ -19,7 +19,7 @@ from draftsman_tui.terminal.output import as_data, line, styled
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from draftsman.events.service.archives import RetentionMonth
+    from draftsman.events.service import RetentionMonth
 
 MONTH: Final = 30 * 86_400.0
 """Seconds of the figures of people without --since."""

@@ -24,7 +24,7 @@ from draftsman.errors import (
     EmbeddedServerError,
     SchemaOutdated,
 )
-from draftsman.jobs.details.service.read_model import PAGE_SIZE
+from draftsman.events.event import PAGE_SIZE
 from draftsman_tui.dashboard.frame.clock import DatabaseClock
 from draftsman_tui.dashboard.frame.messages import (
     AttentionUpdated,

@@ -8,8 +8,8 @@ from typing import Final
 
 from draftsman.database.database import Database
 from draftsman.errors import Conflict, NotFound, Refused, UsageError
+from draftsman.jobs.control import store
 from draftsman.jobs.control.service.control import JobControl
-from draftsman.jobs.control.store import control as store
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.job_summary import FinishedJob
 from draftsman.jobs.requests.service.submissions import SubmittedJob

@@ -10,24 +10,22 @@ from draftsman.database.database import Connection, Database
 from draftsman.deliveries.store import deliveries
 from draftsman.errors import CommandHint, LostRace, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, new_id, unknown_job
-from draftsman.jobs.control.store import control as store
-from draftsman.jobs.control.store import messages as job_messages
+from draftsman.jobs.control import store
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.requests.invocation import SubmitResult
 from draftsman.jobs.requests.service.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.requests.store import submissions as requests
 from draftsman.jobs.retries import CHAIN_LIMIT
+from draftsman.jobs.runs.store import jobs
 from draftsman.jobs.runs.store import jobs as all_jobs
-from draftsman.jobs.runs.store import locked_jobs
-from draftsman.jobs.runs.store.locked_jobs import LockedJob
+from draftsman.jobs.runs.store.jobs import LockedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.text import clean, humanize
+from draftsman.workflows import store as workflows
 from draftsman.workflows.service import groups as job_groups
 from draftsman.workflows.service.retried_trees import link_retry
-from draftsman.workflows.store import dependencies
-from draftsman.workflows.store import groups as groups_store
 
 AGAIN_OPTION = OptionHint("again", lead="to run it again use")
 """Hint at the option that retries a completed job."""
@@ -107,9 +105,9 @@ class JobControl:
         reason = clean(reason)[:REASON_LIMIT] if reason else None
         locked = await self._lock_cancelable(conn, job, actor)
         if locked.status is Status.RUNNING and not force:
-            await locked_jobs.request_cancel(conn, job, actor.name, reason)
+            await jobs.request_cancel(conn, job, actor.name, reason)
             return CancelResult(job, Status.RUNNING, requested=True)
-        await locked_jobs.cancel_now(conn, job, actor.name, reason)
+        await jobs.cancel_now(conn, job, actor.name, reason)
         return CancelResult(job, Status.CANCELED, requested=False)
 
     async def check_cancelable(self, conn: Connection, job: int, actor: Actor) -> None:
@@ -117,7 +115,7 @@ class JobControl:
         await self._lock_cancelable(conn, job, actor)
 
     async def _lock_cancelable(self, conn: Connection, job: int, actor: Actor) -> LockedJob:
-        locked = await locked_jobs.lock(conn, job)
+        locked = await jobs.lock_to_cancel(conn, job)
         if locked is None:
             raise unknown_job(job)
         self._policy.check(actor, Verb.CANCEL, invoker=locked.invoker_id)
@@ -138,10 +136,10 @@ class JobControl:
         async def find(conn: Connection) -> tuple[int, Sequence[str]]:
             if await all_jobs.missing(conn, [job]) is not None:
                 raise unknown_job(job)
-            return job, await dependencies.tree_invokers(conn, job)
+            return job, await workflows.tree_invokers(conn, job)
 
         ended = Refused("and all that wait for it have ended", subject=job_name(job))
-        return await self._cancel_all(find, dependencies.cancel_tree, ended, actor, reason)
+        return await self._cancel_all(find, workflows.cancel_tree, ended, actor, reason)
 
     async def cancel_group(
         self, name: str, actor: Actor, reason: str | None = None
@@ -157,7 +155,7 @@ class JobControl:
             return group.id, group.invokers
 
         ended = Refused(f"all jobs of the group {name!r} have ended; nothing to cancel")
-        return await self._cancel_all(find, groups_store.cancel, ended, actor, reason)
+        return await self._cancel_all(find, workflows.cancel_group, ended, actor, reason)
 
     async def _cancel_all(
         self,
@@ -232,7 +230,7 @@ class JobControl:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> PauseResult:
-            locked = await locked_jobs.lock(conn, job)
+            locked = await jobs.lock_to_cancel(conn, job)
             if locked is None:
                 raise unknown_job(job)
             self._policy.check(actor, Verb.PAUSE, invoker=locked.invoker_id)
@@ -254,7 +252,7 @@ class JobControl:
         detail = {"action": action, "event": event, "reason": reason[:REASON_LIMIT]}
 
         async def work(conn: Connection) -> None:
-            if await locked_jobs.lock(conn, job) is None:
+            if await jobs.lock_to_cancel(conn, job) is None:
                 raise unknown_job(job)
             await store.refuse(conn, job, actor.name, detail)
 
@@ -282,7 +280,7 @@ class JobControl:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> SubmittedJob:
-            locked = await locked_jobs.lock(conn, job)
+            locked = await jobs.lock_to_cancel(conn, job)
             if locked is None:
                 raise unknown_job(job)
             self._policy.check(actor, Verb.RETRY, invoker=locked.invoker_id)
@@ -323,11 +321,11 @@ async def insert_retry(
     when the chain is too long, or another job is active for the same subject, and NotPermitted
     if the actor may not retry a job that was skipped.
     """
-    parents = await dependencies.parents(conn, job)
+    parents = await workflows.parents(conn, job)
     new = await _insert_single_retry(conn, job, actor, answers, held=bool(parents))
 
     async def insert(skipped: int, held: bool) -> int | None:
-        locked = await locked_jobs.lock(conn, skipped)
+        locked = await jobs.lock_to_cancel(conn, skipped)
         if locked is not None and policy is not None:
             policy.check(actor, Verb.RETRY, invoker=locked.invoker_id)
         retried = await _insert_single_retry(conn, skipped, actor, None, held=held)
@@ -378,7 +376,7 @@ async def _insert_single_retry(
             subject=job_name(submitted.number),
         )
     if submitted.outcome == "created":
-        await job_messages.inherit(conn, job, submitted.number)
+        await store.inherit_messages(conn, job, submitted.number)
         await attachments.inherit(conn, job, submitted.number)
         if old["has_targets"]:
             await deliveries.inherit_targets(conn, job, submitted.number)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, IdempotencyConflict, Refused
-from draftsman.forges.store import follow_ups
+from draftsman.forges import store as forges
 from draftsman.ids import job_name, new_id, unknown_job
+from draftsman.jobs.control import store
 from draftsman.jobs.control.job_message import (
     AGENT_TYPE,
     MAX_MESSAGES,
@@ -16,13 +17,12 @@ from draftsman.jobs.control.job_message import (
     SentMessage,
     check_text,
 )
-from draftsman.jobs.control.store import messages as store
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.requests.service import attachments as files
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
-from draftsman.jobs.runs.store import locked_jobs
-from draftsman.jobs.runs.store.locked_jobs import LockedJob
+from draftsman.jobs.runs.store import jobs
+from draftsman.jobs.runs.store.jobs import LockedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.text import humanize
@@ -65,9 +65,9 @@ class JobMessages:
         async def work(conn: Connection) -> SentMessage:
             locked = await self._lock(conn, job, actor)
             name = job_name(job)
-            sent = await store.send(conn, job, actor, event, text)
+            sent = await store.send_message(conn, job, actor, event, text)
             if sent is None:
-                url = await follow_ups.request(conn, job, actor, event, text)
+                url = await forges.request(conn, job, actor, event, text)
                 if url is None:
                     raise _finished(locked)
                 return SentMessage(job, 0, locked.status, created=True, follow_up=url)
@@ -95,14 +95,14 @@ class JobMessages:
 
         async def work(conn: Connection) -> None:
             locked = await self._lock(conn, job, actor)
-            if locked.status in TERMINAL and not await follow_ups.is_open(conn, job):
+            if locked.status in TERMINAL and not await forges.is_open(conn, job):
                 raise _finished(locked)
 
         await self._db.run_transaction(work)
 
     async def _lock(self, conn: Connection, job: int, actor: Actor) -> LockedJob:
         """Lock a job that takes messages of this person; raises as `send`."""
-        locked = await locked_jobs.lock(conn, job)
+        locked = await jobs.lock_to_cancel(conn, job)
         if locked is None:
             raise unknown_job(job)
         self._policy.check(actor, Verb.TELL, invoker=locked.invoker_id)
@@ -116,10 +116,7 @@ class JobMessages:
             raise Refused("is being canceled, and takes no more messages", subject=job_name(job))
         return locked
 
-    async def of_job(self, job: int) -> Sequence[JobMessage]:
-        """Return the messages of a job, oldest first."""
-        async with self._db.connection() as conn:
-            return await store.of_job(conn, job)
+    of_job = on_connection(store.messages_of_job)
 
 
 def _finished(locked: LockedJob) -> Refused:
@@ -143,16 +140,22 @@ class RunMessages:
     async def undelivered(self, job: int) -> list[JobMessage]:
         """Return the messages that no run has delivered, oldest first."""
         async with self._db.connection() as conn:
-            return [item for item in await store.of_job(conn, job) if item.delivered_at is None]
+            return [
+                item for item in await store.messages_of_job(conn, job) if item.delivered_at is None
+            ]
 
     async def hand(self, lease: Lease, ordinals: Sequence[int]) -> None:
         """Record that the agent is given these messages."""
-        if not await self._db.run_transaction(lambda conn: store.hand(conn, lease, ordinals)):
+        if not await self._db.run_transaction(
+            lambda conn: store.hand_messages(conn, lease, ordinals)
+        ):
             raise lease_lost(lease)
 
     async def deliver(self, lease: Lease, ordinals: Sequence[int]) -> None:
         """Record that these messages are delivered."""
-        if not await self._db.run_transaction(lambda conn: store.deliver(conn, lease, ordinals)):
+        if not await self._db.run_transaction(
+            lambda conn: store.deliver_messages(conn, lease, ordinals)
+        ):
             raise lease_lost(lease)
 
     async def deliver_with_checkpoint(
@@ -160,5 +163,5 @@ class RunMessages:
     ) -> None:
         """Save a checkpoint that has these messages, as `Checkpoints.save`, and record it."""
         await self._checkpoints.save(
-            lease, data, bundle, lambda conn: store.deliver(conn, lease, ordinals)
+            lease, data, bundle, lambda conn: store.deliver_messages(conn, lease, ordinals)
         )

@@ -12,7 +12,7 @@ from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.jobs.job import TERMINAL
 
 if TYPE_CHECKING:
-    from draftsman.agent_runs.activity.service.activity import ActivityStream
+    from draftsman.agent_runs.activity.service import ActivityStream
     from draftsman.jobs.details.service.read_model import ReadModel
     from draftsman.jobs.runs.service.checkpoints import Checkpoints
 

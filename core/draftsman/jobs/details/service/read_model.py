@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Any, Final, Unpack
 
 from draftsman.database import schema
-from draftsman.database.database import Database, translate_errors
+from draftsman.database.database import Database, on_connection, translate_errors
 from draftsman.database.notification_listener import receives_notifications
 from draftsman.database.server_health import ServerHealth
 from draftsman.errors import CommandHint, NotFound, UsageError
-from draftsman.events.event import Event
+from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.ids import JobRef, unknown_job
-from draftsman.jobs.control.store import control as job_control
+from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
 from draftsman.jobs.details.service import selected_page
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
@@ -29,14 +29,12 @@ from draftsman.jobs.job_summary import (
     JobSummary,
     JobVersion,
     Replacement,
-    RetryLink,
 )
 from draftsman.jobs.runs.run import Run
 from draftsman.jobs.runs.store import run_state
 from draftsman.questions.question import Question
 from draftsman.questions.store import questions
 from draftsman.worker.registry import store as workers
-from draftsman.worker.registry.registered_worker import RegisteredWorker
 
 FOLLOW_INTERVAL: Final = 0.2
 """Poll interval of followed events and statuses, in seconds."""
@@ -46,7 +44,6 @@ SCAN_LIMIT: Final = 100_000
 """Job numbers that a call scans for an agent, tag, … that no index has, in a tenth of a second."""
 SCANNED: Final = ("agent", "repo", "type", "queue", "source", "tags", "invoker")
 """Filters of jobs without an index."""
-PAGE_SIZE: Final = 200
 COUNT_LIMIT: Final = 10_000
 """Maximum count of jobs with the same final status; `capped` lists statuses that reach it."""
 BUCKET_SECONDS: Final = 10
@@ -153,10 +150,7 @@ class ReadModel:
                 figures[number] = replace(figures[number], progress=line.text)
         return [replace(job, figures=figures.get(job.number)) for job in jobs]
 
-    async def runs(self, number: int) -> list[Run]:
-        """Return the runs of a job."""
-        async with self._db.connection() as conn:
-            return await run_state.runs(conn, number)
+    runs = on_connection(run_state.runs)
 
     async def latest_runs(
         self, before: tuple[int, int] | None = None, limit: int = PAGE_SIZE
@@ -165,10 +159,7 @@ class ReadModel:
         async with self._db.connection() as conn:
             return await store.latest_runs(conn, before or (MAX_NUMBER, 0), limit)
 
-    async def job_events(self, number: int, after: int = 0, limit: int = PAGE_SIZE) -> list[Event]:
-        """Return the events of a job after an event id."""
-        async with self._db.connection() as conn:
-            return await store.job_events(conn, number, after, limit)
+    job_events = on_connection(store.job_events)
 
     async def latest_job_events(
         self, number: int, after: int = 0, limit: int = PAGE_SIZE
@@ -177,15 +168,13 @@ class ReadModel:
         async with self._db.connection() as conn:
             return (await store.latest_job_events(conn, number, after, limit))[::-1]
 
-    async def events(
-        self, cursor: tuple[int, int, int] = (0, 0, 0), limit: int = PAGE_SIZE
-    ) -> list[Event]:
-        """Return the events of all jobs after a cursor (epoch, txid, id), without gaps."""
-        async with self._db.connection() as conn:
-            return await store.events(conn, cursor, limit)
+    events = on_connection(store.events)
 
     async def events_of_kinds(
-        self, kinds: Sequence[str], cursor: tuple[int, int, int] = (0, 0, 0), limit: int = PAGE_SIZE
+        self,
+        kinds: Sequence[str],
+        cursor: tuple[int, int, int] = (0, 0, 0),
+        limit: int = PAGE_SIZE,
     ) -> tuple[list[Event], tuple[int, int, int] | None]:
         """Return events of some kinds after a cursor, and the cursor of the next call.
 
@@ -213,10 +202,7 @@ class ReadModel:
         async with self._db.connection() as conn:
             return await store.latest_events(conn, before or (MAX_NUMBER, 0, 0), limit)
 
-    async def end_cursor(self) -> tuple[int, int, int]:
-        """Return the cursor after all current events."""
-        async with self._db.connection() as conn:
-            return await store.end_cursor(conn)
+    end_cursor = on_connection(store.end_cursor)
 
     async def follow(
         self, number: int | None, *, new: bool = False, after: tuple[int, int, int] | None = None
@@ -268,24 +254,21 @@ class ReadModel:
             last = current
             yield current
 
-    async def workers(self) -> list[RegisteredWorker]:
-        """Return every registered worker."""
-        async with self._db.connection() as conn:
-            return await workers.all_workers(conn)
+    workers = on_connection(workers.all_workers)
 
     async def why(self, number: int) -> WaitReason:
         """Return the reason why a job waits, from the view that claims use; raises NotFound."""
         async with self._db.connection() as conn, conn.transaction():
             facts = await store.why(conn, number, self._lease)
             if facts is not None and facts.held_by is not None:
-                from draftsman.queues.store import limits
+                from draftsman.queues import store as queues
 
-                uses = await limits.uses(conn, facts.held_by)
+                uses = await queues.limit_uses(conn, facts.held_by)
                 facts = replace(facts, limit=next(iter(uses), None))
             if facts is not None and (facts.hold == "key" or facts.parents):
-                from draftsman.workflows.store import dependencies
+                from draftsman.workflows import store as workflows
 
-                _, cycle = await dependencies.wait_cycle(conn, number)
+                _, cycle = await workflows.wait_cycle(conn, number)
                 facts = replace(facts, cycle=cycle)
             if facts is not None and facts.status is Status.EXPIRED:
                 expired = expiring_question(await questions.of_job(conn, number))
@@ -296,15 +279,12 @@ class ReadModel:
             raise unknown_job(number)
         return explain(facts, relevant)
 
-    async def chain(self, number: int) -> list[RetryLink]:
-        """Return the retry chain of a job, the request first."""
-        async with self._db.connection() as conn:
-            return await store.chain(conn, number)
+    chain = on_connection(store.chain)
 
     async def replacement(self, number: int) -> Replacement:
         """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
         async with self._db.connection() as conn:
-            return await job_control.replacement(conn, number) or Replacement(None, None, None)
+            return await control.replacement(conn, number) or Replacement(None, None, None)
 
     async def stats(self) -> Stats:
         """Return counts of jobs, questions and workers."""
@@ -377,15 +357,8 @@ class ReadModel:
         finally:
             await connection.close()
 
-    async def foreign_settings(self) -> list[str]:
-        """Return the settings of the database and the role that draftsman does not replace."""
-        async with self._db.connection() as conn:
-            return await schema.foreign_settings(conn)
-
-    async def invariants(self) -> dict[str, Sequence[tuple[Any, ...]]]:
-        """Return, for each data invariant, the rows that violate it."""
-        async with self._db.connection() as conn:
-            return await store.invariants(conn)
+    foreign_settings = on_connection(schema.foreign_settings)
+    invariants = on_connection(store.invariants)
 
     async def _follow_job(
         self, number: int, new: bool, after: tuple[int, int, int] | None

@@ -7,11 +7,11 @@ from typing import Any
 
 from draftsman.database.database import Connection
 from draftsman.errors import CommandHint, NotFound
-from draftsman.jobs.control.store import control as job_control
+from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
 from draftsman.jobs.job import Status
 from draftsman.jobs.job_summary import JobFilters, JobSummary
-from draftsman.workflows.store import groups
+from draftsman.workflows import store as workflows
 
 _PAGE = 1000
 _RETRIED = (Status.FAILED, Status.DEAD_LETTER)
@@ -21,7 +21,7 @@ _RETRIED = (Status.FAILED, Status.DEAD_LETTER)
 async def with_retries(conn: Connection, jobs: list[JobSummary]) -> list[JobSummary]:
     """Return the jobs with the retries of those that failed or are dead letters."""
     ended = [job.number for job in jobs if job.status in _RETRIED]
-    retries = await job_control.retries(conn, ended) if ended else {}
+    retries = await control.retries(conn, ended) if ended else {}
     return [
         replace(job, retried_as=retries[job.number]) if job.number in retries else job
         for job in jobs
@@ -49,17 +49,17 @@ async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) ->
             number for number in await of_idempotency_key(conn, key, limit) if number < before
         }
         keyed = of_key if keyed is None else keyed & of_key
-    if group is not None and not await groups.groups(conn, 1, name=group):
+    if group is not None and not await workflows.groups(conn, 1, name=group):
         raise NotFound(f"there is no group {group!r}", hint=CommandHint("groups"))
     jobs: list[JobSummary] = []
     only_paused = filters.get("paused", False)
     while len(jobs) < limit:
         if group is not None:
-            numbers = await groups.numbers(conn, group, before, _PAGE)
+            numbers = await workflows.numbers(conn, group, before, _PAGE)
         elif keyed is not None:
             numbers = sorted(keyed, reverse=True)
         else:
-            numbers = await job_control.paused(conn, before, _PAGE)
+            numbers = await control.paused(conn, before, _PAGE)
         for number in numbers:
             if (keyed is None or number in keyed) and len(jobs) < limit:
                 bounds = {"lowest": number, "before": number + 1}

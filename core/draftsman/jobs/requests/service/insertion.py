@@ -15,8 +15,8 @@ from draftsman.jobs.requests.invocation import Invocation, SubmitResult, Unique
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.requests.store import submissions as store
 from draftsman.jobs.requests.store.submissions import RepeatedJob
-from draftsman.jobs.runs.store import locked_jobs
-from draftsman.jobs.runs.store.locked_jobs import LockedJob
+from draftsman.jobs.runs.store import jobs
+from draftsman.jobs.runs.store.jobs import LockedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 
@@ -114,7 +114,7 @@ async def _insert_unique(
                 outcome="joined",
             )
         if _is_pending(locked):
-            await locked_jobs.cancel_now(conn, job.number, request.actor, REPLACED)
+            await jobs.cancel_now(conn, job.number, request.actor, REPLACED)
             replaced = job.number
             if unique.debounce is not None and job.debounce_left is not None:
                 columns = columns | {"delay": min(unique.debounce, job.debounce_left)}
@@ -143,7 +143,7 @@ async def _lock_repeated(
 ) -> tuple[RepeatedJob, LockedJob] | None:
     """Lock the job that a request repeats; a job that finished meanwhile may not be repeated."""
     while (job := await _repeated(conn, request, unique, key)) is not None:
-        locked = await locked_jobs.lock(conn, job.number)
+        locked = await jobs.lock_to_cancel(conn, job.number)
         if locked is not None and locked.status == job.status:
             return job, locked
     return None

@@ -12,7 +12,7 @@ from draftsman.database.named_queries import load
 from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import JobAttachment, PendingFile
 
-_Q = load("attachments")
+_Q = load(__name__)
 
 
 async def add(

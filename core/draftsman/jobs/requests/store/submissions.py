@@ -19,7 +19,7 @@ from draftsman.jobs.requests.invocation import RecentDuplicate, SubmitResult
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Unique
 
-_Q = load("submissions")
+_Q = load(__name__)
 Row = Mapping[str, Any]
 DUPLICATE_WINDOW: Final = 100
 """Job numbers before and after a job among which a duplicate is searched for."""

@@ -6,15 +6,14 @@ Every write proves the run's lease; after LeaseLost the run must stop and write 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
 from typing import Any
 
-from draftsman.database.database import Connection, Database
+from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import job_name, new_id
 from draftsman.jobs.reserved_names import BUNDLE, Owner, check_key
 from draftsman.jobs.runs.quota import UNLIMITED, Quota, QuotaLimit
-from draftsman.jobs.runs.run import Lease, Run, lease_lost
+from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.jobs.runs.saved_data import Artifact, CheckpointSummary, LogChunk, Step, StepSummary
 from draftsman.jobs.runs.store import checkpoints as store
 from draftsman.jobs.runs.store import run_state
@@ -108,10 +107,7 @@ class Checkpoints:
         result = clean_within_limit(result, REQUEST_LIMIT, f"the result of step {key!r}")
         await self._fenced(lease, lambda conn: store.finish_step(conn, lease, key, result, owner))
 
-    async def steps(self, job: int) -> Sequence[Step]:
-        """Return the steps of a job."""
-        async with self._db.connection() as conn:
-            return await store.steps(conn, job)
+    steps = on_connection(store.steps)
 
     async def progress(
         self, job: int, *, limit: int
@@ -210,20 +206,9 @@ class Checkpoints:
             lease, lambda conn: run_state.describe(conn, lease, clean(params), exit_code)
         )
 
-    async def runs(self, job: int) -> list[Run]:
-        """Return the runs of a job."""
-        async with self._db.connection() as conn:
-            return await run_state.runs(conn, job)
-
-    async def ticket_url(self, job: int) -> str | None:
-        """Return the URL of the ticket of a job."""
-        async with self._db.connection() as conn:
-            return await run_state.ticket_url(conn, job)
-
-    async def artifacts(self, job: int) -> Sequence[Artifact]:
-        """Return the artifacts of a job."""
-        async with self._db.connection() as conn:
-            return await store.artifacts(conn, job)
+    runs = on_connection(run_state.runs)
+    ticket_url = on_connection(run_state.ticket_url)
+    artifacts = on_connection(store.artifacts)
 
     async def read_artifact(
         self, job: int, name: str, most: int | None = None
@@ -246,12 +231,7 @@ class Checkpoints:
         async with self._db.connection() as conn:
             return await store.content(conn, artifact.id, most)
 
-    async def logs(
-        self, job: int, after: tuple[int, int] = (0, 0), limit: int = 100
-    ) -> Sequence[LogChunk]:
-        """Return the chunks of a job's logs after (run, seq)."""
-        async with self._db.connection() as conn:
-            return await store.logs(conn, job, after, limit)
+    logs = on_connection(store.logs)
 
     async def log_end(
         self,
@@ -264,10 +244,7 @@ class Checkpoints:
         async with self._db.connection() as conn:
             return (await store.log_end(conn, job, after, before, limit))[::-1]
 
-    async def now(self) -> datetime:
-        """Return the database's time."""
-        async with self._db.connection() as conn:
-            return await store.now(conn)
+    now = on_connection(store.now)
 
     async def _fenced(self, lease: Lease, work: Callable[[Connection], Awaitable[bool]]) -> None:
         if not await self._db.run_transaction(work):

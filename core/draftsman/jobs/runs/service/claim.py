@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from draftsman.database.database import Database
+from draftsman.database.database import Database, on_connection
 from draftsman.database.database_connection import retry_conflicts
 from draftsman.database.isolation import Isolation
 from draftsman.jobs.job import Status
@@ -196,15 +196,8 @@ class Claim:
             waiting, token = await store.claim_in_grace(conn, self._worker, parked)
         return waiting, None if token is None else Lease(parked.job, 0, token)
 
-    async def previous_runtime(self, lease: Lease) -> float:
-        """Return the runtime of the job's earlier runs, in seconds."""
-        async with self._db.connection() as conn:
-            return await store.previous_runtime(conn, lease)
-
-    async def open_runs(self, jobs: Sequence[int]) -> list[tuple[int, UUID, int | None]]:
-        """Return (number, id, open run or None) of the jobs that exist."""
-        async with self._db.connection() as conn:
-            return await store.open_runs(conn, jobs)
+    previous_runtime = on_connection(store.previous_runtime)
+    open_runs = on_connection(store.open_runs)
 
     async def heartbeat(
         self, leases: Sequence[Lease], *, draining: bool

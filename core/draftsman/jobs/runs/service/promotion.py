@@ -8,7 +8,7 @@ from functools import partial
 from draftsman.database.database import Database
 from draftsman.database.isolation import Isolation
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.store import promotion as store
+from draftsman.jobs.runs.store import jobs as store
 from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat, run_isolated
 
 

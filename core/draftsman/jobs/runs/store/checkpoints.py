@@ -23,7 +23,7 @@ from draftsman.jobs.runs.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.saved_data import Artifact, CheckpointSummary, LogChunk, Step, StepSummary
 
-_Q = load("checkpoints")
+_Q = load(__name__)
 
 MAX_CHECKPOINTS = 5
 """Number of newest checkpoints that are kept."""
@@ -177,9 +177,9 @@ async def content(conn: Connection, artifact: int, most: int | None = None) -> b
 
 
 async def logs(
-    conn: Connection, job: int, after: tuple[int, int], limit: int
+    conn: Connection, job: int, after: tuple[int, int] = (0, 0), limit: int = 100
 ) -> Sequence[LogChunk]:
-    """Return the chunks after (run, seq)."""
+    """Return the chunks of a job's logs after (run, seq)."""
     params = {"job": job, "run": after[0], "seq": after[1], "limit": limit}
     return await fetch_all(conn, _Q["logs"], params, LogChunk)
 

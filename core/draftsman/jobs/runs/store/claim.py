@@ -19,7 +19,7 @@ from draftsman.database.pinned_connection import (
 )
 from draftsman.jobs.runs.run import ClaimedJob, Lease
 
-_Q = load("claim")
+_Q = load(__name__)
 _to_json: Final = json.JSONEncoder().encode
 
 

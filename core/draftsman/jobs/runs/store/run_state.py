@@ -16,7 +16,7 @@ from draftsman.database.named_queries import load
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import Lease, LeaseState, Run, RunStatus
 
-_Q = load("run_state")
+_Q = load(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,0 @@
-"""Transactions of activity."""

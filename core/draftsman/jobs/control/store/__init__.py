@@ -1,1 +1,0 @@
-"""Queries of control, a function each."""

@@ -1,1 +1,0 @@
-"""Queries of schedules, a function each."""

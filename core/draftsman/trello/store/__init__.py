@@ -1,1 +1,0 @@
-"""Queries of trello, a function each."""

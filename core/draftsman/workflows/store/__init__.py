@@ -1,1 +1,0 @@
-"""Queries of workflows, a function each."""

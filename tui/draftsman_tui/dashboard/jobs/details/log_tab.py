@@ -1,0 +1,92 @@
+"""Log tab: the newest lines of the runs of a job, and the activity of its agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+from draftsman_tui.dashboard.jobs.details.log_buffer import LINES, LogLine, LogView
+from draftsman_tui.dashboard.jobs.details.row_layout import MAX_ROWS, Item, note, visible, wrap_row
+from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
+from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
+from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.events import no_log
+from draftsman_tui.terminal import times
+
+MONTH: Final = timedelta(days=31)
+
+
+def log(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
+    """Return an item for each line, with a heading for each run."""
+    if snapshot.log is None:
+        return [note("loading …", width)]
+    if not snapshot.log.lines:
+        return [note(_empty_text(snapshot, snapshot.log, now), width)]
+    return list(_items(snapshot, snapshot.log, width, now))
+
+
+def _items(snapshot: JobSnapshot, log_view: LogView, width: int, now: datetime) -> Iterator[Item]:
+    if log_view.earlier:
+        name = snapshot.job.name
+        yield note(f"… newest {LINES:,} lines; full log: draftsman logs {name}", width)
+    run = log_view.lines[0].run - 1 if log_view.earlier else 0
+    for line in log_view.lines:
+        if line.run != run:
+            yield from _empty_runs(snapshot, log_view, run, line.run)
+            run = line.run
+            yield _run_heading(snapshot, run, now)
+        yield _item(line, width)
+    yield from _empty_runs(snapshot, log_view, run, None)
+
+
+def _empty_runs(
+    snapshot: JobSnapshot, log_view: LogView, after: int, before: int | None
+) -> Iterator[Item]:
+    for run in snapshot.runs if log_view.run is None else ():
+        if run.ordinal > after and (before is None or run.ordinal < before):
+            yet = "" if run.finished_at else " yet"
+            heading = f"── run {snapshot.job.name}.{run.ordinal}, {run.status}: no output{yet} ──"
+            yield Item(f"run {run.ordinal}", ((Cell(heading, "calm"),),))
+
+
+def _run_heading(snapshot: JobSnapshot, ordinal: int, now: datetime) -> Item:
+    run = next((candidate for candidate in snapshot.runs if candidate.ordinal == ordinal), None)
+    when = f", {run.status}, started {times.clock(run.started_at, now)}" if run else ""
+    return Item(
+        f"run {ordinal}", ((Cell(f"── run {snapshot.job.name}.{ordinal}{when} ──", "calm"),),)
+    )
+
+
+@lru_cache(maxsize=4 * LINES)
+def _item(line: LogLine, width: int) -> Item:
+    text = visible(line.text)
+    rows = wrap_row((Cell(text, line.role),), width, most=MAX_ROWS)
+    if line.truncated:
+        rows = [*rows, (Cell(f"… {line.truncated:,} more characters", "dim"),)]
+    return Item(str(line.nth), tuple(rows))
+
+
+def _empty_text(snapshot: JobSnapshot, log_view: LogView, now: datetime) -> str:
+    if log_view.run is not None:
+        return f"run {snapshot.job.name}.{log_view.run} has no output; l: log of all runs"
+    finished_at = snapshot.job.finished_at
+    retention = snapshot.logs_kept
+    if finished_at is None:
+        return f"{snapshot.job.name} has no output yet"
+    if retention is not None and now - finished_at > retention * MONTH:
+        return f"Log deleted: logs are kept for {retention} months after a job finishes"
+    return no_log(snapshot.job.number, retention)
+
+
+declare_tab(
+    JobTab(
+        "log",
+        "Log of a job's runs, live.",
+        log,
+        number_key="3",
+        follows=True,
+        count=lambda snapshot: len(snapshot.runs),
+    )
+)
