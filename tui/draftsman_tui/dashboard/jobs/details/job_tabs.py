@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.deliveries.delivery import Delivery, DeliveryStatus
 from draftsman.ids import job_name
 from draftsman.jobs.retries import ErrorClass
+from draftsman.jobs.status_display import Meaning
 from draftsman.text import first_line
 from draftsman_tui.dashboard.jobs.details.log import log
 from draftsman_tui.dashboard.jobs.details.questions import questions
@@ -34,9 +35,10 @@ from draftsman_tui.entities.deliveries import (
     target_text,
 )
 from draftsman_tui.entities.events import event_text, missing_months
-from draftsman_tui.entities.jobs import DENIED, status_text
+from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.entities.workflows import tree_lines
 from draftsman_tui.terminal import times
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
@@ -120,13 +122,16 @@ def _retries(snapshot: JobSnapshot, width: int) -> Iterator[Item]:
 
 def _retry_rows(link: RetryLink, snapshot: JobSnapshot, width: int) -> list[Row]:
     marker = "   this job" if link.number == snapshot.job.number else ""
-    error = DENIED if link.error_class == ErrorClass.DENIED else "red"
+    denied = link.error_class == ErrorClass.DENIED
     origin = f"  retry of {job_name(link.retry_of)}" if link.retry_of else "  original job"
     text = line(
         styled(f"  {link.name:<10}", "bold"),
         status_text(link.status, link.error_class),
         styled(f"{origin}{marker}", "dim"),
-        styled(f"  {first_line(link.last_error)}" if link.last_error else "", error),
+        styled(
+            f"  {first_line(link.last_error)}" if link.last_error else "",
+            STYLES[Meaning.DENIED if denied else Meaning.FAILURE],
+        ),
     )
     return wrap_row(row_of(text), width, _INDENT)
 
