@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.builder import build_document
 from draftsman.deliveries.documents.document import Choices, InFile, Paragraph, Quote
-from draftsman.deliveries.plain_text import render_plain
+from draftsman.deliveries.documents.plain import render_plain
 from draftsman_bots.forges.deliveries.render import render as render_comment
 from draftsman_bots.slack.deliveries.render import render as render_blocks
 from draftsman_bots.trello.deliveries.render import render as render_card

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
-from draftsman.deliveries.plain_text import render_plain, resolution_text
+from draftsman.deliveries.documents.plain import render_plain
+from draftsman.deliveries.plain_text import resolution_text
 from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
@@ -73,7 +74,7 @@ def test_a_paused_job_shows_who_paused_it_and_why() -> None:
     paused = replace(built.subject, paused_by="anna", pause_reason="no <API>\nuntil noon")
     texts = [item["text"] for item in render(replace(built, subject=paused)).blocks[1]["elements"]]
     assert texts[:2] == ["waiting for input", "paused by anna: no &lt;API&gt; until noon"]
-    assert "is waiting for input, paused by anna: no <API> until noon" in render_plain(
+    assert "is waiting for input\npaused by anna: no <API> until noon" in render_plain(
         replace(built, subject=paused)
     )
 

@@ -43,7 +43,7 @@ from draftsman.deliveries.documents.document import (
     fit,
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
-from draftsman.deliveries.plain_text import brief_spans
+from draftsman.deliveries.documents.plain import brief_text
 from draftsman.jobs.job import Source, Status
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question
@@ -166,7 +166,7 @@ def render(
 def render_plain_text(message: Message, *, replies: bool = False) -> str:
     """Return the message as plain text within Slack's limit."""
     instruction = "reply in this thread" if replies else f"mention {BOT_NAME} in this thread"
-    return mention_spans(brief_spans(message, instruction), MAX_TEXT)
+    return mention_spans(brief_text(message, instruction), MAX_TEXT)
 
 
 def print_blocks(
@@ -226,26 +226,33 @@ class _Printer:
                 named = f" {bold(title)}" if title.strip() else ""
                 asks = f" {verb}:" if verb else ""
                 yield section(f"{STATUS_EMOJI[mark]} *{name}*{named}{asks}")
-            case Facts(items) | Footer(items):
-                if isinstance(part, Footer) and (hint := self._reactions_hint(items)):
-                    yield context(hint)
-                yield context(*(self.text(item) for item in items))
             case Paragraph(text, most):
                 yield from paragraphs(truncate_spans(self._with_steps(text), most), 5)
             case Quote(text, most):
                 yield from paragraphs(truncate(text, most), 6)
             case Code(text, most):
                 yield code_block(truncate(text, most))
-            case InFile(what):
-                yield context(f"{what} is a file in this thread.")
             case Choices(items):
                 yield from paragraphs(_described(items), 3)
             case Addressees(people):
                 yield section(f"For {_mentions(people)}")
             case Controls(items):
                 yield from self._controls(items)
-            case Note():
-                yield context(self.text(part.text))
+            case _:
+                yield from self._small(part)
+
+    def _small(self, part: Part) -> Iterator[Block]:
+        match part:
+            case Facts():
+                yield context(*(self.text(item) for item in part.all))
+            case Footer(items):
+                if hint := self._reactions_hint(items):
+                    yield context(hint)
+                yield context(*(self.text(item) for item in items))
+            case InFile(what):
+                yield context(f"{what} is a file in this thread.")
+            case Note(text):
+                yield context(self.text(text))
 
     def _with_steps(self, text: Text) -> Text:
         """Return a text that says how to take its steps in Slack."""

@@ -13,6 +13,10 @@ from draftsman.jobs.job import Status
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
 
+LENGTH: Final = 2800
+"""Maximum characters of most texts."""
+LINES: Final = 30
+"""Maximum lines of the context of a question."""
 SHORT: Final = 300
 """Characters of a fact, and of a note."""
 SHRUNK: Final = 2500
@@ -104,13 +108,21 @@ class Headline:
     name: str
     title: str
     verb: str = ""
+    says: Text = ()
+    """What the mark says, for a medium without marks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Short facts in a line."""
+    """Short facts in a line; the `state` is one that the headline of a medium may say."""
 
     items: tuple[Text, ...]
+    state: Text = ()
+
+    @property
+    def all(self) -> tuple[Text, ...]:
+        """The facts with the state."""
+        return (self.state, *self.items) if self.state else self.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +224,17 @@ Part = (
 )
 Document = tuple[Part, ...]
 Piece = TypeVar("Piece")
+
+
+def is_cut(part: Part) -> bool:
+    """Return whether a medium shows the beginning of a part only."""
+    match part:
+        case Paragraph(text, most):
+            return len("".join(map(str, text))) > most
+        case Quote(text, most) | Code(text, most):
+            return len(text) > most
+        case _:
+            return False
 
 
 class Fold(Enum):

@@ -103,8 +103,8 @@ def _paragraph(part: Part, markup: Markup) -> str:
             asks = f"{verb}:" if verb else ""
             words = (EMOJI[mark], strong(name), strong(markup.line(title, MAX_TITLE)), asks)
             return " ".join(filter(None, words))
-        case Facts(items):
-            facts = (print_text(item, markup, most=SHORT, is_line=True) for item in items)
+        case Facts():
+            facts = (print_text(item, markup, most=SHORT, is_line=True) for item in part.all)
             return " · ".join(filter(None, facts))
         case Paragraph(text, most, full):
             return print_text(text, markup, most=most) + _cut(plain(text, markup), most, full)
