@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.deliveries.documents.markdown import quoted
 from draftsman.errors import UsageError
 from draftsman_bots.conversation.answers import ApprovalDecision
 from draftsman_bots.conversation.commands import COMMANDS
@@ -22,7 +23,6 @@ from draftsman_bots.conversation.parser import (
     parse_slack,
 )
 from draftsman_bots.conversation.requests import MODES, OPTIONS, JobRequest
-from draftsman_bots.trello.deliveries.markdown import blockquote
 from tests.support.cases import cases
 
 ME = "draftsman"
@@ -115,6 +115,7 @@ def meaning(parsed: ParsedText | None) -> dict[str, Any] | None:
         ("/draftsman cancel the second refund", {
             "addressed": True, "text": "cancel the second refund"
         }),
+        ("cancel D-7 no time", {"text": "cancel D-7 no time"}),
         ("/cancel 142", {"verb": "cancel", "job": 142}),
         ("/cancel 3 days off", {"verb": "cancel", "text": "3 days off"}),
         ("/ack D-7/1 2h\nthanks", {"verb": "ack", "job": 7, "question": 1, "text": "2h"}),
@@ -255,7 +256,7 @@ def test_text_that_is_not_addressed_is_no_command_without_a_slash_or_a_name(text
 
 @given(PLAIN, st.lists(LINE, max_size=4))
 def test_quoted_or_fenced_text_does_not_change_the_answer(answer: str, others: list[str]) -> None:
-    before = blockquote("\n".join(others))
+    before = quoted("\n".join(others))
     fenced = "\n".join(["```", *(line for line in others if "`" not in line), "```"])
     for text in (f"{before}\n\n{answer}", f"{fenced}\n{answer}", f"{answer}\n{before}"):
         for dialect in (SLACK, TRELLO, FORGE):
@@ -267,7 +268,7 @@ def test_quoted_or_fenced_text_does_not_change_the_answer(answer: str, others: l
 @given(st.lists(LINE, max_size=4), st.sampled_from(["approve", "/answer 2", "@draftsman 2"]))
 def test_quoted_text_decides_nothing(others: list[str], answer: str) -> None:
     for dialect in (SLACK, TRELLO, FORGE):
-        assert parse(blockquote("\n".join([*others, answer])), dialect, name=ME) is None
+        assert parse(quoted("\n".join([*others, answer])), dialect, name=ME) is None
         assert parse(f"```\n{answer}\n```", dialect, name=ME) is None
     assert parse(f"    {answer}", TRELLO, name=ME) is None
     assert parse(f"    {answer}", FORGE, name=ME) is None
