@@ -15,10 +15,11 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import RunStatus
 from draftsman.jobs.runs.saved_data import Artifact
 from draftsman_tui.dashboard.jobs.details import log_buffer
+from draftsman_tui.dashboard.jobs.details.artifacts_tab import artifacts
 from draftsman_tui.dashboard.jobs.details.header import head
-from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, artifacts
-from draftsman_tui.dashboard.jobs.details.log import log
+from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogBuffer, LogLine, LogView
+from draftsman_tui.dashboard.jobs.details.log_tab import log
 from draftsman_tui.dashboard.jobs.details.row_layout import (
     MAX_CHARACTERS_PER_CELL,
     Item,

@@ -36,6 +36,7 @@ class DeliveriesResource(Resource[Delivery]):
     empty = "No deliveries. To send some: draftsman submit --notify log …"
     statuses = tuple(map(str, DeliveryStatus))
     fields = ("status", "source", "age")
+    has_jobs = True
     poll_interval = 2.0
     columns = (
         Column[Delivery]("ID", 8, most=8, right=True, order=lambda delivery: delivery.seq),

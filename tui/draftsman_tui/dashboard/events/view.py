@@ -41,6 +41,7 @@ class EventsResource(Resource[Event]):
     statuses = tuple(map(str, Status))
     kinds = tuple(sorted(EVENTS))
     fields = ("status", "by", "job", "age")
+    has_jobs = True
     follows = True
     columns = (
         Column[Event]("AT", 11, most=11, order=lambda event: event.created_at),

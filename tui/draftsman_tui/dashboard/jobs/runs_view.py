@@ -35,6 +35,7 @@ class RunsResource(Resource[Run]):
     help = "Runs of all jobs."
     statuses = tuple(map(str, RunStatus))
     fields = ("status", "job", "age")
+    has_jobs = True
     empty = "No runs yet. In :jobs, press n to submit a job"
     columns = (
         Column[Run]("RUN", 11, most=11, order=lambda run: (run.job, run.ordinal)),

@@ -156,6 +156,9 @@ class JobsResource(Resource[JobSummary]):
     help = "All jobs: those that need a person first, then those that run, wait, failed, finished."
     statuses = (*map(str, Status), PAUSED)
     fields = ("status", "repo", "by", "agent", "tag", "source", "group", "job", "age")
+    has_jobs = True
+    has_questions = True
+    has_queued_jobs = True
     default_group = "attention"
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
         "attention": attention,
@@ -328,6 +331,9 @@ class DeadLettersResource(JobsResource):
     number_key = "3"
     help = "Jobs that exhausted their attempts."
     statuses = (str(Status.DEAD_LETTER),)
+    has_questions = False
+    has_queued_jobs = False
+    groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {"attention": attention}
     empty = "No dead letters."
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:

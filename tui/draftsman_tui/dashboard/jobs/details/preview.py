@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from draftsman_tui.dashboard.events.tab import timeline
 from draftsman_tui.dashboard.jobs.details.header import WHAT_NEXT, head
-from draftsman_tui.dashboard.jobs.details.job_tabs import timeline
-from draftsman_tui.dashboard.jobs.details.questions import questions
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
-from draftsman_tui.dashboard.jobs.details.ticket import bounded
+from draftsman_tui.dashboard.jobs.details.ticket_tab import bounded
+from draftsman_tui.dashboard.questions.tab import questions
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.terminal.output import one_line
 

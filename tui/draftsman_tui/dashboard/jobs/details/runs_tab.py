@@ -18,6 +18,7 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
     wrap_row,
 )
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
+from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.dashboard.tables.cells import ROLES
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.entities.jobs import checkpoint_text, run_text, steps_text
@@ -103,3 +104,31 @@ def _run_seconds(all_runs: Iterable[Run], now: datetime) -> float:
 
 def _elapsed(snapshot: JobSnapshot, now: datetime) -> str:
     return times.span(((snapshot.job.finished_at or now) - snapshot.job.created_at).total_seconds())
+
+
+declare_tab(
+    JobTab(
+        "runs",
+        "Runs of a job, its steps and checkpoints.",
+        runs,
+        number_key="7",
+        selectable=True,
+        ticks=True,
+        has_ids=True,
+        has_chart=True,
+        count=lambda snapshot: len(snapshot.runs),
+        shows_count=True,
+    )
+)
+declare_tab(
+    JobTab(
+        "usage",
+        "Resource usage of a job.",
+        usage,
+        number_key="8",
+        selectable=True,
+        ticks=True,
+        has_ids=True,
+        count=lambda snapshot: sum(bool(run.usage) for run in snapshot.runs),
+    )
+)
