@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 
+from draftsman.deliveries.documents.builder import RETRYABLE
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.people.policy import Verb
@@ -20,16 +21,14 @@ from draftsman_bots.slack.deliveries.blocks import (
     bold,
     button,
     context,
-    local_time,
     option,
     plain_text,
     section,
 )
-from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
-from draftsman_bots.slack.deliveries.render import RETRYABLE, STATUS_EMOJI
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated, local_time
+from draftsman_bots.slack.deliveries.render import STATUS_EMOJI, controls
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget, send_ephemeral
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.questions.question_blocks import controls
 from draftsman_bots.text import truncate, utf16_length
 
 if TYPE_CHECKING:
