@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 
 from draftsman.errors import UsageError
+from draftsman.jobs.status_display import Meaning
 from draftsman.schedules.template import check_name
 from draftsman.text import REQUEST_LIMIT, STORED_SENTENCE, clean_within_limit
 
@@ -239,6 +240,14 @@ class FireStatus(StrEnum):
     FIRED = "fired"
     SKIPPED = "skipped"
     REFUSED = "refused"
+
+
+MEANINGS: Final[Mapping[FireStatus, Meaning]] = {
+    FireStatus.WAITING: Meaning.PENDING,
+    FireStatus.FIRED: Meaning.SUCCESS,
+    FireStatus.SKIPPED: Meaning.WARNING,
+    FireStatus.REFUSED: Meaning.FAILURE,
+}
 
 
 @dataclass(frozen=True, slots=True)

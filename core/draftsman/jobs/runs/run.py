@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -14,6 +14,7 @@ from draftsman.errors import LeaseLost
 from draftsman.ids import job_name
 from draftsman.jobs.job import Mode, Source, Status
 from draftsman.jobs.retries import RetryCounts
+from draftsman.jobs.status_display import Meaning
 from draftsman.text import STORED_SENTENCE
 
 T = TypeVar("T")
@@ -31,6 +32,15 @@ class RunStatus(StrEnum):
     CANCELED = "canceled"
 
 
+MEANINGS: Final[Mapping[RunStatus, Meaning]] = {
+    RunStatus.RUNNING: Meaning.ACTIVE,
+    RunStatus.COMPLETED: Meaning.SUCCESS,
+    RunStatus.FAILED: Meaning.FAILURE,
+    RunStatus.SKIPPED: Meaning.NEUTRAL,
+    RunStatus.PARKED: Meaning.WARNING,
+    RunStatus.INTERRUPTED: Meaning.WARNING,
+    RunStatus.CANCELED: Meaning.NEUTRAL,
+}
 ENUMS: Final = {"run_status": RunStatus}
 """Enums that are types of the database."""
 

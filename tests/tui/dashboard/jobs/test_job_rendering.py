@@ -72,7 +72,7 @@ def test_long_text_is_truncated_with_the_number_of_omitted_characters() -> None:
 
 
 def test_styles_of_the_command_line_become_roles() -> None:
-    styled = Text.assemble(("12:00", "dim"), " is ", Text("failed", "bold red"), " [bold]")
+    styled = Text.assemble(("12:00", "dim"), " is ", Text("failed", "red"), " [bold]")
     expected = (Cell("12:00", "dim"), Cell(" is "), Cell("failed", "bad"), Cell(" [bold]"))
     assert row_of(styled) == expected
 

@@ -22,8 +22,7 @@ from draftsman.processes import host
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
-from draftsman_tui.cli.setup.bot_checks import check_slack, check_trello
-from draftsman_tui.cli.setup.doctor_checks import Finding
+from draftsman_tui.cli.setup.doctor_checks import Finding, check_slack, check_trello
 from draftsman_tui.entities.workers import health_of
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, one_line, styled

@@ -77,7 +77,7 @@ class EventsResource(Resource[Event]):
             cells.clock(row.created_at, now),
             Cell(job_name(row.job), "key"),
             cells.text(humanize(row.kind)),
-            cells.status(row.to_status or ""),
+            cells.job_status(Status(row.to_status)) if row.to_status else Cell(""),
             cells.text(actor_name(row.actor)),
             cells.text(detail_text(row), "dim"),
         )

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.ids import job_name
 from draftsman.jobs.retries import ErrorClass
+from draftsman.jobs.status_display import Meaning
 from draftsman.text import first_line
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, note, row_of, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.dashboard.tables.resource import Cell
-from draftsman_tui.entities.jobs import DENIED, status_text
+from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.entities.workflows import tree_lines
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ def _retries(snapshot: JobSnapshot, width: int) -> Iterator[Item]:
 
 def _retry_rows(link: RetryLink, snapshot: JobSnapshot, width: int) -> list[Row]:
     marker = "   this job" if link.number == snapshot.job.number else ""
-    error = DENIED if link.error_class == ErrorClass.DENIED else "red"
+    denied = link.error_class == ErrorClass.DENIED
+    error = STYLES[Meaning.DENIED if denied else Meaning.FAILURE]
     origin = f"  retry of {job_name(link.retry_of)}" if link.retry_of else "  original job"
     text = line(
         styled(f"  {link.name:<10}", "bold"),

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from draftsman.ids import run_name, worker_name
-from draftsman.jobs.runs.run import Run
+from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import (
     Item,
     Row,
@@ -86,13 +86,13 @@ def _run(run: Run, width: int, now: datetime) -> Iterator[Row]:
 
 
 def _usage_row(run: Run, now: datetime) -> Row:
-    return _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, str(run.status))
+    return _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, run.status)
 
 
-def _line(head: str, seconds: float, usage: dict[str, Any], status: str = "") -> Row:
+def _line(head: str, seconds: float, usage: dict[str, Any], status: RunStatus | None = None) -> Row:
     return (
         Cell(f"  {head:<4} ", "head"),
-        Cell(f"{status:<12}", ROLES.get(status, "")),
+        Cell(f"{status or '':<12}", ROLES[MEANINGS[status]] if status else ""),
         Cell(f"{times.span(seconds):>7}  "),
         Cell(usage_lines(usage) if usage else "no usage reported", "" if usage else "dim"),
     )
