@@ -15,15 +15,13 @@ from draftsman_tui.dashboard.command import (
     CommandGroup,
     dashboard_command,
 )
-from draftsman_tui.dashboard.dialogs.help_dialog import HelpDialog
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog
+from draftsman_tui.dashboard.frame.dialogs import HelpDialog, LogDialog, QuitDialog
 from draftsman_tui.dashboard.jobs.details import tab_actions
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.tables import filter as filters
 from draftsman_tui.dashboard.themes import NAMES, next_theme
-from draftsman_tui.dashboard.worker.log_dialog import LogDialog
-from draftsman_tui.dashboard.worker.quit_dialog import QuitDialog
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
