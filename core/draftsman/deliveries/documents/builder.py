@@ -59,10 +59,15 @@ QUESTION_LENGTH: Final = 6000
 """Maximum characters of the text of a question."""
 RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
 """Final statuses of a job that can be retried."""
-NO_APPROVER: Final = (
-    "This approval has no approver: the named approvers are not in the configuration, or requested"
-    " the job themselves. An operator can give a person under `[people]` the role `approver` and"
-    " restart draftsman, or cancel the job."
+NO_APPROVER: Final[Text] = (
+    (
+        "This approval has no approver: the named approvers are not in the configuration, or"
+        " requested the job themselves. An operator can give a person under "
+    ),
+    Command("[people]"),
+    " the role ",
+    Command("approver"),
+    " and restart draftsman, or cancel the job.",
 )
 
 
@@ -128,7 +133,7 @@ def _question(message: Message, question: Question) -> Iterator[Part]:
     if message.mentions:
         yield Addressees(message.mentions)
     elif is_approval:
-        yield Paragraph((NO_APPROVER,), LENGTH)
+        yield Paragraph(NO_APPROVER, LENGTH)
     if (delegation := message.delegation) is not None:
         yield Note((f"{delegation.text}, until ", Time(delegation.until)))
     yield Footer(tuple(_conditions(question)))

@@ -71,7 +71,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command for a terminal."""
+    """A command for a terminal, or another text as it is typed."""
 
     line: str
 
