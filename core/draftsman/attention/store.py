@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.types.json import Jsonb
 
@@ -14,7 +14,7 @@ from draftsman.attention.digests import DigestHours, DigestQuestion
 from draftsman.attention.figures import AttentionFigures, FigureGroup, Interruption
 from draftsman.attention.ladder import DueStep, StepPlan
 from draftsman.database.database import Connection, execute, fetch_all, fetch_one, rows, scalar
-from draftsman.database.named_queries import load
+from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from draftsman.attention.pager_event import PagerEvent
 
 _Q = load(__name__)
+
+LADDERS_DUE: Final = load_parts(__name__)["ladders_due"]
+REMIND_DUE: Final = load_parts(__name__)["remind_due"]
+"""Queries of the times when sweeps are due."""
 
 
 async def acknowledge(
