@@ -107,6 +107,15 @@ async def test_the_next_due_time_is_the_earliest_of_all(
     assert (await rt.sweeps.next_due() or 0) < -40
 
 
+async def test_a_question_without_further_reminders_is_due_at_its_deadline(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.asked(QUESTION.model_copy(update={"expires_in": 100.0}))
+    await clock.forward(95)
+    await rt.sweeps.run("remind", LeaderTerm())
+    assert await rt.sweeps.next_due() == pytest.approx(5, abs=4)
+
+
 async def test_claimable_jobs_are_announced_once_a_queue(
     make: Factory, rt: Runtime, conn: Connection, clock: Clock
 ) -> None:
