@@ -70,7 +70,10 @@ def truncation(snapshot: JobSnapshot) -> str:
 def timeline(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each event, oldest first."""
     name = snapshot.job.name
-    notes = [f"{gap}; see: draftsman archives --help" for gap in missing_months(snapshot.archived)]
+    notes = [
+        f"{gap}; see: draftsman archives --help"
+        for gap in missing_months(snapshot.details.archives)
+    ]
     if snapshot.earlier:
         notes.append(f"… older events omitted; all events: draftsman events {name}")
     events = [
@@ -96,9 +99,9 @@ def related(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each retry, for the group, and for each parent and child."""
     sections = {
         "Retries": _retries(snapshot, width),
-        "Group": _group(snapshot.group, width),
-        "Parents": _parents(snapshot.tree, width),
-        "This job and its children": _children(snapshot.tree, width),
+        "Group": _group(snapshot.details.group, width),
+        "Parents": _parents(snapshot.details.tree, width),
+        "This job and its children": _children(snapshot.details.tree, width),
     }
     items = [item for title, section in sections.items() for item in _titled(title, section)]
     nothing = f"{snapshot.job.name}: no retries, parents, children or group"
@@ -114,7 +117,7 @@ def _titled(title: str, items: Iterator[Item]) -> Iterator[Item]:
 
 def _retries(snapshot: JobSnapshot, width: int) -> Iterator[Item]:
     """Yield the jobs of the retry chain, the oldest first."""
-    for link in snapshot.chain if len(snapshot.chain) > 1 else ():
+    for link in snapshot.details.retry_chain if len(snapshot.details.retry_chain) > 1 else ():
         yield Item(link.name, tuple(_retry_rows(link, snapshot, width)))
 
 
@@ -178,16 +181,16 @@ def _children(tree: JobTree | None, width: int) -> Iterator[Item]:
 
 def deliveries(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each delivery, newest first."""
-    if snapshot.deliveries:
+    if snapshot.details.deliveries:
         return [
             Item(str(delivery.seq), tuple(_rows(delivery, width, now)))
-            for delivery in snapshot.deliveries
+            for delivery in snapshot.details.deliveries
         ]
     name = snapshot.job.name
-    if not snapshot.targets:
+    if not snapshot.details.targets:
         empty = f"{name} has no notification targets. To set them: draftsman submit --notify log …"
         return [note(empty, width)]
-    targets = ", ".join(f"{target.channel}:{target.target}" for target in snapshot.targets)
+    targets = ", ".join(f"{target.channel}:{target.target}" for target in snapshot.details.targets)
     return [note(f"{name} has no deliveries yet. Targets: {targets}", width)]
 
 
@@ -222,11 +225,11 @@ def artifacts(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each file, and then the result."""
     name = snapshot.job.name
     result = section("result", "Result", list(json_rows(snapshot.job.result, snapshot.job, width)))
-    if not snapshot.files and not result:
+    if not snapshot.details.artifacts and not result:
         return [note(f"{name} has no files" + ("" if snapshot.over else " yet"), width)]
     files = [
         Item(f"{file.run}/{file.name}", tuple(_file_rows(file, snapshot, width, now)))
-        for file in snapshot.files
+        for file in snapshot.details.artifacts
     ]
     return [*(files or [note(f"{name} has no files", width)]), *result]
 
@@ -271,29 +274,30 @@ JOB_TABS: Final = {
         JobTab("timeline", "time", "Events of a job.", timeline, selectable=True, follows=True),
         JobTab("ticket", "ticket", "Request of a job.", ticket),
         JobTab("log", "log", "Log of a job's runs, live.", log, follows=True,
-             count=lambda snapshot: len(snapshot.runs)),
+             count=lambda snapshot: len(snapshot.details.runs)),
         JobTab("diff", "diff", "Diff of a job.", diff,
              count=lambda snapshot: sum(
-                 file.kind == "patch" and not is_empty_patch(file) for file in snapshot.files)),
+                 file.kind == "patch" and not is_empty_patch(file)
+                 for file in snapshot.details.artifacts)),
         JobTab("questions", "Q&A", "Questions and answers of a job.", questions, selectable=True,
-             ticks=True, shows_count=True, count=lambda snapshot: len(snapshot.questions),
+             ticks=True, shows_count=True, count=lambda snapshot: len(snapshot.details.questions),
              needs_attention=lambda snapshot: snapshot.open is not None),
         JobTab("deliveries", "deliv", "Deliveries of a job.", deliveries, selectable=True,
-             ticks=True, shows_count=True, count=lambda snapshot: len(snapshot.deliveries),
+             ticks=True, shows_count=True, count=lambda snapshot: len(snapshot.details.deliveries),
              needs_attention=lambda snapshot: any(
                  delivery.status is DeliveryStatus.DEAD_LETTER
-                 for delivery in snapshot.deliveries)),
+                 for delivery in snapshot.details.deliveries)),
         JobTab("runs", "runs", "Runs of a job, its steps and checkpoints.", runs,
              selectable=True, ticks=True, shows_count=True,
-             count=lambda snapshot: len(snapshot.runs)),
+             count=lambda snapshot: len(snapshot.details.runs)),
         JobTab("usage", "usage", "Resource usage of a job.", usage, selectable=True, ticks=True,
-             count=lambda snapshot: sum(bool(run.usage) for run in snapshot.runs)),
+             count=lambda snapshot: sum(bool(run.usage) for run in snapshot.details.runs)),
         JobTab("related", "related", "Retries, parents and children of a job, and its group.",
              related, selectable=True),
         JobTab("artifacts", "files", "Files and result of a job.", artifacts,
              selectable=True, shows_count=True,
              count=lambda snapshot: bool(snapshot.job.result) + sum(
-                 not is_empty_patch(file) for file in snapshot.files)),
+                 not is_empty_patch(file) for file in snapshot.details.artifacts)),
     )
 }  # fmt: skip
 NAMES: Final = tuple(JOB_TABS)
