@@ -22,7 +22,7 @@ unexport PYTHONPATH
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check servers bench soak agents format lock moved
+.PHONY: help demo test check servers bench soak agents format wording lock moved
 
 help: ## this list
 	@echo "make TARGET, with:"
@@ -84,6 +84,9 @@ $(STAMP): pyproject.toml requirements.lock $(MOVED)
 	@$(BIN)/python -m pip install -q --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@printf '%s\n' "$(CURDIR)" > $(STAMP)
+
+wording: $(STAMP) ## accept changed words of messages; read them in the diff
+	@$(BIN)/python -m pytest -q -n0 tests/bots/test_documents.py --snapshot-update
 
 # The oldest Python knows the requirements of all: the later ones need a subset.
 lock: ## resolve the dependencies anew into requirements.lock

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from draftsman.people.spans import Span, Spans
+from draftsman.deliveries.documents.document import Span, Text
 
 ELLIPSIS: Final = "…"
 """The end of truncated text."""
@@ -32,7 +32,7 @@ def truncate(text: str, max_length: int) -> str:
     return join_within(graphemes(text), max_length)
 
 
-def truncate_spans(spans: Iterable[Span], max_length: int) -> Spans:
+def truncate_spans(spans: Iterable[Span], max_length: int) -> Text:
     """Return the spans within a length of their plain text, as `truncate`."""
     fitting: list[Span] = []
     room = max_length

@@ -12,8 +12,8 @@ from draftsman.deliveries.plain_text import format_time
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman_bots.slack.deliveries.blocks import local_time
 from draftsman_bots.slack.deliveries.channel import SlackChannel
+from draftsman_bots.slack.deliveries.mrkdwn import local_time
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from tests.bots.bot_contract import run_dispatcher, wait_until_delivered
 from tests.bots.slack.channel_fixtures import actionable, shown, slack_channel

@@ -11,12 +11,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from draftsman import BlockingClient, Client, Draftsman, Request
+from draftsman import Client, Draftsman, Request
 from draftsman.jobs.runs.outcome import Done
 from draftsman.processes.host import login
 from draftsman.schedules.schedule import ScheduleSpec
 from tests.docs.pages import DOCS
 from tests.factories import Factory
+from tests.support.signatures import parameters
 from tests.support.waits import background, until
 
 PAGE = (DOCS / "python.md").read_text()
@@ -120,8 +121,12 @@ def test_the_test_of_a_handler() -> None:
     run(BLOCKS["Tests of handlers"])
 
 
-def test_the_page_names_every_method_and_field() -> None:
-    methods = {name for name in dir(Client) if not name.startswith("_")}
-    assert methods == {name for name in dir(BlockingClient) if name[0] != "_"} - {"close"}
-    assert [name for name in methods if f"`{name}(" not in PAGE] == []
+def test_the_page_has_the_signature_of_each_method_and_every_field() -> None:
+    table = PAGE.partition("\n## Methods\n")[2].partition("\n\nA job is named by")[0]
+    cells = re.findall(r"^\| (`.*?`) \|", table, re.M)
+    calls = [call for cell in cells for call in re.findall(r"`(\w+)\((.*?)\)`", cell)]
+    documented = {name: parameters(eval(f"lambda self, {call}: 0")) for name, call in calls}
+    assert documented == {
+        name: parameters(getattr(Client, name)) for name in dir(Client) if name[0] != "_"
+    }
     assert [name for name in Request.__annotations__ if f"`{name}`" not in PAGE] == []

@@ -9,8 +9,7 @@ from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
 from draftsman.forges.forge_event import EventKind
 from draftsman.forges.project import is_project
 from draftsman.ids import job_name
-from draftsman.jobs.control.job_message import AGENT_TYPE
-from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.job import AGENT_TYPE, TERMINAL
 from draftsman_bots.conversation import job_controls
 from draftsman_bots.forges.replies import UNMAPPED, reply, reply_without_job
 

@@ -18,8 +18,7 @@ from draftsman.errors import (
 )
 from draftsman.forges.forge_event import MAX_ISSUE, EventKind, plain
 from draftsman.forges.project import source_of
-from draftsman.jobs.control.job_message import AGENT_TYPE
-from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.job import AGENT_TYPE, TERMINAL
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.text import first_line
 from draftsman_bots.forges.controls import jobs_here

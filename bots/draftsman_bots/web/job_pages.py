@@ -18,8 +18,9 @@ from draftsman.errors import DraftsmanError, NotFound
 from draftsman.ids import actor_name, job_number
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
-from draftsman.jobs.job_summary import JobFilters
+from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.jobs.retries import ErrorClass
+from draftsman.jobs.status_display import STATUSES, display_of
 from draftsman.text import humanize
 from draftsman_bots.text import replace_invisible
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
@@ -118,10 +119,10 @@ async def jobs(context: WebContext, request: Request) -> Response:
         "jobs",
         visit,
         active="jobs",
-        jobs=[(job, _tone(job.status, job.error_class)) for job in jobs_page.jobs],
+        jobs=[(job, _tone(job)) for job in jobs_page.jobs],
         statuses=[
             *((name, text) for name, (text, _) in _GROUPS.items()),
-            *((str(status), humanize(str(status)).capitalize()) for status in Status),
+            *((str(status), display.word.capitalize()) for status, display in STATUSES.items()),
         ],
         entered=entered,
         problem=problem,
@@ -143,11 +144,10 @@ async def show(context: WebContext, request: Request) -> Response:
         visit,
         active="jobs",
         job=job,
-        tone=_tone(job.status, job.error_class),
+        tone=_tone(job),
         why=details.wait_reason.text,
         is_final=details.is_over,
         questions=details.questions[::-1],
-        tones=TONES,
         results=list(_result(job)),
         events=[_event(event) for event in reversed(details.events)],
         lines=log_lines(entries),
@@ -220,7 +220,7 @@ def _event(event: Event) -> dict[str, Any]:
     return {
         "at": event.created_at,
         "kind": humanize(event.kind),
-        "status": humanize(event.to_status or ""),
+        "status": STATUSES[Status(event.to_status)].word if event.to_status else "",
         "actor": actor_name(event.actor),
         "detail": " · ".join(
             f"{humanize(key)} {text}"
@@ -243,17 +243,9 @@ def event_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _tone(status: Status, error_class: str | None) -> str:
-    """Return the class of a status: wait, run, good, bad, denied or quiet."""
-    if error_class == ErrorClass.DENIED:
-        return "denied"
-    if status in WAITING:
-        return "wait"
-    if status in (Status.FAILED, Status.DEAD_LETTER, Status.EXPIRED):
-        return "bad"
-    if status is Status.COMPLETED:
-        return "good"
-    return "quiet" if status in (Status.CANCELED, Status.SCHEDULED) else "run"
+def _tone(job: Job | JobSummary) -> str:
+    """Return the class of the status of a job."""
+    return TONES[display_of(job.status, denied=job.error_class == ErrorClass.DENIED).meaning]
 
 
 # The live log of a job as server-sent events.

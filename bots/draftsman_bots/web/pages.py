@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -12,6 +12,8 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from draftsman.jobs.status_display import Meaning
+from draftsman.questions.question import MEANINGS
 from draftsman.text import humanize, is_link
 from draftsman_bots.process.http import BodyRejected, read_body
 from draftsman_bots.text import replace_invisible
@@ -21,8 +23,17 @@ from draftsman_bots.web.problems import PageProblem
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
-TONES: Final = {"open": "wait", "approved": "good", "denied": "denied", "expired": "bad"}
-"""Classes of the outcomes of questions; of all others `quiet`."""
+TONES: Final[Mapping[Meaning, str]] = {
+    Meaning.PENDING: "run",
+    Meaning.ACTIVE: "run",
+    Meaning.WAITING: "wait",
+    Meaning.WARNING: "wait",
+    Meaning.SUCCESS: "good",
+    Meaning.FAILURE: "bad",
+    Meaning.DENIED: "denied",
+    Meaning.NEUTRAL: "quiet",
+}
+"""The class of each meaning."""
 
 
 def page(
@@ -84,6 +95,7 @@ def _environment() -> Environment:
         )
         filters: dict[str, Callable[..., Any]] = {
             "ago": _time,
+            "tone": lambda outcome: TONES[MEANINGS[outcome]],
             "clock": _clock,
             "words": humanize,
         }

@@ -31,7 +31,7 @@ from draftsman_bots.conversation.answers import build_response
 from draftsman_bots.conversation.job_controls import pause_note
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.diff_lines import shown_diff
-from draftsman_bots.web.pages import TONES, page, read_form
+from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.problems import PageProblem, error_text
 
 if TYPE_CHECKING:
@@ -162,7 +162,6 @@ async def _question_page(
         status=status,
         active="questions",
         question=question,
-        tones=TONES,
         job=job,
         live=live,
         is_approval=question.kind is QuestionKind.APPROVAL,

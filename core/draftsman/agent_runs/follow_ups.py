@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from draftsman.agent_runs.clones.branch_work import branch_work
+from draftsman.agent_runs.clones.open_branches import branch_work
 from draftsman.agent_runs.iteration_plan import IterationPlan
 from draftsman.agent_runs.policy_check import current_policy
 from draftsman.errors import Failure

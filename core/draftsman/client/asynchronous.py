@@ -79,9 +79,6 @@ async def batches(
         yield batch
 
 
-# Methods of the client about questions.
-
-
 # Methods of the client about queues, limits and budgets.
 
 

@@ -1,23 +1,21 @@
-"""Blocking client, for programs without an event loop."""
+"""Blocking client, for programs without an event loop.
+
+Do not edit: `python -m tests.core.client.write_blocking` writes it.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError, Future
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final, Literal, TypeVar, Unpack
+from typing import Any, Literal, Unpack
 
 from draftsman.agent_runs.activity.activity import ActivityRow
 from draftsman.attention.attention import ReminderDelay
-from draftsman.client.asynchronous import HOUR, Client, Cursor, batch_note, in_batches
+from draftsman.client.asynchronous import HOUR, Cursor
+from draftsman.client.loop_thread import LoopThread
 from draftsman.client.requests import Fields, JobName, Request
 from draftsman.costs.budgets import BudgetUse, Cost
 from draftsman.database.caller_connection import CallersConnection
-from draftsman.errors import DraftsmanError
 from draftsman.events.event import Event
 from draftsman.jobs.control.job_message import SentMessage
 from draftsman.jobs.control.service.control import CancelResult, PauseResult
@@ -34,20 +32,91 @@ from draftsman.schedules.template import Template
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import GroupMember, JobGroup
 
-# Methods of the blocking client about templates and schedules.
 
+class BlockingClient(LoopThread):
+    """An open connection; `with Draftsman() as client` returns it.
 
-T = TypeVar("T")
+    The actor is the operating-system user, or on a remote server the database role, as for the
+    command line. Every method may raise NotPermitted and DatabaseUnreachable.
 
+    It is the blocking form of `Client`. Any thread may call its methods.
+    """
 
-class BlockingSchedules(ABC):
-    """The part of `BlockingClient` that concerns templates and schedules."""
+    def queues(self) -> list[QueueSummary]:
+        """Return the queues that have jobs, a pause, a reservation or a live worker."""
+        return self._run(self._client.queues())
 
-    _client: Client
+    def limits(self) -> list[LimitUse]:
+        """Return each configured limit, and each value that has a limit in use, by name."""
+        return self._run(self._client.limits())
 
-    @abstractmethod
-    def _run(self, call: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a call of the client."""
+    def budgets(self) -> list[BudgetUse]:
+        """Return the budgets with their use today, and those of unfinished jobs, by name."""
+        return self._run(self._client.budgets())
+
+    def costs(self, by: str = "repo", since: float = 7 * 86400) -> list[Cost]:
+        """Return the costs of the last days by repo, person, agent, model or day.
+
+        `since` is in seconds. Raises UsageError.
+        """
+        return self._run(self._client.costs(by, since))
+
+    def pause_queue(
+        self, queue: str, reason: str, *, type: str | None = None, unchecked: bool = False
+    ) -> None:
+        """Pause a queue, or a type in it; raises Refused if it is paused.
+
+        Raises NotFound or UsageError if the queue or the type is not known, unless `unchecked`.
+        """
+        self._run(self._client.pause_queue(queue, reason, type=type, unchecked=unchecked))
+
+    def resume_queue(self, queue: str, *, type: str | None = None) -> None:
+        """End a pause; raises Refused if the queue or type is not paused."""
+        self._run(self._client.resume_queue(queue, type=type))
+
+    def drain_queue(
+        self,
+        queue: str,
+        reason: str = "draining",
+        *,
+        type: str | None = None,
+        timeout: float | None = None,
+        unchecked: bool = False,
+    ) -> None:
+        """Pause a queue, or a type in it, and return once none of its jobs runs.
+
+        Raises TimeoutError after `timeout` seconds; the queue stays paused. Unknown names are
+        refused as by `pause_queue`.
+        """
+        self._run(
+            self._client.drain_queue(queue, reason, type=type, timeout=timeout, unchecked=unchecked)
+        )
+
+    def release_queue(self, queue: str) -> None:
+        """End the reservation of a queue; raises Refused if it is not reserved."""
+        self._run(self._client.release_queue(queue))
+
+    def move(self, job: JobName, place: Place, anchor: JobName | None = None) -> None:
+        """Move a queued job to the `top` or `bottom`, or `before` or `after` another job.
+
+        Raises NotFound, and Refused for a job that is not queued or in another queue.
+        """
+        self._run(self._client.move(job, place, anchor))
+
+    def prioritize(self, job: JobName, priority: int) -> None:
+        """Change the priority of a waiting job; raises NotFound, UsageError, Refused."""
+        self._run(self._client.prioritize(job, priority))
+
+    def order(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
+        """Return the waiting jobs by queue: those that can be claimed, in their order, then others.
+
+        `hold` is the reason of their wait, also for a worker; None: they wait for a free slot.
+        """
+        return self._run(self._client.order(limit, queue))
+
+    def why(self, job: JobName) -> WaitReason:
+        """Return the reason of the status of a job, and the next step; raises NotFound."""
+        return self._run(self._client.why(job))
 
     def templates(self) -> list[Template]:
         """Return the newest version of each template, by name."""
@@ -58,23 +127,27 @@ class BlockingSchedules(ABC):
         return self._run(self._client.schedules())
 
     def run_schedule(self, name: str) -> SubmittedJob:
-        """Submit the job of a schedule now, beside its occurrences."""
+        """Submit the job of a schedule now, beside its occurrences; raises NotFound."""
         return self._run(self._client.run_schedule(name))
 
     def pause_schedule(self, name: str, reason: str | None = None) -> Schedule:
-        """Pause a schedule."""
+        """Pause a schedule; raises NotFound, and Refused if it is paused."""
         return self._run(self._client.pause_schedule(name, reason))
 
     def resume_schedule(self, name: str) -> Schedule:
-        """Resume a schedule from its next occurrence on."""
+        """Resume a schedule from its next occurrence on; raises NotFound, Refused."""
         return self._run(self._client.resume_schedule(name))
 
     def add_template(self, name: str, *, replace: bool = False, **fields: Any) -> Template:
-        """Store a template; with `replace`, an existing one gets a new version if it differs."""
+        """Store a template; with `replace`, an existing one gets a new version if it differs.
+
+        `fields` are those of a request, `description`, and `parameters` as a JSON Schema of an
+        object. Raises UsageError, and Conflict where the template exists.
+        """
         return self._run(self._client.add_template(name, replace=replace, **fields))
 
     def remove_template(self, name: str) -> None:
-        """Remove a template; its versions are kept for its jobs."""
+        """Remove a template; its versions are kept for its jobs. Raises NotFound."""
         self._run(self._client.remove_template(name))
 
     def add_schedule(
@@ -92,7 +165,12 @@ class BlockingSchedules(ABC):
         overlap: Literal["skip", "queue", "cancel-running"] = "skip",
         replace: bool = False,
     ) -> Schedule:
-        """Store a schedule of a template with `params`, or of a `request` of its own."""
+        """Store a schedule of a template with `params`, or of a `request` of its own.
+
+        `rule` is a cron expression, `@every 90m` or `@at 2030-12-31T18:00:00Z`; `jitter` is in
+        seconds. With `replace`, an existing schedule is changed. Raises UsageError, NotFound, and
+        Conflict where the schedule exists.
+        """
         return self._run(
             self._client.add_schedule(
                 name,
@@ -110,58 +188,58 @@ class BlockingSchedules(ABC):
         )
 
     def remove_schedule(self, name: str) -> None:
-        """Delete a schedule with its history; its jobs are kept."""
+        """Delete a schedule with its history; its jobs are kept. Raises NotFound."""
         self._run(self._client.remove_schedule(name))
 
     def occurrences(self, name: str, count: int = 10) -> list[datetime]:
-        """Return the next times of a schedule."""
+        """Return the next times of a schedule; raises NotFound."""
         return self._run(self._client.occurrences(name, count))
 
     def schedule_history(self, name: str | None = None, limit: int = 50) -> list[Fire]:
-        """Return the past occurrences of a schedule, or of all, newest first."""
+        """Return the past occurrences of a schedule, or of all, newest first; raises NotFound."""
         return self._run(self._client.schedule_history(name, limit))
 
+    def questions(self, job: JobName | None = None) -> list[Question]:
+        """Return the open questions of a job, or of all jobs, the next to expire first."""
+        return self._run(self._client.questions(job))
 
-CLOSED: Final = "this client is closed; open a new Draftsman"
+    def answer(self, question: str | Question, text: str) -> Verdict:
+        """Answer a question (`"D-142/1"`) with a choice or with free text.
 
+        Raises NotFound, UsageError for an invalid answer, QuestionClosed if the question is
+        already resolved, and Refused otherwise.
+        """
+        return self._run(self._client.answer(question, text))
 
-class BlockingClient(BlockingSchedules):
-    """The blocking form of `Client`, with the same arguments, results and errors.
+    def approve(self, question: str | Question, reason: str | None = None) -> Verdict:
+        """Approve an approval; raises as `answer` does."""
+        return self._run(self._client.approve(question, reason))
 
-    It runs an event loop in a thread of its own, so that any thread may call its methods.
-    """
+    def deny(self, question: str | Question, reason: str | None = None) -> Verdict:
+        """Deny an approval; raises as `answer` does."""
+        return self._run(self._client.deny(question, reason))
 
-    def __init__(self, connection: AbstractAsyncContextManager[Client]) -> None:
-        self._connection = connection
-        self._lock = threading.Lock()
-        self._closed = False
-        self._calls: set[Future[Any]] = set()
-        """Pending calls of all threads."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="draftsman-client", daemon=True
-        )
-        self._thread.start()
-        try:
-            self._client: Client = self._run(connection.__aenter__())
-        except BaseException:
-            self._stop()
-            raise
+    def acknowledge(self, question: str | Question, seconds: float = HOUR) -> ReminderDelay:
+        """Acknowledge a question: you work on the answer, and others are not notified until then.
 
-    def close(self) -> None:
-        """Disconnect; pending calls of other threads fail."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            calls = list(self._calls)
-        for call in calls:
-            call.cancel()
-        try:
-            closing = self._connection.__aexit__(None, None, None)
-            asyncio.run_coroutine_threadsafe(_finish(closing), self._loop).result()
-        finally:
-            self._stop()
+        Raises NotFound, UsageError for more than a day, QuestionClosed, and Refused while another
+        person works on it.
+        """
+        return self._run(self._client.acknowledge(question, seconds))
+
+    def snooze(self, question: str | Question, seconds: float) -> datetime:
+        """Pause your own reminders of a question; return until when.
+
+        Raises as `acknowledge` does.
+        """
+        return self._run(self._client.snooze(question, seconds))
+
+    def delegate(self, question: str | Question, person: str, seconds: float = HOUR) -> datetime:
+        """Ask another person to answer a question; return until when others are not notified.
+
+        Raises as `acknowledge` does, and UsageError for an unknown person.
+        """
+        return self._run(self._client.delegate(question, person, seconds))
 
     def submit(
         self,
@@ -172,7 +250,15 @@ class BlockingClient(BlockingSchedules):
         reserve: float | None = None,
         **fields: Unpack[Fields],
     ) -> SubmittedJob:
-        """Create a job, or return the job that was created with the same `key`."""
+        """Create a job, or return the job that was created with the same `key`.
+
+        With `reserve`, in seconds, a new job reserves its queue as `draftsman run --now` does; this
+        raises Refused where the queue is reserved or paused. With `connection`, a psycopg
+        connection of the caller, the job is created in the caller's transaction: it exists if and
+        only if that commits. Raises IdempotencyConflict, and UsageError, with `field` for a field
+        that no worker can run; `unchecked` skips the checks of the type, chat or model against the
+        configuration and live workers.
+        """
         return self._run(
             self._client.submit(
                 text, connection=connection, unchecked=unchecked, reserve=reserve, **fields
@@ -187,7 +273,14 @@ class BlockingClient(BlockingSchedules):
         connection: CallersConnection | None = None,
         unchecked: bool = False,
     ) -> list[SubmittedJob]:
-        """Create a job for each request, in a single statement."""
+        """Create a job for each request in a single statement; return them in the same order.
+
+        `group` is the group of all requests that name none.
+
+        Raises UsageError, with a note that has the position of the request, before any job is
+        created. After an IdempotencyConflict, whose `place` is the index of the request, the other
+        jobs exist unless `connection` is rolled back; submitting the same requests again is safe.
+        """
         return self._run(
             self._client.submit_many(
                 list(requests), group=group, connection=connection, unchecked=unchecked
@@ -197,13 +290,13 @@ class BlockingClient(BlockingSchedules):
     def submit_stream(
         self, requests: Iterable[Request], *, unchecked: bool = False
     ) -> Iterator[SubmittedJob]:
-        """Create a job for each of any number of requests; yield the jobs in the same order."""
-        position = 1
-        for batch in in_batches(requests):
-            with batch_note(position):
-                jobs = self.submit_many(batch, unchecked=unchecked)
-            yield from jobs
-            position += len(batch)
+        """Create a job for each of any number of requests; yield the jobs in the same order.
+
+        BATCH requests at a time are read, validated and submitted as by `submit_many`. After an
+        error, which has a note that says where the batch starts, the jobs of the earlier batches
+        exist; submitting the same requests again creates no second job for those with a `key`.
+        """
+        return self._submit_stream(requests, unchecked=unchecked)
 
     def run_template(
         self,
@@ -213,70 +306,76 @@ class BlockingClient(BlockingSchedules):
         unchecked: bool = False,
         **fields: Unpack[Fields],
     ) -> SubmittedJob:
-        """Create a job from a template."""
+        """Create a job from a template (`"nightly"`, or `"nightly@3"` for a version).
+
+        `fields` replace those of the template. Raises NotFound, and UsageError for parameters that
+        do not match the template's schema, or as `submit` does.
+        """
         return self._run(self._client.run_template(name, params, unchecked=unchecked, **fields))
 
     def get(self, job: JobName) -> Job:
-        """Return a job with its status and result."""
+        """Return a job with its status and result; raises NotFound."""
         return self._run(self._client.get(job))
 
     def wait(self, job: JobName, timeout: float | None = None) -> Job:
-        """Return a job once it has ended; raises TimeoutError after `timeout` seconds."""
+        """Return a job once it has ended; raises NotFound.
+
+        Raises TimeoutError after `timeout` seconds; the job is not affected.
+        """
         return self._run(self._client.wait(job, timeout))
 
-    def questions(self, job: JobName | None = None) -> list[Question]:
-        """Return the open questions of a job, or of all jobs."""
-        return self._run(self._client.questions(job))
-
-    def answer(self, question: str | Question, text: str) -> Verdict:
-        """Answer a question with a choice or with free text."""
-        return self._run(self._client.answer(question, text))
-
-    def approve(self, question: str | Question, reason: str | None = None) -> Verdict:
-        """Approve an approval."""
-        return self._run(self._client.approve(question, reason))
-
-    def deny(self, question: str | Question, reason: str | None = None) -> Verdict:
-        """Deny an approval."""
-        return self._run(self._client.deny(question, reason))
-
-    def acknowledge(self, question: str | Question, seconds: float = HOUR) -> ReminderDelay:
-        """Acknowledge a question: others are not notified until then."""
-        return self._run(self._client.acknowledge(question, seconds))
-
-    def snooze(self, question: str | Question, seconds: float) -> datetime:
-        """Pause your own reminders of a question; return until when."""
-        return self._run(self._client.snooze(question, seconds))
-
-    def delegate(self, question: str | Question, person: str, seconds: float = HOUR) -> datetime:
-        """Ask another person to answer a question; return until when others are not notified."""
-        return self._run(self._client.delegate(question, person, seconds))
-
     def tell(self, job: JobName, text: str, *, key: str | None = None) -> SentMessage:
-        """Send a message to the agent of a job; the same `key` is sent once."""
+        """Send a message to the agent of a job; the same `key` is sent once.
+
+        Raises NotFound, UsageError for its text, IdempotencyConflict for a key of another text, and
+        Refused for a job that takes no messages.
+        """
         return self._run(self._client.tell(job, text, key=key))
 
     def pause(self, job: JobName, reason: str) -> PauseResult:
-        """Pause a job; a running job is parked at its checkpoint."""
+        """Pause a job: a running job is parked, and no worker claims it. Raises Refused."""
         return self._run(self._client.pause(job, reason))
 
     def resume(self, job: JobName) -> PauseResult:
-        """End the pause of a job."""
+        """End the pause of a job; raises Refused."""
         return self._run(self._client.resume(job))
 
     def cancel(
         self, job: JobName, reason: str | None = None, *, force: bool = False
     ) -> CancelResult:
-        """Cancel a job."""
+        """Cancel a job; the worker of a running job stops it first, unless `force` is set.
+
+        Raises NotFound, and Refused if the job has already ended.
+        """
         return self._run(self._client.cancel(job, reason, force=force))
 
-    def cancel_tree(self, job: JobName, reason: str | None = None) -> list[CancelResult]:
-        """Cancel a job and all that wait for it, directly or not."""
-        return self._run(self._client.cancel_tree(job, reason))
+    def retry(self, job: JobName, *, fresh: bool = False, again: bool = False) -> SubmittedJob:
+        """Create a new job that continues from the last checkpoint of a finished job.
 
-    def tree(self, job: JobName) -> JobTree:
-        """Return a job and all that wait for it, directly or not."""
-        return self._run(self._client.tree(job))
+        `fresh` starts from the beginning; `again` allows a completed job. Raises NotFound, Refused.
+        """
+        return self._run(self._client.retry(job, fresh=fresh, again=again))
+
+    def events(
+        self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False
+    ) -> Iterator[Event]:
+        """Yield the events of a job until it has ended, or those of all jobs without end.
+
+        No event is skipped, whatever the order in which transactions commit. `after` continues
+        after an event or its `cursor`, which can be stored. `new` omits existing events.
+        """
+        return self._iterate(self._client.events(job, after=after, new=new))
+
+    def activity(self, job: JobName) -> Iterator[ActivityRow]:
+        """Yield the activity of the agent of a job until the job has ended."""
+        return self._iterate(self._client.activity(job))
+
+    def cancel_tree(self, job: JobName, reason: str | None = None) -> list[CancelResult]:
+        """Cancel a job and all that wait for it, directly or not.
+
+        Workers of running jobs stop them first. Raises NotFound, and Refused if all have ended.
+        """
+        return self._run(self._client.cancel_tree(job, reason))
 
     def groups(self) -> list[JobGroup]:
         """Return the newest groups, with the numbers of their jobs."""
@@ -294,128 +393,6 @@ class BlockingClient(BlockingSchedules):
         """Cancel the unfinished jobs of a group; those that are added later are canceled too."""
         return self._run(self._client.cancel_group(name, reason))
 
-    def retry(self, job: JobName, *, fresh: bool = False, again: bool = False) -> SubmittedJob:
-        """Create a new job from a finished job."""
-        return self._run(self._client.retry(job, fresh=fresh, again=again))
-
-    def queues(self) -> list[QueueSummary]:
-        """Return the queues that have jobs, a pause, a reservation or a live worker."""
-        return self._run(self._client.queues())
-
-    def limits(self) -> list[LimitUse]:
-        """Return each configured limit, and each value that has a limit in use, by name."""
-        return self._run(self._client.limits())
-
-    def budgets(self) -> list[BudgetUse]:
-        """Return the budgets with their use today, and those of unfinished jobs, by name."""
-        return self._run(self._client.budgets())
-
-    def costs(self, by: str = "repo", since: float = 7 * 86_400) -> list[Cost]:
-        """Return the costs of the last days by repo, person, agent, model or day.
-
-        `since` is in seconds. Raises UsageError.
-        """
-        return self._run(self._client.costs(by, since))
-
-    def pause_queue(
-        self, queue: str, reason: str, *, type: str | None = None, unchecked: bool = False
-    ) -> None:
-        """Pause a queue, or a type in it."""
-        self._run(self._client.pause_queue(queue, reason, type=type, unchecked=unchecked))
-
-    def resume_queue(self, queue: str, *, type: str | None = None) -> None:
-        """End a pause."""
-        self._run(self._client.resume_queue(queue, type=type))
-
-    def drain_queue(
-        self,
-        queue: str,
-        reason: str = "draining",
-        *,
-        type: str | None = None,
-        timeout: float | None = None,
-        unchecked: bool = False,
-    ) -> None:
-        """Pause a queue, or a type in it, and return once none of its jobs runs."""
-        drained = self._client.drain_queue(
-            queue, reason, type=type, timeout=timeout, unchecked=unchecked
-        )
-        self._run(drained)
-
-    def release_queue(self, queue: str) -> None:
-        """End the reservation of a queue."""
-        self._run(self._client.release_queue(queue))
-
-    def move(self, job: JobName, place: Place, anchor: JobName | None = None) -> None:
-        """Move a queued job to the `top` or `bottom`, or `before` or `after` another job."""
-        self._run(self._client.move(job, place, anchor))
-
-    def prioritize(self, job: JobName, priority: int) -> None:
-        """Change the priority of a waiting job."""
-        self._run(self._client.prioritize(job, priority))
-
-    def order(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
-        """Return the waiting jobs by queue, those that can be claimed first, in their order."""
-        return self._run(self._client.order(limit, queue))
-
-    def why(self, job: JobName) -> WaitReason:
-        """Return the reason of the status of a job, and the next step."""
-        return self._run(self._client.why(job))
-
-    def events(
-        self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False
-    ) -> Iterator[Event]:
-        """Yield the events of a job until it has ended, or those of all jobs without end."""
-        yield from self._iterate(self._client.events(job, after=after, new=new))
-
-    def activity(self, job: JobName) -> Iterator[ActivityRow]:
-        """Yield the activity of the agent of a job until the job has ended."""
-        yield from self._iterate(self._client.activity(job))
-
-    def _iterate(self, iterator: AsyncIterator[T]) -> Iterator[T]:
-        while (item := self._run(_next(iterator))) is not None:
-            try:
-                yield item
-            except BaseException:
-                if not self._closed:
-                    self._run(_close(iterator))
-                raise
-
-    def _run(self, call: Coroutine[Any, Any, T]) -> T:
-        with self._lock:
-            if self._closed or not self._thread.is_alive():
-                call.close()
-                raise DraftsmanError(CLOSED)
-            future = asyncio.run_coroutine_threadsafe(call, self._loop)
-            self._calls.add(future)
-        try:
-            return future.result()
-        except CancelledError:
-            raise DraftsmanError(CLOSED) from None
-        except BaseException:
-            future.cancel()
-            raise
-        finally:
-            with self._lock:
-                self._calls.discard(future)
-
-    def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-async def _next(iterator: AsyncIterator[T]) -> T | None:
-    return await anext(iterator, None)
-
-
-async def _close(iterator: Any) -> None:
-    await iterator.aclose()
-
-
-async def _finish(closing: Awaitable[Any]) -> None:
-    """Wait for the canceled calls, then for the end of the connection."""
-    current = asyncio.current_task()
-    calls = [task for task in asyncio.all_tasks() if task is not current and task.cancelling()]
-    await asyncio.gather(*calls, return_exceptions=True)
-    await closing
+    def tree(self, job: JobName) -> JobTree:
+        """Return a job and all that wait for it, directly or not; raises NotFound."""
+        return self._run(self._client.tree(job))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -14,6 +14,7 @@ from draftsman.errors import Failure
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, app_delay, classify
+from draftsman.jobs.status_display import Meaning
 from draftsman.metrics import Gauge
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question
@@ -60,6 +61,14 @@ class DeliveryStatus(StrEnum):
     DEAD_LETTER = "dead_letter"
 
 
+MEANINGS: Final[Mapping[DeliveryStatus, Meaning]] = {
+    DeliveryStatus.PENDING: Meaning.PENDING,
+    DeliveryStatus.SENDING: Meaning.ACTIVE,
+    DeliveryStatus.SENT: Meaning.SUCCESS,
+    DeliveryStatus.UNCONFIRMED: Meaning.WARNING,
+    DeliveryStatus.SUPERSEDED: Meaning.NEUTRAL,
+    DeliveryStatus.DEAD_LETTER: Meaning.FAILURE,
+}
 ENUMS: Final = {
     "delivery_channel": ChannelName,
     "delivery_kind": DeliveryKind,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from draftsman.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.ids import job_name
+from draftsman.jobs.job import Status
+from draftsman.jobs.status_display import STATUSES
 from draftsman.text import STORED_SENTENCE
 
 
@@ -67,20 +69,17 @@ class MessageFacts:
     """Name of the identical question that this target shows instead of the question of its job."""
 
 
-_ENDINGS: Final = {"dead_letter": "is a dead letter", "canceled": "was canceled"}
-
-
 @dataclass(frozen=True, slots=True)
 class GroupStop:
     """How a group stopped; `reporter` is the job that reports it in the target of a delivery."""
 
     job: int
-    status: str
+    status: Status
     skipped: int
     reporter: int | None
 
     def text(self, group: str) -> str:
         """Return `group release stopped: D-2 failed, 3 jobs skipped`."""
-        cause = f"{job_name(self.job)} {_ENDINGS.get(self.status, self.status)}"
+        cause = f"{job_name(self.job)} {STATUSES[self.status].predicate}"
         jobs = "job" if self.skipped == 1 else "jobs"
         return f"group {group} stopped: {cause}, {self.skipped:,} {jobs} skipped"

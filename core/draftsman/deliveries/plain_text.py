@@ -101,6 +101,14 @@ def state_text(subject: Subject) -> str:
     return f"{humanize(subject.status)}{same}"
 
 
+def status_text(subject: Subject) -> str:
+    """Return the status, with the time of a retry."""
+    state = state_text(subject)
+    if subject.status is Status.RETRYING and subject.next_retry_at is not None:
+        return f"{state} at {format_time(subject.next_retry_at)}"
+    return state
+
+
 def shown_error(subject: Subject) -> str:
     """Return the error of a job; "" for a denial, and while a later run works or waits."""
     return "" if subject.denied or subject.status in _WITHOUT_ERROR else subject.error or ""

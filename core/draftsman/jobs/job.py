@@ -16,6 +16,9 @@ from uuid import UUID
 from draftsman.ids import job_name
 from draftsman.text import STORED_SENTENCE
 
+AGENT_TYPE: Final = "run_agent"
+"""Type of the jobs that agents do."""
+
 
 class Status(StrEnum):
     """Status of a job."""

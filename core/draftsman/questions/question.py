@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from draftsman.ids import job_name, question_name
+from draftsman.jobs.status_display import Meaning
 from draftsman.text import STORED_SENTENCE
 
 BUDGET_KEY: Final = "agent:budget"
@@ -38,6 +39,18 @@ class QuestionStatus(StrEnum):
     EXPIRED = "expired"
     CANCELED = "canceled"
     SUPERSEDED = "superseded"
+
+
+MEANINGS: Final[Mapping[str, Meaning]] = {
+    "open": Meaning.WAITING,
+    "answered": Meaning.SUCCESS,
+    "approved": Meaning.SUCCESS,
+    "denied": Meaning.DENIED,
+    "expired": Meaning.FAILURE,
+    "canceled": Meaning.NEUTRAL,
+    "superseded": Meaning.NEUTRAL,
+}
+"""The meaning of each `Question.outcome`."""
 
 
 class OnExpire(StrEnum):

@@ -2,10 +2,10 @@
 
 -- The reason of an outcome, or what an occurrence waits for.
 -- part: reason
-       coalesce(f.reason, CASE
-           WHEN f.status <> 'waiting' THEN NULL
-           WHEN s.paused_at IS NOT NULL THEN 'the schedule is paused'
-           ELSE coalesce('D-' || s.last_job, 'the previous job') || ' is unfinished' END)
+       coalesce(f.reason, CASE WHEN f.status = 'waiting' THEN draftsman.sentence(
+           CASE WHEN s.paused_at IS NOT NULL THEN 'schedules.paused'
+                WHEN s.last_job IS NULL THEN 'schedules.previous_unfinished'
+                ELSE 'schedules.unfinished' END, jsonb_build_object('job', s.last_job))::text END)
 
 -- part: columns
 SELECT s.id, s.name, s.rule, s.timezone, s.template, s.params, s.request, s.misfire,

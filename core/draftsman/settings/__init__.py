@@ -66,10 +66,9 @@ from draftsman.settings.notifications import NotificationSettings
 from draftsman.settings.people import PersonSettings, check_people
 from draftsman.settings.policies import CodeOwner, PolicySettings
 from draftsman.settings.profiles import ProfileSettings
-from draftsman.settings.questions import QuestionSettings
+from draftsman.settings.questions import QuestionSettings, RuleSettings
 from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.retention import RetentionSettings
-from draftsman.settings.rules import RuleSettings
 from draftsman.settings.sandbox import SandboxSettings
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.section import UserPath

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from draftsman.ids import job_name
 from draftsman.jobs.job import GroupKind, OnFailure, Status
+from draftsman.jobs.status_display import Meaning
 from draftsman.text import STORED_SENTENCE
 
 
@@ -18,6 +21,14 @@ class GroupState(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELED = "canceled"
+
+
+MEANINGS: Final[Mapping[GroupState, Meaning]] = {
+    GroupState.RUNNING: Meaning.ACTIVE,
+    GroupState.SUCCEEDED: Meaning.SUCCESS,
+    GroupState.FAILED: Meaning.FAILURE,
+    GroupState.CANCELED: Meaning.NEUTRAL,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ async def test_a_label_makes_one_job_whose_comment_answers(
     assert found.ticket_text == "They are rounded twice, see @ben"
     assert found.payload["repo"]["source"] == parse(issue.side.fake.url).url
     (status,) = await issue.delivered(job.number)
-    assert f"**D-{job.number}** Refunds" in status
+    assert f"**D-{job.number}** **Refunds**" in status
     for number, text in enumerate(["@draftsman also the tax", "/draftsman also the tax"], 60):
         assert await issue.on(comment(text, "anna", number)) == "submitted"
     assert await issue.on(comment("/draftsmanship is the tax", "anna", 62)) == "ignored"

@@ -127,7 +127,7 @@ def walk(value: Any) -> list[Json]:
 
 
 def test_every_status_has_a_mark() -> None:
-    assert STATUS_EMOJI.keys() == set(Status)
+    assert STATUS_EMOJI.keys() == {*Status, None}
 
 
 def test_the_card_can_be_canceled_while_the_job_lives_and_retried_after() -> None:
@@ -185,7 +185,9 @@ def test_a_question_keeps_its_controls_however_large_it_is(count: int, text: str
 def test_a_question_that_is_too_large_loses_context_then_descriptions_then_options() -> None:
     asked = question(text="Which?", choices=DESCRIBED[:10], context_snippet="c" * 2500)
     details = []
-    for asked_again in (asked, *(replace(asked, text="Which? " * n) for n in (600, 1000, 1300))):
+    many = [{"value": str(number), "label": f"{number} {'x' * 70}"} for number in range(90)]
+    longer = [replace(asked, text="Which? " * repeats) for repeats in (600, 1000)]
+    for asked_again in (asked, *longer, replace(asked, choices=many)):
         blocks = rendered(DeliveryKind.QUESTION, question=asked_again)["blocks"]
         (row,) = answer_rows(blocks)
         text = shown({"blocks": [block for block in blocks if block is not row]})

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
+from draftsman.deliveries.documents.markdown import strong
 from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman.schedules.template import TemplateDefinition
 from draftsman_bots.trello.deliveries.checklists import item_names
-from draftsman_bots.trello.deliveries.markdown import bold, code, escape, with_marker
+from draftsman_bots.trello.deliveries.markdown import code, escape, one_line, with_marker
 from draftsman_bots.trello.deliveries.render import render
 from draftsman_bots.trello.requests.template_jobs import missing_comment
 from tests.bots.messages import messages
@@ -142,7 +143,7 @@ def test_a_block_of_code_has_a_paragraph_of_its_own() -> None:
 
 @pytest.mark.parametrize("text", [*HOSTILE, "(x)", "\u00a1hola!", "\u2003 x \u00a0", "\\", "*"])
 def test_a_bold_text_is_bold_as_a_whole(text: str) -> None:
-    seen = parse(f"\u2753 **D-1** {bold(text, 200)} asks:")
+    seen = parse(f"\u2753 **D-1** {strong(one_line(text, 200))} asks:")
     (line,) = seen.text.split("\n")
     assert line.startswith("\u2753 D-1 "), line
     assert line.endswith(" asks:"), line

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.deliveries.documents.markdown import quoted
 from draftsman_bots.conversation.answers import ApprovalDecision
 from draftsman_bots.conversation.comments import ParsedComment, is_attachment_only, parse
-from draftsman_bots.trello.deliveries.markdown import blockquote
 from draftsman_bots.trello.ids import created_at, format_time, just_after, parse_time
 from tests.support.cases import cases
 
@@ -71,7 +71,7 @@ def test_any_comment_is_parsed_or_ignored(text: str) -> None:
 
 @given(PLAIN, st.lists(LINE, max_size=4))
 def test_quoted_or_fenced_text_does_not_change_the_answer(answer: str, others: list[str]) -> None:
-    before = blockquote("\n".join(others))
+    before = quoted("\n".join(others))
     fenced = "\n".join(["```", *(line for line in others if "`" not in line), "```"])
     for text in (f"{before}\n\n{answer}", f"{fenced}\n{answer}", f"{answer}\n{before}"):
         comment = parse(text, ME)
@@ -81,7 +81,7 @@ def test_quoted_or_fenced_text_does_not_change_the_answer(answer: str, others: l
 
 @given(st.lists(LINE, max_size=4), st.sampled_from(["approve", "/answer 2", "@draftsman 2"]))
 def test_quoted_text_decides_nothing(others: list[str], answer: str) -> None:
-    assert parse(blockquote("\n".join([*others, answer])), ME) is None
+    assert parse(quoted("\n".join([*others, answer])), ME) is None
     assert parse(f"```\n{answer}\n```", ME) is None
     assert parse(f"    {answer}", ME) is None
 

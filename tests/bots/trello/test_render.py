@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
+from draftsman.deliveries.documents.markdown import EMOJI
 from draftsman.jobs.job import Status
 from draftsman.people.spans import ActorRef, decode_spans, encode_spans, spans_text
 from draftsman.questions.question import QuestionKind, QuestionStatus
@@ -19,8 +20,6 @@ from draftsman_bots.text import utf16_length
 from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT, marker_of, with_marker
 from draftsman_bots.trello.deliveries.member_names import names_members
 from draftsman_bots.trello.deliveries.render import (
-    STATUS_EMOJI,
-    TRUNCATED_NOTICE,
     render,
     template_fields,
 )
@@ -73,7 +72,7 @@ def test_a_question_shows_the_changes_to_review_and_those_since_the_last_approva
 def test_a_result_shows_tokens_and_cost() -> None:
     built = message_of(DeliveryKind.RESULT)
     used = replace(built.subject, usage="1,020 tokens, $0.42")
-    assert "\n\n1,020 tokens, $0.42\n\n" in render(replace(built, subject=used))
+    assert " · 1,020 tokens, $0.42 · " in render(replace(built, subject=used))
 
 
 def test_a_result_tells_attached_data_from_truncated_text() -> None:
@@ -82,7 +81,9 @@ def test_a_result_tells_attached_data_from_truncated_text() -> None:
     text = render(replace(built, subject=short))
     assert text.endswith("The data of the result is attached to the card.")
     long = replace(built.subject, result={"summary": "word " * 1000})
-    assert render(replace(built, subject=long)).endswith(TRUNCATED_NOTICE)
+    assert render(replace(built, subject=long)).endswith(
+        "Truncated. The full text is attached to the card."
+    )
 
 
 def test_a_paused_job_shows_who_paused_it_and_why() -> None:
@@ -95,7 +96,7 @@ def test_a_running_job_shows_its_plan_and_newest_line() -> None:
     progress = {"progress": {"plan": "3 of 7 steps: *write*", "line": "[runs] npm test"}}
     message = message_of(DeliveryKind.STATUS, payload=progress)
     running = replace(message, subject=replace(message.subject, status=Status.RUNNING))
-    assert render(running).endswith("\n\n3 of 7 steps: \\*write\\*\n\\[runs\\] npm test")
+    assert render(running).endswith("\n\n3 of 7 steps: \\*write\\*\n\n\\[runs\\] npm test")
     assert "steps" not in render(message)
 
 
@@ -103,7 +104,8 @@ def test_questions_without_choices_and_approvals_show_how_to_answer() -> None:
     free = render(message_of(DeliveryKind.QUESTION, question=question(choices=[])))
     assert "To answer, comment `/answer` and your answer." in free
     gate = render(message_of(DeliveryKind.QUESTION, question=question(**GATE, quorum=2)))
-    assert "comment `approve`, or `deny` and a reason. Needs 2 approvals." in gate
+    how = "To answer, comment `approve`, or `deny` and a reason."
+    assert f"2 approvals are needed. {how}" in gate
 
 
 def test_choices_are_truncated_to_fit() -> None:
@@ -196,7 +198,7 @@ def test_notice_to_a_person_mentions_them() -> None:
 def test_every_status_is_shown(status: Status) -> None:
     message = message_of(DeliveryKind.STATUS)
     text = render(replace(message, subject=replace(message.subject, status=status)))
-    assert text.startswith(f"{STATUS_EMOJI[status]} **D-7** **Tidy ")
+    assert text.startswith(f"{EMOJI[status]} **D-7** **Tidy ")
     assert str(status).replace("_", " ") in text
 
 

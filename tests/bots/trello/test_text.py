@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.deliveries.documents.markdown import quoted, strong
 from draftsman_bots.text import utf16_length
 from draftsman_bots.trello.deliveries.markdown import (
     MAX_COMMENT,
-    blockquote,
-    bold,
     code,
     escape,
     escape_truncated,
     link,
     marker_of,
+    one_line,
     with_marker,
 )
 from tests.support.cases import cases
@@ -59,7 +59,7 @@ def test_text_creates_no_emoji_and_no_link(text: str, shown: str) -> None:
 
 @cases("text", ["@card", "hi @anna", "(@board)", "anna@example.org", "@@x"])
 def test_text_of_people_mentions_no_member(text: str) -> None:
-    for escaped in (escape(text), code(text), bold(text)):
+    for escaped in (escape(text), code(text), strong(one_line(text))):
         assert all(after == "\u200b" for after in _behind_each_at(escaped))
 
 
@@ -102,7 +102,7 @@ def test_a_link_shows_where_it_leads(url: str, shown: str) -> None:
     [
         (with_marker("hello", MARKER), MARKER),
         (with_marker("hello", MARKER) + "\n\n", MARKER),
-        (blockquote(with_marker("hello", MARKER)), None),
+        (quoted(with_marker("hello", MARKER)), None),
         (with_marker("hello", MARKER) + "\n2", None),
         (f"draftsman:{MARKER}", MARKER),
         ("2", None),

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from draftsman import BlockingClient, Client
+from draftsman import Client
 from draftsman.errors import NotFound, NotPermitted, QuestionClosed, UsageError
 from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
@@ -59,8 +59,3 @@ async def test_delays_are_refused_in_a_line(rt: Runtime, make: Factory) -> None:
     await client.answer(name, "red")
     with pytest.raises(QuestionClosed, match="already answered"):
         await client.acknowledge(name)
-
-
-def test_the_blocking_client_has_all_methods_of_the_other() -> None:
-    public = {name for name in dir(Client) if not name.startswith("_")}
-    assert public <= {name for name in dir(BlockingClient) if not name.startswith("_")}

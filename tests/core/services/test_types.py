@@ -134,6 +134,14 @@ async def test_the_first_jobs_of_each_type_are_found_in_the_order_of_claims(
     await conn.execute(place, ([first, urgent, moved, later, other],))
     assert await found(2) == [urgent, first]
     assert await found(3) == [urgent, first, moved]
+    await conn.execute("UPDATE draftsman.job_states SET priority = 0")
+    for order in ([first, urgent, moved, later, other], [other, later, moved, urgent, first]):
+        for position, number in enumerate(order):
+            await conn.execute(
+                "UPDATE draftsman.job_states SET position = %s WHERE number = %s",
+                (position, number),
+            )
+        assert [await found(most) for most in (1, 2, 3)] == [order[:1], order[:2], order[:3]]
 
 
 async def test_a_locked_job_found_by_type_is_passed(

@@ -18,7 +18,6 @@ from typing import Final
 
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import load
-from draftsman_tui.dashboard.tables.row_preview import PREVIEWED
 from draftsman_tui.dashboard.views import VIEWS
 from tests.docs.gallery.resources import heartbeats
 from tests.docs.gallery.team import QUESTIONS, Team
@@ -42,7 +41,7 @@ async def tables(seen: DashboardPilot, keep: Keep) -> None:
         await seen.command(name)
         await seen.until(lambda name=name: f" {name} · " in seen.lines[2])  # type: ignore[misc]
         await seen.until(lambda: "loading" not in seen.lines[2])
-        if view.empty not in seen.text and name in PREVIEWED:
+        if view.empty not in seen.text and view.has_jobs:
             await seen.see("Newest events")
         keep(name, seen)
 

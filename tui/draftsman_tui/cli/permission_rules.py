@@ -8,22 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.errors import Refused
-from draftsman.questions.permission_rules.permission_rule import RuleStatus
+from draftsman.questions.permission_rules.permission_rule import MEANINGS, RuleStatus
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.permission_rules import backtest_lines, expiry_text, history_lines
 from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
     from draftsman.questions.permission_rules.permission_rule import Backtest, PermissionRule
 
-STYLES: Final = {
-    RuleStatus.PROPOSED: "yellow",
-    RuleStatus.ACTIVE: "green",
-    RuleStatus.EXPIRED: "dim",
-    RuleStatus.REVOKED: "red",
-}
 """Color of each status."""
 MAX_TIME: Final = 366 * 86_400.0
 
@@ -81,7 +76,7 @@ async def list_rules(app: App, repo: str | None) -> None:
         rows = [
             (
                 styled(str(rule.id), "bold"),
-                styled(rule.status, STYLES[rule.status]),
+                styled(rule.status, STYLES[MEANINGS[rule.status]]),
                 rule.repo,
                 rule.text,
                 f"{rule.uses:,}",
@@ -216,7 +211,8 @@ def _note_repository(app: App, repo: str, *, is_known: bool) -> None:
 
 
 def _print_rule(app: App, rule: PermissionRule) -> None:
-    head = line(styled(f"rule {rule.id}", "bold"), "  ", styled(rule.status, STYLES[rule.status]))
+    status = styled(rule.status, STYLES[MEANINGS[rule.status]])
+    head = line(styled(f"rule {rule.id}", "bold"), "  ", status)
     app.out.print(head, f"  allows    {rule.text}", f"  in        {rule.repo}")
     app.out.print(*(f"  {text}" for text in history_lines(rule)))
 

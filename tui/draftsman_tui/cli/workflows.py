@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from draftsman.errors import Refused
 from draftsman.ids import actor_name, job_name
 from draftsman.text import first_line
-from draftsman.workflows.groups import GroupState
+from draftsman.workflows.groups import MEANINGS
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.workflows.groups import GroupMember, JobGroup
-
-STYLES: Final = {
-    GroupState.RUNNING: "cyan",
-    GroupState.SUCCEEDED: "green",
-    GroupState.FAILED: "red",
-    GroupState.CANCELED: "dim",
-}
-"""Color of each state."""
 
 
 @command_group(
@@ -166,7 +159,7 @@ async def cancel(app: App, name: str, reason: str | None, yes: bool) -> None:
 
 def state_text(group: JobGroup) -> Text:
     """Render the state of a group."""
-    return styled(str(group.state), STYLES[group.state])
+    return styled(str(group.state), STYLES[MEANINGS[group.state]])
 
 
 def _reason(member: GroupMember) -> str:

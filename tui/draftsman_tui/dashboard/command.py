@@ -19,6 +19,7 @@ from textual.binding import Binding
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.people.policy import Policy, Verb
 from draftsman_tui.dashboard.key_map import DefaultKeys
+from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.views import VIEWS
 
 if TYPE_CHECKING:
@@ -29,15 +30,21 @@ Run = Callable[[Any, str], Awaitable[None]]
 TABLES: Final = frozenset(VIEWS)
 JOB: Final = frozenset({"job"})
 """The screen of one job."""
-JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"}) | JOB
+
+
+def _tables(condition: Callable[[Resource[Any]], object]) -> frozenset[str]:
+    return frozenset(name for name, view in VIEWS.items() if condition(view))
+
+
+JOBS: Final = JOB | _tables(lambda view: view.has_jobs)
 """Views whose rows refer to a job, and the job screen."""
-QUESTION_VIEWS: Final = frozenset({"jobs", "inbox"}) | JOB
+QUESTION_VIEWS: Final = JOB | _tables(lambda view: view.has_questions)
 """Views whose selection may have an open question."""
-ORDERED: Final = frozenset({"jobs"}) | JOB
+ORDERED: Final = JOB | _tables(lambda view: view.has_queued_jobs)
 """Views whose selection may have queued jobs."""
-GROUPED: Final = frozenset({"jobs", "inbox"})
-"""Views whose rows can be grouped."""
-OPENING: Final = frozenset({"groups", "costs", "budgets", "figures"})
+GROUPED: Final = _tables(lambda view: len(view.groups) > 1)
+"""Views whose rows can be grouped in several ways."""
+OPENING: Final = _tables(lambda view: type(view).table is not Resource.table)
 """Views whose rows open another table, or a job."""
 NAMED: Final = re.compile(r"d-[0-9]+(/[0-9]+)?", re.IGNORECASE)
 """Name of a job or a question."""

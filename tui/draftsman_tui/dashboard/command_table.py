@@ -21,6 +21,7 @@ from draftsman_tui.dashboard.frame import actions
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
+from draftsman_tui.dashboard.jobs.details.tab import JobTab
 from draftsman_tui.dashboard.views import VIEWS
 
 
@@ -38,16 +39,16 @@ def _view(name: str) -> DashboardCommand:
     )
 
 
-def _tab(nth: int, name: str) -> DashboardCommand:
+def _tab(tab: JobTab) -> DashboardCommand:
     async def run(screen: JobScreen, text: str) -> None:
-        screen.show_tab(name)
+        screen.show_tab(tab.name)
 
     return DashboardCommand(
-        name=f"job-{name}",
-        help=JOB_TABS[name].help,
+        name=f"job-{tab.name}",
+        help=tab.help,
         run=run,
         group=CommandGroup.JOB,
-        keys=str(nth % 10),
+        keys=tab.number_key,
         on=JOB,
     )
 
@@ -55,7 +56,7 @@ def _tab(nth: int, name: str) -> DashboardCommand:
 modules.import_all("actions")
 COMMANDS: Final = CommandSet(
     (
-        *(_tab(nth, name) for nth, name in enumerate(JOB_TABS, 1)),
+        *map(_tab, JOB_TABS.values()),
         *(_view(name) for name in VIEWS),
         *sorted(DECLARED, key=attrgetter("name")),
     )

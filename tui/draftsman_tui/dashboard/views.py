@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from draftsman_tui.dashboard import modules
-from draftsman_tui.dashboard.tables.resource import DECLARED, NUMBER_KEYS, Resource
-
-
-def _order(view: Resource[Any]) -> tuple[int, str]:
-    position = NUMBER_KEYS.find(view.number_key) if view.number_key else len(NUMBER_KEYS)
-    return position, view.name
-
+from draftsman_tui.dashboard.tables.filter import add_heads
+from draftsman_tui.dashboard.tables.resource import DECLARED, Resource, key_order
 
 modules.import_all("view")
 VIEWS: Final[dict[str, Resource[Any]]] = {
-    view.name: view for view in sorted((declared() for declared in DECLARED), key=_order)
+    view.name: view()
+    for view in sorted(DECLARED, key=lambda view: key_order(view.number_key, view.name))
 }
+for _view in VIEWS.values():
+    add_heads(_view.columns)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.deliveries.delivery import Delivery, DeliveryStatus, UnservedTarget
+from draftsman.deliveries.delivery import MEANINGS, Delivery, DeliveryStatus, UnservedTarget
 from draftsman.ids import job_name
 from draftsman.text import humanize
 from draftsman_tui.terminal import times
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
@@ -15,15 +16,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rich.text import Text
-
-
-STYLES = {
-    DeliveryStatus.SENT: "green",
-    DeliveryStatus.DEAD_LETTER: "bold red",
-    DeliveryStatus.UNCONFIRMED: "yellow",
-    DeliveryStatus.SENDING: "cyan",
-    DeliveryStatus.SUPERSEDED: "dim",
-}
 
 
 def target_text(delivery: Delivery) -> str:
@@ -37,11 +29,11 @@ def target_text(delivery: Delivery) -> str:
 
 def status_cell(delivery: Delivery) -> Text:
     """Render the status in its style."""
-    return styled(_label(delivery.status), STYLES.get(delivery.status, ""))
+    return _status(delivery.status)
 
 
-def _label(status: DeliveryStatus) -> str:
-    return humanize(status)
+def _status(status: DeliveryStatus, count: str = "") -> Text:
+    return styled(f"{count}{humanize(status)}", STYLES[MEANINGS[status]])
 
 
 def subject_text(delivery: Delivery) -> str:
@@ -80,11 +72,7 @@ def summary_lines(deliveries: Sequence[Delivery], unserved: Sequence[UnservedTar
             status: sum(delivery.status is status for delivery in selected)
             for status in DeliveryStatus
         }
-        statuses = [
-            styled(f"{count} {_label(status)}", STYLES.get(status, ""))
-            for status, count in counts.items()
-            if count
-        ]
+        statuses = [_status(status, f"{count} ") for status, count in counts.items() if count]
         texts: list[Text | str] = [styled(f"  {target}  ", "bold")]
         for index, status_count in enumerate(statuses):
             texts += [", ", status_count] if index else [status_count]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from draftsman.ids import actor_name, job_name
-from draftsman.jobs.retries import ErrorClass
-from draftsman_tui.entities.jobs import DENIED
+from draftsman.jobs.job import Status
+from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 
 MAX_VALUE_LENGTH = 100
 """Maximum number of characters of a payload value on a line; --json has all of it."""
-STYLES = {
-    "completed": "green",
-    "failed": "red",
-    "dead_letter": "red",
-    "expired": "red",
-    "waiting_for_input": "yellow",
-    "waiting_for_approval": "yellow",
-}
 
 
 def no_log(number: int, retention: int | None) -> str:
@@ -40,15 +32,16 @@ def no_log(number: int, retention: int | None) -> str:
 
 def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
     """Render an event as a line; `name` includes the name of its job."""
-    moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
-    denied = event.payload.get("error_class") == ErrorClass.DENIED
-    style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")
+    moved: list[Text | str] = []
+    if event.to_status:
+        error_class = event.payload.get("error_class")
+        moved = [" → ", status_text(Status(event.to_status), error_class)]
     detail = detail_text(event)
     return line(
         styled(times.clock(event.created_at, now), "dim"),
         styled(f"  {job_name(event.job)}" if name else "", "bold"),
         f"  {event.kind}",
-        styled(f" →{moved}" if moved else "", style),
+        *moved,
         styled(f"  {actor_name(event.actor)}", "dim"),
         f"  {detail}" if detail else "",
     )

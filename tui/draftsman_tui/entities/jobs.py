@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.retries import ErrorClass
-from draftsman.text import humanize
+from draftsman.jobs.runs.run import MEANINGS, RunStatus
+from draftsman.jobs.status_display import Meaning, display_of
 from draftsman_tui.entities.artifacts import format_size
 from draftsman_tui.terminal import times
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
@@ -27,25 +29,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-STYLES: Final = {
-    Status.SCHEDULED: "blue",
-    Status.QUEUED: "cyan",
-    Status.CLAIMED: "cyan",
-    Status.RUNNING: "bold cyan",
-    Status.WAITING_FOR_INPUT: "bold yellow",
-    Status.WAITING_FOR_APPROVAL: "bold yellow",
-    Status.RESUMED: "cyan",
-    Status.RETRYING: "magenta",
-    Status.COMPLETED: "green",
-    Status.FAILED: "red",
-    Status.DEAD_LETTER: "bold red",
-    Status.CANCELED: "dim",
-    Status.EXPIRED: "red",
-}
-DENIED: Final = "bright_magenta"
-"""Color of a denied job."""
-PAUSED: Final = "bold magenta"
-"""Color of a paused job."""
 MAX_STEPS: Final = 20
 """Newest steps of a job to show."""
 
@@ -81,18 +64,17 @@ def submitted_message(job: SubmittedJob) -> str:
 
 
 def status_text(
-    status: object, error_class: str | None = None, *, paused: bool = False, detail: bool = True
+    status: Status, error_class: str | None = None, *, paused: bool = False, detail: bool = True
 ) -> Text:
     """Render a status; a denied job has a color of its own.
 
     `paused`: the job is shown as paused, with `detail` also its status.
     """
-    name = str(status)
+    display = display_of(status, denied=error_class == ErrorClass.DENIED)
     if paused:
-        return styled(f"paused ({humanize(name)})" if detail else "paused", PAUSED)
-    if error_class == ErrorClass.DENIED:
-        return styled(name, DENIED)
-    return styled(humanize(name), STYLES.get(Status(name), "") if name in STYLES else "")
+        text = f"paused ({display.word})" if detail else "paused"
+        return styled(text, STYLES[Meaning.WARNING])
+    return styled(display.word, STYLES[display.meaning])
 
 
 async def pause_text(rt: Runtime, number: int) -> str:
@@ -122,7 +104,8 @@ def run_text(
     """
     now = now or datetime.now(UTC)
     duration = times.span(((run.finished_at or now) - run.started_at).total_seconds())
-    status_style = {"completed": "green", "failed": style, "running": "cyan"}.get(run.status, "")
+    failed = run.status is RunStatus.FAILED
+    status_style = style if failed else STYLES[MEANINGS[run.status]]
     error_text = f"  {one_line(run.error)}" if run.error and error else ""
     code = f"  exit {run.exit_code}" if run.exit_code is not None else ""
     return line(

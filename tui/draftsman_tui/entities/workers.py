@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.jobs.status_display import Meaning
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings
+
+
+HEALTH_MEANINGS: Final[Mapping[str, Meaning]] = {
+    "alive": Meaning.ACTIVE,
+    "draining": Meaning.WARNING,
+    "silent": Meaning.WARNING,
+    "lost": Meaning.FAILURE,
+}
 
 
 def health_of(worker: Any, settings: Settings) -> str:

@@ -13,11 +13,11 @@ from draftsman_bots.slack.commands.command_parser import (
     TextCommand,
 )
 from draftsman_bots.slack.deliveries.mrkdwn import escape, escape_truncated
+from draftsman_bots.slack.deliveries.render import BOT_NAME
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget
 from draftsman_bots.slack.jobs import job_commands
 from draftsman_bots.slack.people import web_link
 from draftsman_bots.slack.people.access import authorize, authorize_person
-from draftsman_bots.slack.questions.question_blocks import BOT_NAME
 from draftsman_bots.slack.requests import job_requests, templates
 from draftsman_bots.slack.schedules import schedules
 

@@ -6,12 +6,11 @@ The limits are those of Slack's block and element reference.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any, Final
 
-from draftsman.people.spans import Spans
-from draftsman_bots.slack.deliveries.mrkdwn import code, escape, escape_chunks, escape_truncated
+from draftsman.deliveries.documents.document import Text
+from draftsman_bots.slack.deliveries.mrkdwn import code, escape_chunks, escape_truncated
 from draftsman_bots.text import break_fences, truncate, utf16_length
 
 Block = dict[str, Any]
@@ -33,7 +32,7 @@ def section(text: str) -> Block:
     return {"type": "section", "text": _mrkdwn(text)}
 
 
-def paragraphs(text: str | Spans, max_sections: int = 4) -> list[Block]:
+def paragraphs(text: str | Text, max_sections: int = 4) -> list[Block]:
     """Return user text in sections, with a notice if more than `max_sections` are needed."""
     spans = (text,) if isinstance(text, str) else text
     safe = tuple(break_fences(span) if isinstance(span, str) else span for span in spans)
@@ -131,12 +130,6 @@ def plain_text(text: str, max_length: int) -> Block:
     }
 
 
-def local_time(moment: datetime) -> str:
-    """Return a time that Slack shows in the reader's time zone."""
-    fallback = moment.strftime("%Y-%m-%d %H:%M %Z")
-    return f"<!date^{int(moment.timestamp())}^{{date_short_pretty}} {{time}}|{escape(fallback)}>"
-
-
 def bold(text: str, max_length: int = 500) -> str:
     """Return user text in bold, on one line."""
     return f"*{escape_truncated(' '.join(text.split()), max_length) or EMPTY}*"
@@ -155,7 +148,6 @@ def _mrkdwn(text: str) -> Block:
 
 MAX_SIZE: Final = 11_000
 """Characters of all blocks as JSON: below the smallest size reported as rejected."""
-_CONTROLS: Final = frozenset({"actions"})
 
 
 def size(blocks: Sequence[Block]) -> int:
@@ -166,16 +158,3 @@ def size(blocks: Sequence[Block]) -> int:
 def fits(blocks: Sequence[Block]) -> bool:
     """Return whether Slack accepts these blocks as one message."""
     return len(blocks) <= MAX_BLOCKS and size(blocks) <= MAX_SIZE
-
-
-def drop_to_fit(blocks: Iterable[Block]) -> list[Block]:
-    """Drop the last texts until the blocks fit; the first block and the controls stay."""
-    remaining = list(blocks)
-    while not fits(remaining):
-        text_indexes = [
-            index for index, block in enumerate(remaining) if block["type"] not in _CONTROLS
-        ]
-        if len(text_indexes) < 2:
-            break
-        del remaining[text_indexes[-1]]
-    return remaining

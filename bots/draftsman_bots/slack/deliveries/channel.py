@@ -40,9 +40,13 @@ from draftsman_bots.slack.deliveries.message_ref import (
     thread_of,
 )
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
-from draftsman_bots.slack.deliveries.render import Rendered, render, render_plain_text
+from draftsman_bots.slack.deliveries.render import (
+    AnswerReactions,
+    Rendered,
+    render,
+    render_plain_text,
+)
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.questions.question_blocks import AnswerReactions
 from draftsman_bots.slack.transport.api_errors import ACCOUNT, CONTENT, THREAD
 from draftsman_bots.slack.transport.installation import Installation
 from draftsman_bots.slack.transport.web_api import Data, WebApi, client

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
+from draftsman.deliveries.documents.document import Command, Link, Span, Step, Text, Time
 from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted
 from draftsman.jobs.job import Source
-from draftsman.people.spans import ActorRef, Span, Spans
+from draftsman.people.spans import ActorRef, Spans
 from draftsman.text import is_link
 from draftsman_bots.slack.ids import account_user_id
 from draftsman_bots.text import (
@@ -48,7 +50,7 @@ def mention_spans(spans: Iterable[Span], max_length: int = MAX_TEXT) -> str:
     return join_within(units, max_length)
 
 
-def plain_spans(spans: Iterable[Span], reader: str) -> str:
+def plain_spans(spans: Spans, reader: str) -> str:
     """Return spans as plain text for a modal, which shows no mentions; `reader` is a user id."""
     return "".join(
         span if isinstance(span, str) else _plain_name(span, account_user_id(reader))
@@ -138,7 +140,7 @@ def escape_truncated(text: str, max_length: int = MAX_TEXT) -> str:
     return join_within(_escaped_units(text), max_length)
 
 
-def escape_chunks(text: str | Spans, max_length: int = MAX_TEXT) -> Iterator[str]:
+def escape_chunks(text: str | Text, max_length: int = MAX_TEXT) -> Iterator[str]:
     """Yield the whole text, escaped, in chunks that fit, split at line ends if possible."""
     chunk = ""
     size = 0
@@ -164,7 +166,7 @@ def _lines(spans: Iterable[Span]) -> Iterator[list[str]]:
     line: list[str] = []
     for span in spans:
         if not isinstance(span, str):
-            line.append(mention(span))
+            line.append(_marked(span))
             continue
         for piece in replace_invisible(span).splitlines(keepends=True):
             line += map(escape, graphemes(piece))
@@ -178,7 +180,27 @@ def _lines(spans: Iterable[Span]) -> Iterator[list[str]]:
 def _escaped_units(span: Span) -> Iterable[str]:
     if isinstance(span, str):
         return map(escape, graphemes(replace_invisible(span)))
-    return (mention(span),)
+    return (_marked(span),)
+
+
+def _marked(span: ActorRef | Time | Link | Command | Step) -> str:
+    match span:
+        case ActorRef():
+            return mention(span)
+        case Time(when):
+            return local_time(when)
+        case Link(url):
+            return link(url)
+        case Command(line):
+            return f"`{escape(line)}`"
+        case Step(command=line):
+            return f"`draftsman {escape(line)}`"
+
+
+def local_time(moment: datetime) -> str:
+    """Return a time that Slack shows in the reader's time zone."""
+    fallback = moment.strftime("%Y-%m-%d %H:%M %Z")
+    return f"<!date^{int(moment.timestamp())}^{{date_short_pretty}} {{time}}|{escape(fallback)}>"
 
 
 def code(text: str, max_length: int = MAX_TEXT) -> str:

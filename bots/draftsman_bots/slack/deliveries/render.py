@@ -1,4 +1,4 @@
-"""Rendering of messages: blocks, and `text` for clients that cannot show them. Pure.
+"""Printer of messages: blocks, and `text` for clients that cannot show them. Pure.
 
 The result is valid for any text. Only the people whom a question is for are mentioned, and notified
 by its first copy only: an edit sends no notification.
@@ -6,58 +6,65 @@ by its first copy only: an edit sends no notification.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from itertools import groupby
 from typing import Final
 
-from draftsman.deliveries.attachment import (
-    LENGTH,
-    is_long,
-    is_truncated_result,
-    overflow_files,
+from draftsman.deliveries.delivery import Message
+from draftsman.deliveries.documents.builder import (
+    build_document,
+    question_choices,
+    question_controls,
 )
-from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
-from draftsman.deliveries.plain_text import (
-    brief_spans,
-    job_outcome_spans,
-    notice_spans,
-    pause_text,
-    progress_text,
-    resolution_spans,
-    shown_error,
-    state_text,
-    title_before,
+from draftsman.deliveries.documents.document import (
+    SHORT,
+    Action,
+    Addressees,
+    Choice,
+    Choices,
+    Code,
+    Command,
+    Control,
+    Controls,
+    Facts,
+    Fold,
+    Footer,
+    Headline,
+    InFile,
+    Note,
+    Paragraph,
+    Part,
+    Quote,
+    Step,
+    Text,
+    fit,
 )
-from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url
-from draftsman.jobs.control.job_message import AGENT_TYPE
-from draftsman.jobs.job import TERMINAL, Status
-from draftsman.people.spans import ActorRef, spans_text
+from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
+from draftsman.deliveries.plain_text import brief_spans
+from draftsman.jobs.job import Source, Status
+from draftsman.people.policy import Person
+from draftsman.questions.question import Question
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import (
+    MAX_BUTTONS,
     Block,
     actions,
     bold,
     button,
     code_block,
     context,
-    drop_to_fit,
-    local_time,
+    external_select,
+    fits,
+    option,
     paragraphs,
     section,
+    select,
+    users_select,
 )
-from draftsman_bots.slack.deliveries.mrkdwn import (
-    MAX_NAME,
-    MAX_TEXT,
-    escape_truncated,
-    link,
-    mention,
-    mention_spans,
-)
-from draftsman_bots.slack.questions.question_blocks import (
-    BOT_NAME,
-    AnswerReactions,
-    fit_question,
-)
+from draftsman_bots.slack.deliveries.mrkdwn import MAX_TEXT, escape_truncated, mention_spans
 from draftsman_bots.text import truncate, truncate_spans
 
 STATUS_EMOJI: Final = {
@@ -74,13 +81,43 @@ STATUS_EMOJI: Final = {
     Status.DEAD_LETTER: ":x:",
     Status.CANCELED: ":no_entry_sign:",
     Status.EXPIRED: ":stopwatch:",
+    None: ":no_entry:",
 }
-DENIED_EMOJI: Final = ":no_entry:"
-"""For a job that a person denied, which is not an error."""
-RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
-"""Terminal statuses with a retry button."""
-TRUNCATED_NOTICE: Final = "Truncated. The full text is a file in this thread."
-DATA_NOTICE: Final = "The data of the result is a file in this thread."
+"""Emoji of a headline; that of a denied job is at None."""
+BOT_NAME: Final = "@draftsman"
+"""The mention of the bot, with the name in the manifests."""
+LONG_LABEL: Final = 60
+"""Characters of the label of a choice that a button cuts off."""
+JOB_ACTIONS: Final = {
+    Action.CANCEL: ids.CANCEL,
+    Action.RETRY: ids.RETRY,
+    Action.REVISE: ids.REVISE,
+}
+QUESTION_ACTIONS: Final = {
+    Action.APPROVE: ids.APPROVE,
+    Action.DENY: ids.DENY,
+    Action.ANSWER: ids.FREE,
+    Action.ACKNOWLEDGE: ids.ACKNOWLEDGE,
+    Action.SNOOZE: ids.SNOOZE,
+}
+RULE_ACTIONS: Final = {Action.RATIFY: ids.RATIFY_RULE, Action.DECLINE: ids.DECLINE_RULE}
+STYLES: Final = {
+    Action.APPROVE: "primary",
+    Action.RATIFY: "primary",
+    Action.DENY: "danger",
+    Action.DECLINE: "danger",
+    Action.CANCEL: "danger",
+}
+
+
+class AnswerReactions(IntEnum):
+    """Reactions to a question's message that are answers."""
+
+    NONE = 0
+    CHOICES = 1
+    """Those of choices with an emoji."""
+    APPROVALS = 2
+    """Also those that decide approvals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +126,15 @@ class Rendered:
 
     text: str
     blocks: list[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What the controls of a message are about, by number."""
+
+    job: int
+    question: int = 0
+    rule: int = 0
 
 
 def render(
@@ -101,8 +147,20 @@ def render(
 
     `replies`: an answer is read without a mention of the bot.
     """
-    blocks = _blocks(message, replies, reactions)
-    return Rendered(render_plain_text(message, replies=replies), drop_to_fit(blocks))
+    question = message.question
+    rule = (message.payload or {}).get("rule")
+    topic = Topic(
+        job=message.subject.number,
+        question=0 if question is None else question.ordinal,
+        rule=rule if isinstance(rule, int) else 0,
+    )
+    blocks = fit(
+        build_document(message),
+        partial(print_blocks, topic=topic, replies=replies, reactions=reactions),
+        fits,
+        lambda block: block["type"] == "actions",
+    )
+    return Rendered(render_plain_text(message, replies=replies), blocks)
 
 
 def render_plain_text(message: Message, *, replies: bool = False) -> str:
@@ -111,159 +169,189 @@ def render_plain_text(message: Message, *, replies: bool = False) -> str:
     return mention_spans(brief_spans(message, instruction), MAX_TEXT)
 
 
-def _blocks(message: Message, replies: bool, reactions: AnswerReactions) -> Iterator[Block]:
-    match message.kind:
-        case DeliveryKind.STATUS:
-            yield from _card(message)
-        case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
-            yield from _question(message, replies, reactions)
-        case DeliveryKind.QUESTION_CLOSED if message.question is not None:
-            yield from _closed(message)
-        case DeliveryKind.RESULT:
-            yield from _result(message)
-        case DeliveryKind.NOTICE:
-            yield from _notice(message)
-        case _:
-            yield section(render_plain_text(message))
+def print_blocks(
+    parts: Sequence[Part],
+    fold: Fold = Fold.NOTHING,
+    *,
+    topic: Topic,
+    replies: bool = False,
+    reactions: AnswerReactions = AnswerReactions.NONE,
+) -> list[Block]:
+    """Return parts as blocks; notes that follow one another are a single block."""
+    choices = next((part.items for part in parts if isinstance(part, Choices)), ())
+    printer = _Printer(topic, choices, fold, replies=replies, reactions=reactions)
+    blocks: list[Block] = []
+    for is_note, group in groupby(parts, lambda part: isinstance(part, Note)):
+        if is_note:
+            texts = [part.text for part in group if isinstance(part, Note)]
+            blocks.append(context(*(printer.text(text) for text in texts)))
+        else:
+            blocks += [block for part in group for block in printer.blocks(part)]
+    return blocks
 
 
-def _card(message: Message) -> Iterator[Block]:
-    """Yield the status card of a job, which is updated with each status and with progress."""
-    subject = message.subject
-    yield section(_headline(subject))
-    yield context(*_facts(subject))
-    if progress := progress_text(message):
-        yield context(*(escape_truncated(text, 300) for text in progress.split("\n")))
-    if error := shown_error(subject):
-        yield code_block(truncate(error, LENGTH // 4))
-    if control := _buttons(subject):
-        yield actions([control])
+def controls(question: Question) -> list[Block]:
+    """Return the controls of an open question."""
+    topic = Topic(job=question.job, question=question.ordinal)
+    printer = _Printer(topic, question_choices(question))
+    return [block for part in question_controls(question) for block in printer.blocks(part)]
 
 
-def _headline(subject: Subject) -> str:
-    emoji = DENIED_EMOJI if subject.denied else STATUS_EMOJI[subject.status]
-    return f"{emoji} *{subject.name}* {bold(subject.title)}"
+class _Printer:
+    """Prints the parts of a document; `choices` are those that its controls offer."""
+
+    def __init__(
+        self,
+        topic: Topic,
+        choices: Sequence[Choice],
+        fold: Fold = Fold.NOTHING,
+        *,
+        replies: bool = False,
+        reactions: AnswerReactions = AnswerReactions.NONE,
+    ) -> None:
+        self._topic = topic
+        self._fold = fold
+        self._replies = replies
+        self._reactions = reactions
+        self._choices = choices
+
+    def text(self, text: Text, most: int = SHORT) -> str:
+        """Return a text as mrkdwn."""
+        return mention_spans(self._with_steps(text), most)
+
+    def blocks(self, part: Part) -> Iterator[Block]:
+        """Yield the blocks of a part that is no note."""
+        match part:
+            case Headline(mark, name, title, verb):
+                named = f" {bold(title)}" if title.strip() else ""
+                asks = f" {verb}:" if verb else ""
+                yield section(f"{STATUS_EMOJI[mark]} *{name}*{named}{asks}")
+            case Facts(items) | Footer(items):
+                if isinstance(part, Footer) and (hint := self._reactions_hint(items)):
+                    yield context(hint)
+                yield context(*(self.text(item) for item in items))
+            case Paragraph(text, most):
+                yield from paragraphs(truncate_spans(self._with_steps(text), most), 5)
+            case Quote(text, most):
+                yield from paragraphs(truncate(text, most), 6)
+            case Code(text, most):
+                yield code_block(truncate(text, most))
+            case InFile(what):
+                yield context(f"{what} is a file in this thread.")
+            case Choices(items):
+                yield from paragraphs(_described(items), 3)
+            case Addressees(people):
+                yield section(f"For {_mentions(people)}")
+            case Controls(items):
+                yield from self._controls(items)
+            case Note():
+                yield context(self.text(part.text))
+
+    def _with_steps(self, text: Text) -> Text:
+        """Return a text that says how to take its steps in Slack."""
+        parts = [self._step(span) if isinstance(span, Step) else (span,) for span in text]
+        return tuple(span for part in parts for span in part)
+
+    def _step(self, step: Step) -> Text:
+        if step.action is Action.RETRY:
+            return ("press Retry",)
+        is_approval = step.action is Action.APPROVE
+        verb = "approve or deny" if is_approval else "answer"
+        how: Text = ("by replying",)
+        if not self._replies:
+            how = ("with ", Command(f"{BOT_NAME} {'approve' if is_approval else 'ANSWER'}"))
+        return f"{verb} here, ", *how, f" in this thread, or in a terminal: {step.command}"
+
+    def _reactions_hint(self, items: Sequence[Text]) -> str:
+        """Return which reactions answer; "" if none do."""
+        steps = [span for item in items for span in item if isinstance(span, Step)]
+        if any(step.action is Action.APPROVE for step in steps):
+            is_read = self._reactions is AnswerReactions.APPROVALS
+            return "React with :+1: approve · :-1: deny" if is_read else ""
+        if self._reactions is AnswerReactions.NONE:
+            return ""
+        pairs = [
+            f":{choice.emoji}: {escape_truncated(choice.label, LONG_LABEL)}"
+            for choice in self._choices[:MAX_DESCRIPTIONS]
+            if choice.emoji
+        ]
+        return f"React with {' · '.join(pairs)}" if pairs else ""
+
+    def _controls(self, items: Sequence[Control]) -> Iterator[Block]:
+        """Yield a row of controls, whose values are ids only."""
+        elements = [element for item in items for element in self._elements(item)]
+        if not elements:
+            return
+        kinds = {item.action for item in items}
+        topic = self._topic
+        if kinds & {Action.ACKNOWLEDGE, Action.DELEGATE}:
+            yield actions(elements, ids.attention_block(topic.job, topic.question))
+        elif kinds & {Action.APPROVE, Action.CHOOSE, Action.ANSWER}:
+            yield actions(elements, ids.question_block(topic.job, topic.question))
+        else:
+            yield actions(elements)
+
+    def _elements(self, control: Control) -> Iterator[Block]:
+        topic = self._topic
+        action = control.action
+        style = STYLES.get(action)
+        if action is Action.CHOOSE:
+            yield from self._choose(control)
+        elif action is Action.DELEGATE:
+            yield users_select(ids.DELEGATE, control.label)
+        elif action in JOB_ACTIONS:
+            value = ids.job_value(topic.job)
+            confirm = control.confirm or None
+            yield button(control.label, JOB_ACTIONS[action], value, style=style, confirm=confirm)
+        elif action in RULE_ACTIONS:
+            value = ids.rule_value(topic.rule)
+            yield button(control.label, RULE_ACTIONS[action], value, style=style)
+        else:
+            value = ids.answer_value(topic.job, topic.question)
+            yield button(control.label, QUESTION_ACTIONS[action], value, style=style)
+
+    def _choose(self, control: Control) -> Iterator[Block]:
+        topic = self._topic
+        if len(self._choices) <= MAX_BUTTONS:
+            for number, choice in enumerate(self._choices, 1):
+                value = ids.answer_value(topic.job, topic.question, number)
+                yield button(choice.label, ids.answer_action(number), value)
+        elif self._fold is Fold.TEXTS:
+            yield external_select(ids.CHOOSE, control.label)
+        else:
+            yield select(ids.CHOOSE, options(self._choices, topic), control.label)
 
 
-def _facts(subject: Subject, *, outcome: bool = True) -> Iterator[str]:
-    """Yield facts of a job; a result has shown the `outcome` of a denial or cancel before."""
-    state = state_text(subject)
-
-    if subject.status is Status.RETRYING and subject.next_retry_at is not None:
-        state = f"{state} {local_time(subject.next_retry_at)}"
-    if not subject.denied:
-        yield state
-    if pause := pause_text(subject):
-        yield escape_truncated(pause, 300)
-    if outcome and (subject.status is Status.CANCELED or subject.denied):
-        yield mention_spans(job_outcome_spans(subject, again=""), 300)
-    for name, value in (("", subject.repo), ("by ", subject.agent), ("group ", subject.group)):
-        if value:
-            yield name + escape_truncated(value, MAX_NAME)
-    if subject.usage:
-        yield subject.usage
-    if duration := duration_text(subject):
-        yield duration
-    if subject.invoker:
-        yield f"for {mention(ActorRef(subject.invoker))}"
-    if subject.url:
-        yield link(subject.url)
-    if (time := subject.finished_at or subject.created_at) is not None:
-        yield local_time(time)
+def options(choices: Sequence[Choice], topic: Topic) -> list[Block]:
+    """Return choices as options of a select, in order."""
+    return [
+        option(
+            f"{number}. {choice.label}",
+            ids.answer_value(topic.job, topic.question, number),
+            choice.description,
+        )
+        for number, choice in enumerate(choices, 1)
+    ]
 
 
-def duration_text(subject: Subject) -> str:
-    """Return how long a finished job took from its request: `took 12 min`; else ""."""
-    if subject.finished_at is None or subject.created_at is None:
+def _described(choices: Sequence[Choice]) -> str:
+    """Return the choices as a list if their buttons do not say enough; else ""."""
+    is_described = any(len(choice.label) > LONG_LABEL or choice.description for choice in choices)
+    if not is_described or len(choices) > MAX_DESCRIPTIONS:
         return ""
-    seconds = max(0, round((subject.finished_at - subject.created_at).total_seconds()))
-    if seconds < 60:
-        return f"took {seconds} s"
-    minutes = seconds // 60
-    hours = seconds // 3600
-    if hours == 0:
-        return f"took {minutes} min"
-    days, hours_of_day = divmod(hours, 24)
-    if days:
-        return f"took {days} d {hours_of_day} h"
-    return f"took {hours} h {minutes - 60 * hours} min"
-
-
-def _buttons(subject: Subject) -> Block | None:
-    value = ids.job_value(subject.number)
-    if subject.status in RETRYABLE:
-        return button("Retry", ids.RETRY, value)
-    if subject.status in TERMINAL:
-        return None
-    confirm = f"Cancel {subject.name}? Work so far is kept."
-    return button("Cancel job", ids.CANCEL, value, style="danger", confirm=confirm)
-
-
-def _question(message: Message, replies: bool, reactions: AnswerReactions) -> Iterator[Block]:
-    question = message.question
-    assert question is not None  # noqa: S101
-    payload = message.payload or {}
-    reminder = []
-    if message.kind is DeliveryKind.REMINDER:
-        text = payload.get("text") or f"{question.name} is still waiting for an answer"
-        reminder = paragraphs(str(text), 1)
-    title = message.subject.title
-    yield from fit_question(
-        question,
-        title,
-        message.mentions,
-        reminder,
-        replies=replies,
-        reactions=reactions,
-        changes=message.changes,
-        delegation=message.delegation,
+    return "\n".join(
+        f"{number}. {choice.label}{f' - {choice.description}' if choice.description else ''}"
+        for number, choice in enumerate(choices, 1)
     )
 
 
-def _closed(message: Message) -> Iterator[Block]:
-    """Yield the resolution of a question, without controls."""
-    question = message.question
-    assert question is not None  # noqa: S101
-    yield from paragraphs((f"{question.name} ", *resolution_spans(question)))
-    if title := title_before(question, message.subject.title):
-        yield context(f"{bold(title, 200)} asked:")
-    yield from paragraphs(question.text)
+def _mentions(people: Sequence[Person]) -> str:
+    names = ", ".join(_mention(person) for person in people[:MAX_ADDRESSEES])
+    hidden = len(people) - MAX_ADDRESSEES
+    return f"{names} and {hidden} more" if hidden > 0 else names
 
 
-def _result(message: Message) -> Iterator[Block]:
-    subject = message.subject
-    result = message.subject.result or {}
-    yield section(_headline(subject))
-    if subject.status is not Status.COMPLETED:  # the summary below says so
-        outcome = job_outcome_spans(subject, again="press Retry")
-        yield from paragraphs(truncate_spans(outcome, LENGTH // 2), 3)
-    if subject.group_stop:
-        yield section(escape_truncated(subject.group_stop, 300))
-    summary = result.get("summary")
-    if isinstance(summary, str) and summary.strip():
-        yield from paragraphs(truncate(summary, LENGTH // 2), 3)
-    if url := pr_url(result):
-        yield section(link(url))
-    for text in (change_summary(result), counts_summary(result)):
-        yield from paragraphs(truncate(text, LENGTH // 4), 1)
-    if facts := list(_facts(subject, outcome=False)):
-        yield context(*facts)
-    if overflow_files(message):
-        yield context(TRUNCATED_NOTICE if is_truncated_result(message) else DATA_NOTICE)
-    controls = [_buttons(subject)] if subject.status in RETRYABLE else []
-    if subject.type == AGENT_TYPE and subject.status in TERMINAL:
-        value = ids.job_value(subject.number)
-        controls.append(button("Retry with changes…", ids.REVISE, value))
-    if buttons := [control for control in controls if control is not None]:
-        yield actions(buttons)
-
-
-def _notice(message: Message) -> Iterator[Block]:
-    prefix, *spans = notice_spans(message)
-    yield from paragraphs((prefix, *truncate_spans(spans, LENGTH)), 5)
-    if is_long(spans_text(spans)) and "to" not in (message.payload or {}):
-        yield context(TRUNCATED_NOTICE)
-    if isinstance(rule := (message.payload or {}).get("rule"), int) and rule > 0:
-        value = ids.rule_value(rule)
-        ratify = button("Ratify", ids.RATIFY_RULE, value, style="primary")
-        yield actions([ratify, button("Decline", ids.DECLINE_RULE, value, style="danger")])
+def _mention(person: Person) -> str:
+    user_id = ids.account_user_id(person.ids.get(Source.SLACK, ""))
+    usable = user_id.isascii() and user_id.isalnum()
+    return f"<@{user_id}>" if usable else escape_truncated(person.name, 100)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 
+from draftsman.deliveries.documents.builder import RETRYABLE
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.people.policy import Verb
@@ -20,16 +21,14 @@ from draftsman_bots.slack.deliveries.blocks import (
     bold,
     button,
     context,
-    local_time,
     option,
     plain_text,
     section,
 )
-from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
-from draftsman_bots.slack.deliveries.render import RETRYABLE, STATUS_EMOJI
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated, local_time
+from draftsman_bots.slack.deliveries.render import STATUS_EMOJI, controls
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget, send_ephemeral
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.questions.question_blocks import controls
 from draftsman_bots.text import truncate, utf16_length
 
 if TYPE_CHECKING:
@@ -110,30 +109,22 @@ def is_too_long(text: str) -> bool:
 
 def free_text(job: int, question: int, text: str = "") -> View:
     """Return the modal for an answer in free text."""
-    name = f"D-{job}/{question}"
-    blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), multiline=True)]
-    value = ids.answer_value(job, question)
-    return modal(
-        blocks,
-        callback=ids.FREE_VIEW,
-        title=truncate(f"Answer {name}", 24),
-        submit="Answer",
-        metadata=value,
-    )
+    label = f"Your answer to D-{job}/{question}"
+    field = _input(TEXT, label, truncate(text, MAX_INPUT), multiline=True)
+    return _question_modal(job, question, field, callback=ids.FREE_VIEW, verb="Answer")
 
 
 def deny_reason(job: int, question: int) -> View:
     """Return the modal for the optional reason of a denial."""
-    name = f"D-{job}/{question}"
-    blocks = [_input(REASON, f"Reason for denying {name}", optional=True, multiline=True)]
+    label = f"Reason for denying D-{job}/{question}"
+    field = _input(REASON, label, optional=True, multiline=True)
+    return _question_modal(job, question, field, callback=ids.DENY_VIEW, verb="Deny")
+
+
+def _question_modal(job: int, question: int, field: Block, *, callback: str, verb: str) -> View:
+    title = truncate(f"{verb} D-{job}/{question}", 24)
     value = ids.answer_value(job, question)
-    return modal(
-        blocks,
-        callback=ids.DENY_VIEW,
-        title=truncate(f"Deny {name}", 24),
-        submit="Deny",
-        metadata=value,
-    )
+    return modal([field], callback=callback, title=title, submit=verb, metadata=value)
 
 
 @dataclass(frozen=True, slots=True)

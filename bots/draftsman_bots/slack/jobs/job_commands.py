@@ -14,8 +14,13 @@ from draftsman.people.spans import ActorRef
 from draftsman.text import humanize
 from draftsman_bots.conversation import attention as attention_commands
 from draftsman_bots.conversation.answers import build_response
-from draftsman_bots.slack.deliveries.blocks import Block, actions, button, local_time, section
-from draftsman_bots.slack.deliveries.mrkdwn import chat_command, escape_truncated, mention
+from draftsman_bots.slack.deliveries.blocks import Block, actions, button, section
+from draftsman_bots.slack.deliveries.mrkdwn import (
+    chat_command,
+    escape_truncated,
+    local_time,
+    mention,
+)
 from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
 from draftsman_bots.slack.jobs import thread_messages

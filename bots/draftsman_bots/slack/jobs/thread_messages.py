@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import NotPermitted
-from draftsman.jobs.control.job_message import AGENT_TYPE, MAX_TEXT, SentMessage
-from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.control.job_message import MAX_TEXT, SentMessage
+from draftsman.jobs.job import AGENT_TYPE, TERMINAL
 from draftsman_bots.slack.commands.command_parser import JobRequest
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.payloads.payloads import MessageChange

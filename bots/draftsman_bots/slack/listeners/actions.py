@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.deliveries.documents.builder import question_choices
 from draftsman.errors import DraftsmanError, NotFound, NotPermitted, UsageError
 from draftsman.questions.question import QuestionStatus
 from draftsman_bots import json_fields
@@ -12,6 +13,8 @@ from draftsman_bots.conversation.answers import build_response
 from draftsman_bots.slack import ids
 from draftsman_bots.slack import permission_rules as rules
 from draftsman_bots.slack.deliveries.blocks import MAX_OPTIONS
+from draftsman_bots.slack.deliveries.render import Topic
+from draftsman_bots.slack.deliveries.render import options as question_options
 from draftsman_bots.slack.ephemeral import (
     Reply,
     ReplyTarget,
@@ -31,7 +34,7 @@ from draftsman_bots.slack.people.access import (
     check_modal_access,
     recognize,
 )
-from draftsman_bots.slack.questions import answers, question_blocks
+from draftsman_bots.slack.questions import answers
 from draftsman_bots.slack.requests import revisions, templates
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 from draftsman_bots.slack.schedules import schedules
@@ -109,9 +112,10 @@ async def on_options(ctx: BotContext, body: dict[str, Any]) -> list[dict[str, An
             raise
         return []
     query = request.query.strip().casefold()
-    labels = [str(choice["label"]).casefold() for choice in question.choices]
-    pairs = zip(question_blocks.options(question), labels, strict=True)
-    return [option for option, label in pairs if query in label][:MAX_OPTIONS]
+    choices = question_choices(question)
+    found = question_options(choices, Topic(job=question.job, question=question.ordinal))
+    pairs = zip(choices, found, strict=True)
+    return [option for choice, option in pairs if query in choice.label.casefold()][:MAX_OPTIONS]
 
 
 async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> Reply | None:

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from draftsman.agent_runs.activity.activity import ActivityState
 from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread
-from draftsman.jobs.job import Status
+from draftsman.jobs.job import TERMINAL, WAITING, Status
+from draftsman.jobs.status_display import STATUSES
 from draftsman_bots.slack.deliveries.blocks import Block, context, section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.text import truncate
@@ -35,21 +36,20 @@ STATES: Final[Mapping[str, str]] = {
     ActivityState.COMPLETED: "complete",
     ActivityState.FAILED: "error",
 }
-ENDINGS: Final[Mapping[Status, tuple[str, str]]] = {
-    Status.COMPLETED: ("completed", "complete"),
-    Status.WAITING_FOR_INPUT: ("waits for an answer", "pending"),
-    Status.WAITING_FOR_APPROVAL: ("waits for an approval", "pending"),
-    Status.CANCELED: ("was canceled", "error"),
-    Status.EXPIRED: ("expired", "error"),
-    Status.FAILED: ("failed", "error"),
-    Status.DEAD_LETTER: ("failed", "error"),
-    Status.RETRYING: ("will be retried", "error"),
+ENDINGS: Final[Mapping[Status, str]] = {
+    Status.COMPLETED: "complete",
+    **dict.fromkeys(WAITING, "pending"),
+    **dict.fromkeys(TERMINAL - {Status.COMPLETED}, "error"),
+    Status.RETRYING: "error",
 }
-"""How the stream of a run ends: its title, and the state of the steps that were in progress."""
+"""The state of the steps that were in progress when the run ended, by the status of its job."""
 INTERRUPTED: Final = ("is interrupted", "pending")
 CONTINUED: Final = ("continues: see the status message", "pending")
 """The end of a stream before the end of its run."""
-_MARKS: Final = {"complete": ":white_check_mark:", "error": ":x:"}
+_MARKS: Final = {
+    "complete": STATUSES[Status.COMPLETED].slack_emoji,
+    "error": STATUSES[Status.FAILED].slack_emoji,
+}
 
 Steps = dict[str, Any]
 """Title and state of each task by its id; the plan has no state."""
@@ -82,12 +82,18 @@ def steps_of(thread: LiveThread, progress: LiveProgress) -> Steps:
 
 def ended(thread: LiveThread) -> Steps:
     """Return the tasks of a stream that ends, by the status of its job."""
-    text, state = CONTINUED if thread.is_running else ENDINGS.get(thread.job_status, INTERRUPTED)
+    text, state = CONTINUED if thread.is_running else _ending(thread.job_status)
     tasks: Steps = {PLAN: [_headline(thread, text), ""]}
     for id, (title, before) in thread.shown.items():
         if id != PLAN:
             tasks[id] = [title, state if before == "in_progress" else before]
     return tasks
+
+
+def _ending(status: Status) -> tuple[str, str]:
+    if status not in ENDINGS:
+        return INTERRUPTED
+    return STATUSES[status].predicate, ENDINGS[status]
 
 
 def changed(tasks: Steps, visible: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.people.service.web_sessions import WebSessions
-from draftsman_bots.slack.deliveries.blocks import local_time
-from draftsman_bots.slack.deliveries.mrkdwn import escape
+from draftsman_bots.slack.deliveries.mrkdwn import escape, local_time
 from draftsman_bots.slack.ephemeral import Reply
 
 if TYPE_CHECKING:

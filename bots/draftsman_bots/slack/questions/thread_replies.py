@@ -22,6 +22,7 @@ from draftsman_bots.conversation.answers import (
 from draftsman_bots.slack.commands.command_parser import Parsed, TextCommand
 from draftsman_bots.slack.deliveries.blocks import actions, button, section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
+from draftsman_bots.slack.deliveries.render import BOT_NAME
 from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.jobs import thread_messages
@@ -29,7 +30,6 @@ from draftsman_bots.slack.payloads.payloads import MessageChange
 from draftsman_bots.slack.people.access import authorize, may_answer
 from draftsman_bots.slack.questions import answers
 from draftsman_bots.slack.questions.backfill import closed_since
-from draftsman_bots.slack.questions.question_blocks import BOT_NAME
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor

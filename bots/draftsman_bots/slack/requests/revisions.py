@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import NotFound, Refused
-from draftsman.jobs.control.job_message import AGENT_TYPE
-from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.job import AGENT_TYPE, TERMINAL
 from draftsman.jobs.requests.invocation import PARAMETERS
 from draftsman.people.policy import Verb
 from draftsman.repos.repo_url import is_repo_url

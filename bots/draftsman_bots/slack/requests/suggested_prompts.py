@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import NotPermitted
-from draftsman.jobs.control.job_message import AGENT_TYPE
+from draftsman.jobs.job import AGENT_TYPE
 from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.payloads.payloads import SlackUser

@@ -16,7 +16,7 @@ from draftsman.trello.cards import CardChecklist
 from draftsman_bots.json_fields import objects, string
 from draftsman_bots.text import truncate
 from draftsman_bots.trello.deliveries.markdown import escape_truncated, strip_mentions
-from draftsman_bots.trello.deliveries.member_names import MemberNames, with_names
+from draftsman_bots.trello.deliveries.member_names import MemberNames, member_name
 
 if TYPE_CHECKING:
     from draftsman.deliveries.delivery import Message
@@ -95,7 +95,10 @@ async def close_checklist(
     for checklist in await _find(trello, message):
         path = f"/checklists/{string(checklist, 'id')}"
         if _is_used(checklist, question):
-            outcome = with_names(resolution_spans(question), names)
+            outcome = "".join(
+                span if isinstance(span, str) else member_name(span, names)
+                for span in resolution_spans(question)
+            )
             await trello.put(path, name=_name(message, outcome))
         else:
             await trello.delete(path)

@@ -54,21 +54,10 @@ def one_line(text: str, most: int = MAX_TEXT) -> str:
     return escape_truncated(" ".join(text.split()), most)
 
 
-def bold(text: str, most: int = MAX_TEXT) -> str:
-    """Return a text as a bold line, escaped and truncated; an empty text stays empty."""
-    line = escape_truncated(" ".join(text.split()), most - 4)
-    return f"**{line}**" if line else ""
-
-
 def code(text: str, most: int = MAX_TEXT) -> str:
     """Return a truncated code block, with fences in the text broken up."""
     safe = strip_mentions(break_fences(replace_invisible(text))).strip("\n")
     return f"```\n{join_within(graphemes(safe), most - 8)}\n```"
-
-
-def blockquote(text: str) -> str:
-    """Return escaped lines as a quote, which is never parsed as an answer."""
-    return "\n".join(f"> {line}" for line in text.split("\n"))
 
 
 def strip_mentions(text: str) -> str:

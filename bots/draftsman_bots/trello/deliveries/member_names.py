@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.plain_text import job_outcome_spans, notice_spans, resolution_spans
 from draftsman.jobs.job import Source
-from draftsman.people.spans import ActorRef, Span, Spans
+from draftsman.people.spans import ActorRef, Spans
 from draftsman_bots.trello.ids import is_id
 
 MemberNames = Mapping[str, str]
 """Usernames of the board's members by id."""
-
-
-def with_names(spans: Iterable[Span], names: MemberNames) -> str:
-    """Return spans as text, with the usernames of members and without mentions."""
-    return "".join(span if isinstance(span, str) else _name(span, names) for span in spans)
 
 
 def names_members(message: Message) -> bool:
@@ -38,7 +33,8 @@ def _spans(message: Message) -> Spans:
     return ()
 
 
-def _name(actor: ActorRef, names: MemberNames) -> str:
+def member_name(actor: ActorRef, names: MemberNames) -> str:
+    """Return the username of a member, or the name of another actor, without a mention."""
     if actor.display_name or not _is_member(actor):
         return str(actor)
     return names.get(actor.id, actor.name)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.deliveries.target import parse
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.ids import job_name
-from draftsman.jobs.control.job_message import AGENT_TYPE
-from draftsman.jobs.job import TERMINAL
+from draftsman.jobs.job import AGENT_TYPE, TERMINAL
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question
 from draftsman_bots.conversation import job_controls

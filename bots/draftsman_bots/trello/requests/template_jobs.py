@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
 from draftsman.errors import InvalidParameters, UsageError
-from draftsman.jobs.requests.service.request_checks import AGENT_TYPE
+from draftsman.jobs.job import AGENT_TYPE
 from draftsman.trello.board import card_subject_key
 from draftsman_bots.json_fields import mapping, objects, string
 from draftsman_bots.trello.deliveries import markdown

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from draftsman.jobs.status_display import Meaning
 from draftsman.text import first_line
 
 TEXT: Final = 4000
@@ -49,6 +50,15 @@ class ActivityState(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     DELETED = "deleted"
+
+
+_STATE_MEANINGS: Final[Mapping[str, Meaning]] = {
+    ActivityState.PENDING: Meaning.PENDING,
+    ActivityState.RUNNING: Meaning.ACTIVE,
+    ActivityState.COMPLETED: Meaning.SUCCESS,
+    ActivityState.FAILED: Meaning.FAILURE,
+}
+_SECONDARY: Final = (ActivityKind.THOUGHT, ActivityKind.USAGE, ActivityKind.NOTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +236,12 @@ MARKS: Final[Mapping[str, str]] = {
     ActivityState.FAILED: "failed",
 }
 """State of a call of a tool, as a short word."""
+
+
+def activity_meaning(row: ActivityRow) -> Meaning | None:
+    """Return what the state or else the kind of a row means; None: nothing special."""
+    secondary = Meaning.NEUTRAL if row.kind in _SECONDARY else None
+    return _STATE_MEANINGS.get(row.state or "", secondary)
 
 
 def activity_text(row: Activity | ActivityRow) -> str:

@@ -1,4 +1,8 @@
-"""Branches of a source as they are now: those of other jobs, and the base; and their merges."""
+"""Branches of a source as they are now, and their merges.
+
+They are the branches of other jobs, the base, and that of earlier work, which a job that follows
+it up continues.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,19 @@ from pathlib import Path
 from typing import Final
 
 from draftsman.agent_runs.clones.git import git, git_failure, git_status, git_version
+from draftsman.agent_runs.clones.mirror import open_mirror
+from draftsman.agent_runs.clones.source import Login, RepoSource
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
 from draftsman.agent_runs.policies.conflicts import PREFIX, BranchConflict, job_of
+from draftsman.settings.http import HttpSettings
 
 HEADS: Final = "refs/heads/"
 MERGE_TREE: Final = (2, 38)
 """First version of git with `merge-tree --write-tree`."""
 MAX_BRANCHES: Final = 50
 """Maximum number of branches that are compared, the newest jobs first."""
+FOLLOWED: Final = "refs/draftsman/follow/"
+"""Prefix of the references of a mirror to branches that jobs continue, by their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +104,6 @@ async def onto_current_base(
     return moved, await moved.commit(tree, message, snapshot.skipped)
 
 
-async def conflicting_merge(mirror: Path, ours: str, theirs: str) -> str | None:
-    """Return the tree of a merge with conflict markers; None if there are no conflicts."""
-    if await _is_ancestor(mirror, theirs, ours):
-        return None
-    tree, paths = await _merge(mirror, ours, theirs)
-    return None if paths is None else tree
-
-
 async def first_file(mirror: Path, commit: str, paths: Sequence[str], most: int) -> bytes:
     """Return the first of these files that a commit has.
 
@@ -116,6 +117,59 @@ async def first_file(mirror: Path, commit: str, paths: Sequence[str], most: int)
                 return b""
             return await git("cat-file", "blob", fields[2].decode(), cwd=mirror)
     return b""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchWork:
+    """The work on a branch, to go on from: `work` has its tree, on top of `base`."""
+
+    work: str
+    base: str
+    parents: tuple[str, ...]
+    """The parents of the next commit: the head, and the base if that has to be merged."""
+
+
+async def branch_work(
+    data_dir: Path,
+    source: str,
+    branch: str,
+    base_branch: str,
+    base: str,
+    *,
+    job: int,
+    http: HttpSettings | None,
+    login: Login | None,
+) -> BranchWork | None:
+    """Return the work on a branch of the source, with commits of people; None if it is gone.
+
+    If it conflicts with the base branch as it is now, this is the new base, and the files of the
+    work have the conflict markers of the merge. Raises Failure with origin `git`.
+    """
+    repo = RepoSource.of(source, http, login)
+    mirror = await open_mirror(data_dir, repo)
+    names = {"head": f"{HEADS}{branch}", "tip": f"{HEADS}{base_branch}"}
+    tips = await repo.tips(mirror, list(names.values()))
+    head = tips.get(names["head"])
+    tip = tips.get(names["tip"])
+    if head is None:
+        return None
+    prefix = f"{FOLLOWED}{job}/"
+    specs = [f"+{ref}:{prefix}{name}" for name, ref in names.items() if ref in tips]
+    await repo.fetch_refs(mirror, specs)
+    if tip is None or (tree := await _conflicting_merge(mirror, head, tip)) is None:
+        return BranchWork(head, base, (head,))
+    commit = await git("commit-tree", tree, "-p", tip, "-m", "merge", cwd=mirror)
+    work = commit.decode().strip()
+    await git("update-ref", f"{prefix}work", work, cwd=mirror)
+    return BranchWork(work, tip, (head, tip))
+
+
+async def _conflicting_merge(mirror: Path, ours: str, theirs: str) -> str | None:
+    """Return the tree of a merge with conflict markers; None if there are no conflicts."""
+    if await _is_ancestor(mirror, theirs, ours):
+        return None
+    tree, paths = await _merge(mirror, ours, theirs)
+    return None if paths is None else tree
 
 
 def _base_spec(workspace: Workspace, base: str | None) -> str:

@@ -15,8 +15,6 @@ MAX_TEXT: Final = 10_000
 """Maximum characters of a message; the constraint of the table has the same."""
 MAX_MESSAGES: Final = 200
 """Maximum messages of a job; the constraint of the table has the same."""
-AGENT_TYPE: Final = "run_agent"
-"""Type of the jobs that take messages."""
 
 
 @dataclass(frozen=True, slots=True)

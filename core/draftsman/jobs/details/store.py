@@ -28,7 +28,6 @@ from draftsman.jobs.job_summary import JobSummary, JobVersion, Replacement, Retr
 from draftsman.jobs.runs.run import Run
 
 _Q = load(__name__)
-_INVARIANTS = load("draftsman.jobs.details.invariants")
 EventCursor = tuple[int, int, int]
 """Position in the event feed: epoch, transaction, event."""
 
@@ -233,9 +232,3 @@ async def answer_times(conn: Connection) -> tuple[int, float | None]:
 async def health(conn: Connection) -> ServerHealth:
     """Return the server's settings."""
     return (await fetch_all(conn, _Q["health"], None, ServerHealth))[0]
-
-
-async def invariants(conn: Connection) -> dict[str, Sequence[tuple[Any, ...]]]:
-    """Return, for each invariant, at most a hundred (job, problem) rows that violate it."""
-    async with conn.transaction():
-        return {name: await rows(conn, query) for name, query in _INVARIANTS.items()}

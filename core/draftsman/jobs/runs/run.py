@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -14,6 +14,8 @@ from draftsman.errors import LeaseLost
 from draftsman.ids import job_name
 from draftsman.jobs.job import Mode, Source, Status
 from draftsman.jobs.retries import RetryCounts
+from draftsman.jobs.status_display import Meaning
+from draftsman.text import STORED_SENTENCE
 
 T = TypeVar("T")
 
@@ -30,6 +32,15 @@ class RunStatus(StrEnum):
     CANCELED = "canceled"
 
 
+MEANINGS: Final[Mapping[RunStatus, Meaning]] = {
+    RunStatus.RUNNING: Meaning.ACTIVE,
+    RunStatus.COMPLETED: Meaning.SUCCESS,
+    RunStatus.FAILED: Meaning.FAILURE,
+    RunStatus.SKIPPED: Meaning.NEUTRAL,
+    RunStatus.PARKED: Meaning.WARNING,
+    RunStatus.INTERRUPTED: Meaning.WARNING,
+    RunStatus.CANCELED: Meaning.NEUTRAL,
+}
 ENUMS: Final = {"run_status": RunStatus}
 """Enums that are types of the database."""
 
@@ -61,7 +72,7 @@ class Run:
     started_at: datetime
     finished_at: datetime | None
     exit_code: int | None
-    error: str | None
+    error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     usage: dict[str, Any] | None
     result: dict[str, Any] | None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from draftsman.ids import question_name
+from draftsman.jobs.status_display import Meaning
 from draftsman.questions.permission_rules.command_pattern import (
     kind_of,
     matches,
@@ -29,6 +30,14 @@ class RuleStatus(StrEnum):
     ACTIVE = "active"
     EXPIRED = "expired"
     REVOKED = "revoked"
+
+
+MEANINGS: Final[Mapping[RuleStatus, Meaning]] = {
+    RuleStatus.PROPOSED: Meaning.WAITING,
+    RuleStatus.ACTIVE: Meaning.SUCCESS,
+    RuleStatus.EXPIRED: Meaning.NEUTRAL,
+    RuleStatus.REVOKED: Meaning.NEUTRAL,
+}
 
 
 @dataclass(frozen=True, slots=True)

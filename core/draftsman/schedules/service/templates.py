@@ -8,9 +8,9 @@ from typing import Any
 
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, Conflict, InvalidParameters, NotFound, UsageError
+from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import (
-    AGENT_TYPE,
     RequestChecks,
     absolute_repo,
     build_request,

@@ -21,11 +21,11 @@ from draftsman.settings import Settings
 from draftsman.settings.slack import SlackSettings
 from draftsman_bots.slack.context import BotContext
 from draftsman_bots.slack.deliveries.channel import SlackChannel
+from draftsman_bots.slack.deliveries.render import controls
 from draftsman_bots.slack.ephemeral import notify_actor
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners import events, register
-from draftsman_bots.slack.questions import question_blocks
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
 from tests.core.deliveries.outbox.chat_harness import FAST, running
 from tests.factories import QUESTION, Factory
@@ -113,7 +113,7 @@ class SlackBotHarness:
     ) -> tuple[Question, str, str]:
         """Ask a question and show it; return it, its thread and its message's ts."""
         question, root = await self.asked(spec, **fields)
-        blocks = list(question_blocks.controls(question))
+        blocks = controls(question)
         message = await self.post(question.text, thread_ts=root, blocks=blocks)
         return question, root, message["ts"]
 

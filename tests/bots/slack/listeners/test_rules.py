@@ -10,7 +10,7 @@ from draftsman.deliveries.target import rules_target
 from draftsman.errors import ConfigError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
-from draftsman.settings.rules import RuleSettings
+from draftsman.settings.questions import RuleSettings
 from draftsman_bots.slack import ids
 from tests.bots.slack.listeners.conftest import ANNA, Seen, SlackBotHarness
 from tests.support.people import People

@@ -70,7 +70,7 @@ async def test_a_question_has_a_checklist_with_its_choices(bench: TrelloBotHarne
     assert checklist["name"] == f"{question.name}: check one item to answer · {tag}"
     assert [item["name"] for item in checklist["checkItems"]] == ["1 · red", "2 · blue"]
     (text,) = [c.text for c in bench.trello.comments(card) if "asks:" in c.text]
-    assert "Or check an item of the checklist." in text
+    assert "or check an item of the checklist." in text
 
 
 @pytest.mark.parametrize("route", ["poll", "webhook"])

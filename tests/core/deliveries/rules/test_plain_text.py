@@ -182,12 +182,12 @@ def test_a_notice_keeps_its_actors_and_begins_with_the_job_unless_named() -> Non
 @pytest.mark.parametrize(
     ("status", "skipped", "text"),
     [
-        ("failed", 3, "group release stopped: D-7 failed, 3 jobs skipped"),
-        ("dead_letter", 1, "group release stopped: D-7 is a dead letter, 1 job skipped"),
-        ("canceled", 1000, "group release stopped: D-7 was canceled, 1,000 jobs skipped"),
+        (Status.FAILED, 3, "group release stopped: D-7 failed, 3 jobs skipped"),
+        (Status.DEAD_LETTER, 1, "group release stopped: D-7 is a dead letter, 1 job skipped"),
+        (Status.CANCELED, 1000, "group release stopped: D-7 was canceled, 1,000 jobs skipped"),
     ],
 )
 def test_a_stopped_group_names_the_job_and_counts_the_others(
-    status: str, skipped: int, text: str
+    status: Status, skipped: int, text: str
 ) -> None:
     assert GroupStop(7, status, skipped, 7).text("release") == text

@@ -17,7 +17,7 @@ from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.jobs.details import loader
 from draftsman_tui.dashboard.jobs.details.header import head
 from draftsman_tui.dashboard.jobs.details.loader import JobLoader
-from draftsman_tui.dashboard.jobs.details.runs import runs
+from draftsman_tui.dashboard.jobs.details.runs_tab import runs
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from tests.factories import Factory
 from tests.support.waits import wait_blocked

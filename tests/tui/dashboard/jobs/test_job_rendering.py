@@ -15,10 +15,11 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import RunStatus
 from draftsman.jobs.runs.saved_data import Artifact
 from draftsman_tui.dashboard.jobs.details import log_buffer
+from draftsman_tui.dashboard.jobs.details.artifacts_tab import artifacts
 from draftsman_tui.dashboard.jobs.details.header import head
-from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, artifacts
-from draftsman_tui.dashboard.jobs.details.log import log
+from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogBuffer, LogLine, LogView
+from draftsman_tui.dashboard.jobs.details.log_tab import log
 from draftsman_tui.dashboard.jobs.details.row_layout import (
     MAX_CHARACTERS_PER_CELL,
     Item,
@@ -71,7 +72,7 @@ def test_long_text_is_truncated_with_the_number_of_omitted_characters() -> None:
 
 
 def test_styles_of_the_command_line_become_roles() -> None:
-    styled = Text.assemble(("12:00", "dim"), " is ", Text("failed", "bold red"), " [bold]")
+    styled = Text.assemble(("12:00", "dim"), " is ", Text("failed", "red"), " [bold]")
     expected = (Cell("12:00", "dim"), Cell(" is "), Cell("failed", "bad"), Cell(" [bold]"))
     assert row_of(styled) == expected
 

@@ -12,7 +12,7 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.jobs.details.log import log
+from draftsman_tui.dashboard.jobs.details.log_tab import log
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from tests.core.deliveries.outbox.rows import claim
 from tests.factories import GATE, Factory

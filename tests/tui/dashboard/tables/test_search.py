@@ -155,7 +155,7 @@ def test_status_aliases_match_statuses_of_the_table(
 
 def test_each_displayed_status_is_an_alias_of_its_status() -> None:
     for status in Status:
-        shown = cells.status(status).text.replace(" ", "_")
+        shown = cells.job_status(status).text.replace(" ", "_")
         assert status in VIEWS["jobs"].resolve(parse(f"status:{shown}")).statuses
 
 

@@ -14,6 +14,7 @@ from draftsman.deliveries import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
+from draftsman.jobs.status_display import STATUSES
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.artifacts import read_patch
 from draftsman_tui.entities.events import event_text
@@ -196,10 +197,8 @@ async def _wait_error(rt: Runtime, job: Job, timeout: float | None) -> Draftsman
         )
     if job.status not in TERMINAL:
         return DraftsmanError(
-            f"{job.name} is still {str(job.status).replace('_', ' ')}{after};"
-            f" see: draftsman why {job.name}"
+            f"{job.name} is still {STATUSES[job.status].word}{after}; see: draftsman why {job.name}"
         )
-    outcomes = {Status.CANCELED: "was canceled", Status.DEAD_LETTER: "is a dead letter"}
+    outcome = STATUSES[job.status].predicate
     reason = job.last_error or job.cancel_reason
-    outcome = outcomes.get(job.status, str(job.status))
     return DraftsmanError(f"{job.name} {outcome}{f': {reason}' if reason else ''}")

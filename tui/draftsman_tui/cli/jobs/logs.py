@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,7 @@ from draftsman.agent_runs.activity.activity import (
     TEXT_KINDS,
     ActivityKind,
     ActivityRow,
+    activity_meaning,
     activity_text,
 )
 from draftsman.errors import UsageError
@@ -19,24 +20,13 @@ from draftsman.jobs.reserved_names import TRANSCRIPT
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.events import no_log
 from draftsman_tui.terminal import params
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import CommandOutput, line, plain, styled
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from draftsman.ids import JobRef
-
-STYLES: Final = {
-    "running": "cyan",
-    "completed": "green",
-    "failed": "red",
-    "pending": "yellow",
-    "plan": "bold",
-    "thought": "dim",
-    "usage": "dim",
-    "note": "dim",
-}
-"""Styles of activity, by state or else by kind."""
 
 
 @command(
@@ -135,7 +125,8 @@ class LogPrinter:
             self._write(plain(item.text))
         else:
             self.end()
-            style = STYLES.get(str(item.state)) or STYLES.get(item.kind, "")
+            meaning = activity_meaning(item)
+            style = STYLES[meaning] if meaning else "bold" if item.kind == ActivityKind.PLAN else ""
             self._out.print(line(styled(self._stamp(), "dim"), styled(_one_item(item), style)))
 
     def _print_heading(self, item: Any) -> None:

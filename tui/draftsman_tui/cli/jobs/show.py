@@ -10,13 +10,14 @@ import click
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.retries import ErrorClass
+from draftsman.jobs.status_display import Meaning
+from draftsman.questions.question import MEANINGS
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.artifacts import file_text
 from draftsman_tui.entities.attention import attention_lines
 from draftsman_tui.entities.deliveries import summary_lines
 from draftsman_tui.entities.events import missing_months
 from draftsman_tui.entities.jobs import (
-    DENIED,
     MAX_STEPS,
     attachment_lines,
     checkpoint_text,
@@ -38,6 +39,7 @@ from draftsman_tui.entities.questions import (
 )
 from draftsman_tui.entities.workflows import group_data, parents_data, parents_text, tree_lines
 from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import as_data, hanging_indent, line, one_line, styled
 from draftsman_tui.terminal.value_format import fields, network_text, sum_usage, usage_lines
 
@@ -227,7 +229,7 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
         yield _pair("cancel", f"by {actor_name(job.cancel_requested_by)}{reason}")
     if job.error_class == ErrorClass.DENIED:
-        yield _pair("decision", str(job.last_error), DENIED)
+        yield _pair("decision", str(job.last_error), STYLES[Meaning.DENIED])
     elif job.last_error:
         error = f"{job.last_error} ({job.error_class or 'unclassified'})"
         if job.status in FAILING:
@@ -343,12 +345,12 @@ def _questions(details: JobDetails, answerers: Mapping[int, str]) -> Iterator[Te
 
 def _question(question: Question, details: JobDetails, names: str | None) -> Iterator[Text]:
     resolution = question.resolution or {}
-    outcome = resolution.get("outcome", "open")
+    outcome = question.outcome
     answer_text = question.answer_text()
     voters = ", ".join(resolution.get("by", ()))
     yield line(
         styled(f"  {question.name} ", "bold"),
-        styled(outcome, "yellow" if outcome == "open" else "green"),
+        styled(outcome, STYLES[MEANINGS[outcome]]),
         f"  {one_line(question.text)}",
     )
     if names is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import sys
 import threading
@@ -18,7 +19,6 @@ import click
 
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.processes.first_frame import first_frame
 from draftsman_tui.cli.processes.process_setup import child, set_up_log
 from draftsman_tui.terminal import extras, stdio
 
@@ -30,6 +30,30 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.frame.connection import Connect
     from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
+
+# First frame, on the screen while the modules of the dashboard are imported.
+
+
+ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[2J\x1b[H"
+LEAVE: Final = "\x1b[?25h\x1b[?1049l"
+"""Alternate screen and cursor (xterm, "Functions using CSI"), as the dashboard sets them."""
+
+
+@contextlib.contextmanager
+def first_frame() -> Iterator[None]:
+    """Show the frame of an empty dashboard; an error restores the screen, and is printed there."""
+    columns, rows = shutil.get_terminal_size()
+    _write(f"{ENTER}  draftsman\r\n{'─' * columns}\r\n  Starting …\x1b[{rows};1H  ? help  q quit")
+    try:
+        yield
+    except BaseException:
+        _write(LEAVE)
+        raise
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 # Hangups of the terminal while the dashboard is shown.

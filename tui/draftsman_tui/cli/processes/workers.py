@@ -12,8 +12,9 @@ from draftsman.ids import worker_name
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.entities.jobs import status_text
-from draftsman_tui.entities.workers import health_of
+from draftsman_tui.entities.workers import HEALTH_MEANINGS, health_of
 from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import as_data, line, styled
 
 if TYPE_CHECKING:
@@ -176,10 +177,9 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _row(worker: Any, health: str) -> list[Text | str]:
-    style = {"alive": "green", "draining": "yellow", "silent": "yellow", "lost": "red"}[health]
     return [
         styled(worker_name(worker.id), "bold"),
-        styled(health, style),
+        styled(health, STYLES[HEALTH_MEANINGS[health]]),
         f"{worker.busy}/{worker.slots}",
         worker.host,
         str(worker.pid),

@@ -8,9 +8,8 @@ from typing import Any, Final, get_args
 import click
 
 from draftsman.errors import UsageError
-from draftsman.jobs.job import Condition, OnFailure
+from draftsman.jobs.job import AGENT_TYPE, Condition, OnFailure
 from draftsman.jobs.requests.invocation import UniqueBy, UniqueStates
-from draftsman.jobs.requests.service.request_checks import AGENT_TYPE
 from draftsman_tui.cli.schedules.request_options import FAILURE_OPTIONS
 from draftsman_tui.terminal import params
 

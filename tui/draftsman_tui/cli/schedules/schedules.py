@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
 from draftsman.schedules.phrases import whole_phrase
-from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec, find_zone
+from draftsman.schedules.schedule import MEANINGS, Misfire, Overlap, ScheduleSpec, find_zone
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.requests.submit import print_submitted
@@ -18,14 +18,13 @@ from draftsman_tui.cli.schedules.request_options import request_fields, request_
 from draftsman_tui.cli.schedules.schedule_apply import apply
 from draftsman_tui.entities.requests import options_named
 from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import as_data, line, one_line, styled
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.schedules.schedule import Schedule
-
-STYLES: Final = {"fired": "green", "waiting": "yellow", "skipped": "yellow", "refused": "red"}
 
 
 @command_group(
@@ -232,7 +231,7 @@ async def history(app: App, name: str | None, limit: int) -> None:
                 fire.schedule,
                 times.in_zone(fire.due_at, fire.timezone),
                 fire.timezone,
-                styled(fire.status, STYLES[fire.status]),
+                styled(fire.status, STYLES[MEANINGS[fire.status]]),
                 job_name(fire.job) if fire.job else "",
                 fire.reason or "",
             )
@@ -336,7 +335,7 @@ def _row(schedule: Schedule, now: datetime) -> tuple[Text | str, ...]:
     last: Text | str = ""
     if status is not None:
         reason = f": {schedule.last_reason}" if schedule.last_reason else ""
-        last = styled(f"{status}{reason}", STYLES[status])
+        last = styled(f"{status}{reason}", STYLES[MEANINGS[status]])
     return (
         styled(schedule.name, "bold"),
         schedule.rule,
@@ -365,5 +364,5 @@ def _fire_parts(fire: Any, schedule: Schedule) -> tuple[Text | str, ...]:
     reason = f": {fire.reason}" if fire.reason else ""
     return (
         f"{times.in_zone(fire.due_at, schedule.timezone)}  ",
-        styled(f"{fire.status}{job}{reason}", STYLES[fire.status]),
+        styled(f"{fire.status}{job}{reason}", STYLES[MEANINGS[fire.status]]),
     )

@@ -22,8 +22,7 @@ from draftsman.processes import host
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
-from draftsman_tui.cli.setup.bot_checks import check_slack, check_trello
-from draftsman_tui.cli.setup.doctor_checks import Finding
+from draftsman_tui.cli.setup.doctor_checks import Finding, check_slack, check_trello
 from draftsman_tui.entities.workers import health_of
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, one_line, styled
@@ -380,9 +379,11 @@ LOCAL_CHECKS: Final = (
 )
 
 
-def _report_invariants(app: App, results: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
+def _report_invariants(app: App, results: Mapping[str, Sequence[tuple[int, str]]]) -> None:
     broken = [
-        BrokenInvariant(name, row[0], row[1]) for name, rows in results.items() for row in rows
+        BrokenInvariant(name, job, problem)
+        for name, violations in results.items()
+        for job, problem in violations
     ]
     if app.json:
         app.out.document({"checked": list(results), "broken": broken})

@@ -1,4 +1,4 @@
-"""Doctor checks of this machine: configuration, git, sandbox, agents and dashboard."""
+"""Doctor checks of this machine, from configuration to dashboard, and of Slack and Trello."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from zoneinfo import ZoneInfo
 
 from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
 from draftsman_tui.terminal import times
-from draftsman_tui.terminal.extras import advice, missing
+from draftsman_tui.terminal.extras import advice, missing, require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.sandbox.sandbox_plan import SandboxMode
     from draftsman.settings import Settings
+    from draftsman.settings.slack import SlackSettings
 
 OLDEST_GIT: Final = (2, 32)
 """Minimum version of git; it supports GIT_CONFIG_GLOBAL, which excludes the user's hooks."""
@@ -238,3 +239,30 @@ def calendars(settings: Settings) -> Iterator[Finding]:
             plural = "" if len(events) == 1 else "s"
             text = f"{file}, {len(events):,} event{plural} from now on"
             yield Finding(check, "ok" if events else "warn", text)
+
+
+async def check_slack(slack: SlackSettings) -> list[Finding]:
+    """Make the checks of the Slack bot."""
+    try:
+        require("slack")
+    except ConfigError as error:
+        return [Finding("slack", "fail", str(error))]
+    from draftsman_bots.slack.doctor import checks
+
+    return [Finding("slack", check.status, check.text, check.hint) async for check in checks(slack)]
+
+
+async def check_trello(rt: Runtime) -> list[Finding]:
+    """Make the checks of the Trello bot, if it is configured."""
+    if (trello := rt.settings.trello) is None:
+        return []
+    try:
+        require("trello")
+    except ConfigError as error:
+        return [Finding("trello", "fail", str(error))]
+    from draftsman_bots.trello.doctor import checks
+
+    return [
+        Finding("trello", check.status, check.text, check.hint)
+        async for check in checks(rt, trello)
+    ]

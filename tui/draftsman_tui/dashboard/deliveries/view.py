@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from draftsman.deliveries.delivery import Delivery, DeliveryStatus
+from draftsman.deliveries.delivery import MEANINGS, Delivery, DeliveryStatus
 from draftsman.ids import job_name
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
@@ -36,6 +36,7 @@ class DeliveriesResource(Resource[Delivery]):
     empty = "No deliveries. To send some: draftsman submit --notify log …"
     statuses = tuple(map(str, DeliveryStatus))
     fields = ("status", "source", "age")
+    has_jobs = True
     poll_interval = 2.0
     columns = (
         Column[Delivery]("ID", 8, most=8, right=True, order=lambda delivery: delivery.seq),
@@ -70,7 +71,7 @@ class DeliveriesResource(Resource[Delivery]):
             Cell(job_name(row.job) + (f"/{row.question}" if row.question else "")),
             Cell(str(row.kind)),
             cells.text(target_text(row)),
-            cells.status(row.status),
+            cells.status_cell(row.status, MEANINGS[row.status]),
             Cell(str(row.attempts)),
             cells.age(row.sent_at or row.created_at, now),
             cells.text(

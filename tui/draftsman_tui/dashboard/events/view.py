@@ -41,6 +41,7 @@ class EventsResource(Resource[Event]):
     statuses = tuple(map(str, Status))
     kinds = tuple(sorted(EVENTS))
     fields = ("status", "by", "job", "age")
+    has_jobs = True
     follows = True
     columns = (
         Column[Event]("AT", 11, most=11, order=lambda event: event.created_at),
@@ -76,7 +77,7 @@ class EventsResource(Resource[Event]):
             cells.clock(row.created_at, now),
             Cell(job_name(row.job), "key"),
             cells.text(humanize(row.kind)),
-            cells.status(row.to_status or ""),
+            cells.job_status(Status(row.to_status)) if row.to_status else Cell(""),
             cells.text(actor_name(row.actor)),
             cells.text(detail_text(row), "dim"),
         )

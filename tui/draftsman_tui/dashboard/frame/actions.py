@@ -8,22 +8,20 @@ from draftsman.errors import Refused, UsageError
 from draftsman.ids import parse_question, question_name
 from draftsman_tui.dashboard.command import (
     GROUPED,
+    JOB,
     JOBS,
     OPENING,
     TABLES,
     CommandGroup,
     dashboard_command,
 )
-from draftsman_tui.dashboard.dialogs.help_dialog import HelpDialog
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog
+from draftsman_tui.dashboard.frame.dialogs import HelpDialog, LogDialog, QuitDialog
 from draftsman_tui.dashboard.jobs.details import tab_actions
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.tables import filter as filters
-from draftsman_tui.dashboard.tables.row_preview import PREVIEWED
 from draftsman_tui.dashboard.themes import NAMES, next_theme
-from draftsman_tui.dashboard.worker.log_dialog import LogDialog
-from draftsman_tui.dashboard.worker.quit_dialog import QuitDialog
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
@@ -117,7 +115,7 @@ async def fold(screen: MainScreen, text: str) -> None:
     screen.fold(frozenset() if all_folded else screen.group_labels)
 
 
-@dashboard_command("preview", CommandGroup.THIS_TABLE, keys="p", on=PREVIEWED)
+@dashboard_command("preview", CommandGroup.THIS_TABLE, keys="p", on=JOBS - JOB)
 async def preview(screen: MainScreen, text: str) -> None:
     """Hide or show the preview of the job, on large screens."""
     screen.row_preview.toggle()

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.ids import run_name, worker_name
-from draftsman.jobs.runs.run import Run, RunStatus
+from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.text import first_line
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
@@ -35,6 +35,7 @@ class RunsResource(Resource[Run]):
     help = "Runs of all jobs."
     statuses = tuple(map(str, RunStatus))
     fields = ("status", "job", "age")
+    has_jobs = True
     empty = "No runs yet. In :jobs, press n to submit a job"
     columns = (
         Column[Run]("RUN", 11, most=11, order=lambda run: (run.job, run.ordinal)),
@@ -72,7 +73,7 @@ class RunsResource(Resource[Run]):
         duration = ((row.finished_at or now) - row.started_at).total_seconds()
         return (
             Cell(self.key(row), "key"),
-            cells.status(row.status),
+            cells.status_cell(row.status, MEANINGS[row.status]),
             cells.text(row.title),
             cells.text(row.repo),
             cells.age(row.started_at, now),

@@ -156,12 +156,15 @@ class JobsResource(Resource[JobSummary]):
     help = "All jobs: those that need a person first, then those that run, wait, failed, finished."
     statuses = (*map(str, Status), PAUSED)
     fields = ("status", "repo", "by", "agent", "tag", "source", "group", "job", "age")
+    has_jobs = True
+    has_questions = True
+    has_queued_jobs = True
     default_group = "attention"
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
         "attention": attention,
         "repository": lambda row: row.repo_name or "",
         "person": lambda row: row.invoker_id,
-        "status": lambda row: cells.status(row.status).text,
+        "status": lambda row: cells.job_status(row.status).text,
     }
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {"attention": LABELS}
     empty = "No jobs yet. Press n to submit a job, or in a shell: draftsman demo, draftsman submit"
@@ -231,7 +234,7 @@ class JobsResource(Resource[JobSummary]):
             Cell(self.key(row), "key"),
             Cell(humanize(row.status), "dim")
             if row.retried_as is not None
-            else cells.status(PAUSED if row.shown_as_paused else row.status, row.error_class),
+            else cells.job_status(row.status, row.error_class, paused=row.shown_as_paused),
             cells.text(row.ticket_title or row.type),
             cells.text(row.repo_name),
             cells.text(row.agent),
@@ -311,7 +314,7 @@ def _next(row: JobSummary, now: datetime) -> Cell:
             error = first_line(row.last_error or "", 80)
             return cells.text(f"retried as {job_name(row.retried_as)}: {error}", "dim")
         case Status.FAILED | Status.DEAD_LETTER:
-            role = cells.DENIED if row.error_class == ErrorClass.DENIED else "bad"
+            role = cells.job_status(row.status, row.error_class).role
             return cells.text(first_line(row.last_error or "", 80), role)
         case _:
             return Cell("")
@@ -328,6 +331,9 @@ class DeadLettersResource(JobsResource):
     number_key = "3"
     help = "Jobs that exhausted their attempts."
     statuses = (str(Status.DEAD_LETTER),)
+    has_questions = False
+    has_queued_jobs = False
+    groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {"attention": attention}
     empty = "No dead letters."
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:

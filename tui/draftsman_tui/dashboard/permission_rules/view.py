@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from draftsman.questions.permission_rules.permission_rule import PermissionRule, RuleStatus
+from draftsman.questions.permission_rules.permission_rule import (
+    MEANINGS,
+    PermissionRule,
+    RuleStatus,
+)
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
@@ -14,14 +18,6 @@ from draftsman_tui.entities.permission_rules import expiry_text
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-
-ROLES: Final = {
-    RuleStatus.PROPOSED: "warns",
-    RuleStatus.ACTIVE: "good",
-    RuleStatus.EXPIRED: "dim",
-    RuleStatus.REVOKED: "dim",
-}
-"""Color role of each status."""
 
 
 @table_view
@@ -57,7 +53,7 @@ class RulesResource(Resource[PermissionRule]):
     def cells(self, row: PermissionRule, now: datetime) -> Sequence[Cell]:
         return (
             Cell(str(row.id), "key"),
-            Cell(str(row.status), ROLES[row.status]),
+            cells.status_cell(row.status, MEANINGS[row.status]),
             cells.text(row.repo),
             cells.text(row.text),
             Cell(f"{row.uses:,}", "dim" if not row.uses else ""),

@@ -22,7 +22,7 @@ from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog, PromptDialog
-from draftsman_tui.dashboard.jobs.details.ticket import request_text
+from draftsman_tui.dashboard.jobs.details.ticket_tab import request_text
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog

@@ -39,6 +39,8 @@ class InboxResource(Resource[OpenQuestion]):
     help = "Open questions and approvals: those for you first, then by deadline."
     statuses = tuple(map(str, QuestionKind))
     fields = ("status", "repo", "by", "agent", "for", "job", "age")
+    has_jobs = True
+    has_questions = True
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
         "repository": lambda row: row.repo or "",
         "person": lambda row: row.requester,

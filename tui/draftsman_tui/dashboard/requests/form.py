@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from draftsman.deliveries.target import parse
 from draftsman.errors import FieldError, UsageError
-from draftsman.jobs.job import Job, Mode, OnLost
-from draftsman.jobs.requests.service.request_checks import AGENT_TYPE
+from draftsman.jobs.job import AGENT_TYPE, Job, Mode, OnLost
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.repos.repo_catalog import Catalog
 from draftsman.repos.repo_url import is_repo_url

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from draftsman.schedules.schedule import Schedule
+from draftsman.schedules.schedule import MEANINGS, Schedule
 from draftsman.schedules.template import Template
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
@@ -15,9 +15,6 @@ from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-
-
-ROLES: Final = {"fired": "good", "waiting": "asks", "skipped": "asks", "refused": "bad"}
 
 
 @table_view
@@ -52,7 +49,8 @@ class SchedulesResource(Resource[Schedule]):
         if row.last_status is not None:
             at = f" {times.in_zone(row.last_due_at, row.timezone)}" if row.last_due_at else ""
             reason = f": {row.last_reason}" if row.last_reason else ""
-            last = cells.text(f"{row.last_status}{at}{reason}", ROLES[row.last_status])
+            role = cells.ROLES[MEANINGS[row.last_status]]
+            last = cells.text(f"{row.last_status}{at}{reason}", role)
         return (
             cells.text(row.name, "key"),
             cells.text(row.rule),

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
+from draftsman.jobs.status_display import Meaning, display_of
 from draftsman.text import humanize
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
-ROLES: Final = {
-    **dict.fromkeys(("queued", "claimed", "resumed", "scheduled", "pending"), "calm"),
-    **dict.fromkeys(("running", "sending", "alive"), "busy"),
-    **dict.fromkeys(("waiting_for_input", "waiting_for_approval", "open"), "asks"),
-    **dict.fromkeys(("retrying", "unconfirmed", "silent", "draining", "paused", "parked"), "warns"),
-    **dict.fromkeys(("failed", "dead_letter", "expired", "lost"), "bad"),
-    **dict.fromkeys(("completed", "sent", "answered"), "good"),
-    **dict.fromkeys(("canceled", "superseded"), "dim"),
+ROLES: Final[Mapping[Meaning, str]] = {
+    Meaning.PENDING: "calm",
+    Meaning.ACTIVE: "busy",
+    Meaning.WAITING: "asks",
+    Meaning.WARNING: "warns",
+    Meaning.SUCCESS: "good",
+    Meaning.FAILURE: "bad",
+    Meaning.DENIED: "denied",
+    Meaning.NEUTRAL: "dim",
 }
-"""The role of each status, of jobs, runs, deliveries and workers."""
-DENIED: Final = "denied"
-"""The role of a job that failed because a person denied it, which is no fault."""
+"""The role of each meaning."""
 _SHORT: Final = {
     Status.WAITING_FOR_INPUT: "question",
     Status.WAITING_FOR_APPROVAL: "approval",
 }
 
 
-def status(value: object, error_class: str | None = None) -> Cell:
-    """Format a status with its role; a denial has its own role."""
-    name = str(value)
-    if error_class == ErrorClass.DENIED:
-        return Cell(name, DENIED)
-    return Cell(_SHORT.get(name, humanize(name)), ROLES.get(name, ""))  # type: ignore[call-overload]
+def job_status(status: Status, error_class: str | None = None, *, paused: bool = False) -> Cell:
+    """Format the status of a job with its role; `paused`: as paused instead."""
+    if paused:
+        return status_cell("paused", Meaning.WARNING)
+    display = display_of(status, denied=error_class == ErrorClass.DENIED)
+    return status_cell(_SHORT.get(status, display.word), display.meaning)
+
+
+def status_cell(status: str, meaning: Meaning) -> Cell:
+    """Format a status with the role of its meaning."""
+    return Cell(humanize(status), ROLES[meaning])
 
 
 def text(value: object, role: str = "") -> Cell:

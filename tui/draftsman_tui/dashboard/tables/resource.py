@@ -61,7 +61,7 @@ PAGE: Final = 200
 MAX_ROWS: Final = 1000
 """Rows that a table holds; scrolling past them drops the first."""
 NUMBER_KEYS: Final = "1234567890"
-"""Keys of tables, in the order of their tabs."""
+"""Keys of tables and of the tabs of a job, in their order."""
 START_WORKER: Final = "To start a worker: draftsman up"
 MAX_PAGES: Final = 5
 """Pages that a fetch scans for rows that match the filter."""
@@ -154,6 +154,12 @@ class Resource(ABC, Generic[T]):
     """Ways to group the rows: the label of a row, by name."""
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {}
     """Labels in the order of their groups, by the name of the way; others follow."""
+    has_jobs: ClassVar[bool] = False
+    """Whether each row refers to a job, for the commands and the preview of jobs."""
+    has_questions: ClassVar[bool] = False
+    """Whether the job of a row may have an open question."""
+    has_queued_jobs: ClassVar[bool] = False
+    """Whether the job of a row may be queued."""
     default_group: ClassVar[str] = ""
     """How the rows are grouped until the user sorts or groups them; rules separate the groups."""
     mine_first: ClassVar[bool] = False
@@ -288,6 +294,11 @@ class Resource(ABC, Generic[T]):
         """Return the text of all columns, visible or not, and the aliases of the status."""
         texts = (cell.text for cell in self.cells(row, now))
         return " ".join(filter(None, (*texts, words(status))))
+
+
+def key_order(number_key: str, name: str) -> tuple[int, str]:
+    """Return the sort key of a table or a tab: by its key, those without one by name."""
+    return (NUMBER_KEYS.find(number_key) if number_key else len(NUMBER_KEYS)), name
 
 
 DECLARED: Final[list[type[Resource[Any]]]] = []

@@ -19,9 +19,6 @@ SIDE_WIDTH: Final = 140
 """Width from which the preview is beside the table."""
 BELOW_HEIGHT: Final = 40
 """Height from which the preview is below the table."""
-PREVIEWED: Final = frozenset({"jobs", "inbox", "dead", "runs", "deliveries", "events"})
-"""Tables whose rows have a preview."""
-
 STALE: Final = 0.4
 """Seconds for which the previous job stays in the preview while another is loaded."""
 
@@ -47,7 +44,7 @@ class RowPreview:
         """Place the preview beside the table or below it, or hide it on small screens."""
         width, height = self._screen.size
         side = "side" if width >= SIDE_WIDTH else "below" if height >= BELOW_HEIGHT else ""
-        if not self._is_wanted or self._screen.view_name not in PREVIEWED:
+        if not self._is_wanted or not VIEWS[self._screen.view_name].has_jobs:
             side = ""
         self._screen.query_one("#panes").set_classes(side)
         self._is_placed = bool(side)

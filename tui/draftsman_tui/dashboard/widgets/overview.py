@@ -13,6 +13,8 @@ from textual import events
 from textual.widgets import Static
 
 from draftsman.jobs.details.stats import RecentActivity
+from draftsman.jobs.job import Status
+from draftsman.jobs.status_display import STATUSES
 from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.tables.cells import ROLES
@@ -25,18 +27,18 @@ SKEW: Final = 2.0
 WIDTHS: Final = (30, 15, 10, 6, 5)
 """Numbers of sparkline bars, of which the largest that fits is used."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
-_SHOWN: Final = (
-    ("queued", ("queued", "claimed", "resumed")),
-    ("scheduled", ("scheduled",)),
-    ("retrying", ("retrying",)),
-    ("running", ("running",)),
-    ("waiting", ("waiting_for_input", "waiting_for_approval")),
-    ("failed", ("failed",)),
-    ("dead letter", ("dead_letter",)),
-    ("completed", ("completed",)),
-    ("canceled", ("canceled",)),
-    ("expired", ("expired",)),
-)
+_SHOWN: Final = {
+    "queued": (Status.QUEUED, Status.CLAIMED, Status.RESUMED),
+    "scheduled": (Status.SCHEDULED,),
+    "retrying": (Status.RETRYING,),
+    "running": (Status.RUNNING,),
+    "waiting": (Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL),
+    "failed": (Status.FAILED,),
+    "dead letter": (Status.DEAD_LETTER,),
+    "completed": (Status.COMPLETED,),
+    "canceled": (Status.CANCELED,),
+    "expired": (Status.EXPIRED,),
+}
 _ALWAYS: Final = ("queued", "running", "waiting")
 _LESS_IMPORTANT: Final = (
     "expired",
@@ -181,14 +183,14 @@ def _counts(
     stats: DashboardStats, styles: Mapping[str, Style], hidden: Sequence[str] = ()
 ) -> Iterator[Text]:
     """Yield the number of jobs by status, finished jobs last."""
-    for word, statuses in _SHOWN:
+    for word, statuses in _SHOWN.items():
         if word in hidden:
             continue
         count = sum(stats.jobs.get(status, 0) for status in statuses)
         if not count and word not in _ALWAYS:
             continue
         plus = "+" if any(status in stats.capped for status in statuses) else ""
-        style = styles.get(ROLES.get(statuses[0], ""), Style()) + Style(bold=True)
+        style = styles[ROLES[STATUSES[statuses[0]].meaning]] + Style(bold=True)
         yield Text(f"{word} ").append(f"{count:,}{plus}", style if count else styles.get("dim", ""))
 
 

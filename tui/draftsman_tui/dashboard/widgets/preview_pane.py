@@ -1,4 +1,7 @@
-"""Pane with the preview of the row under the cursor."""
+"""Pane with the preview of the row under the cursor: a group of rows, or a job.
+
+The preview of a job has its state, its open questions and its newest events.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,29 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman_tui.dashboard.jobs.details import row_layout
-from draftsman_tui.dashboard.jobs.details.preview import preview
+from draftsman_tui.dashboard.events.tab import timeline
+from draftsman_tui.dashboard.jobs.details import header
+from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
+from draftsman_tui.dashboard.jobs.details.ticket_tab import bounded
+from draftsman_tui.dashboard.questions.tab import questions
 from draftsman_tui.dashboard.tables.resource import Cell, Resource
 from draftsman_tui.dashboard.widgets.item_list import ItemList
+from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
     from datetime import datetime
 
     from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
     from draftsman_tui.dashboard.tables.grouping import GroupHead
 
-
 MAX_ROWS: Final = 100
-"""Rows of a group that its preview lists."""
+"""Rows of a group to show."""
+EVENTS: Final = 8
+"""Newest events of a job to show."""
+REQUEST_ROWS: Final = 8
+"""Rows of the request of a job to show."""
+HANG: Final = 2
 
 
 class PreviewPane(ItemList, can_focus=False):
@@ -44,19 +55,17 @@ class PreviewPane(ItemList, can_focus=False):
             self._job = job
             self.reset(None, selectable=False, follows=False)
             self.go_to_row(0)
-        self.show(partial(_items, snapshot, now))
+        self.show(partial(job_items, snapshot, now))
 
 
-def group_items(
-    head: GroupHead, resource: Resource[Any], now: datetime, width: int
-) -> list[row_layout.Item]:
+def group_items(head: GroupHead, resource: Resource[Any], now: datetime, width: int) -> list[Item]:
     """Return the name of a group, the counts of its states, and its first rows."""
     cells = [resource.cells(row, now) for row in head.rows]
     states = Counter(row[1].text.strip() for row in cells)
     counts = " · ".join(_counted(state, count) for state, count in states.most_common())
-    title: row_layout.Row = (Cell(head.label, "head"), Cell(f"  {len(cells):,} rows", "dim"))
+    title: Row = (Cell(head.label, "head"), Cell(f"  {len(cells):,} rows", "dim"))
     rows = [(row[0], Cell("  "), row[1], Cell("  "), row[2]) for row in cells[:MAX_ROWS]]
-    return [row_layout.Item("", (title, (Cell(counts),), (), *rows))]
+    return [Item("", (title, (Cell(counts),), (), *rows))]
 
 
 def _counted(state: str, count: int) -> str:
@@ -64,5 +73,35 @@ def _counted(state: str, count: int) -> str:
     return f"{count:,} {state}{'s' if is_noun and count != 1 else ''}"
 
 
-def _items(snapshot: JobSnapshot | None, now: datetime, width: int) -> Sequence[row_layout.Item]:
-    return [] if snapshot is None else preview(snapshot, width, now)
+def job_items(snapshot: JobSnapshot | None, now: datetime, width: int) -> list[Item]:
+    """Return the state of a job, its open questions, its request and its newest events."""
+    if snapshot is None:
+        return []
+    job = snapshot.job
+    title = one_line(f"{job.name} · {job.ticket_title or job.type}")
+    rows = header.head(snapshot, now, width - 2)
+    if snapshot.open is not None and not (snapshot.why and snapshot.why.paused):
+        del rows[header.WHAT_NEXT]  # the question follows
+    items = [
+        Item("title", tuple(wrap_row((Cell(title, "head"),), width, HANG))),
+        Item("head", tuple(wrapped for row in rows for wrapped in _wrapped(row, width))),
+    ]
+    if snapshot.open is not None:
+        names = {question.name for question in snapshot.open_questions}
+        open_items = [item for item in questions(snapshot, width, now) if item.key in names]
+        heading = "Question" if len(open_items) == 1 else "Questions"
+        rows = [row for item in open_items for row in item.rows]
+        items += section("question", heading, rows[:-1])  # the last is blank
+    request = list(lines(bounded(job.ticket_text or "", job), width)) if job.ticket_text else []
+    items += section("request", "Request", request[:REQUEST_ROWS])
+    events = [row for item in timeline(snapshot, width, now)[-EVENTS:] for row in item.rows]
+    return [*items, *section("events", "Newest events", [_shortened(row) for row in events])]
+
+
+def _wrapped(row: Row, width: int) -> Iterator[Row]:
+    yield from wrap_row(row, width, HANG) if row else ()
+
+
+def _shortened(row: Row) -> Row:
+    """Return the time, the kind and the new status of an event, without its details."""
+    return row[:3]

@@ -11,7 +11,7 @@ from draftsman.ids import worker_name
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
-from draftsman_tui.entities.workers import health_of
+from draftsman_tui.entities.workers import HEALTH_MEANINGS, health_of
 from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class WorkersResource(Resource[WorkerRow]):
         worker = row.row
         return (
             Cell(worker_name(worker.id), "key"),
-            cells.status(row.health),
+            cells.status_cell(row.health, HEALTH_MEANINGS[row.health]),
             Cell(f"{worker.busy} of {worker.slots}"),
             Cell(times.span(worker.heartbeat_age)),
             Cell("leader" if worker.leader else "", "good"),

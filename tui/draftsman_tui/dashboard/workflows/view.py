@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from draftsman.workflows.groups import GroupState, JobGroup
+from draftsman.workflows.groups import MEANINGS, GroupState, JobGroup
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-
-ROLES: Final = {
-    GroupState.RUNNING: "calm",
-    GroupState.SUCCEEDED: "dim",
-    GroupState.FAILED: "bad",
-    GroupState.CANCELED: "dim",
-}
-"""Color role of each state."""
 
 
 @table_view
@@ -58,7 +50,7 @@ class GroupsResource(Resource[JobGroup]):
     def cells(self, row: JobGroup, now: datetime) -> Sequence[Cell]:
         return (
             cells.text(row.name, "key"),
-            Cell(row.state, ROLES[row.state]),
+            cells.status_cell(row.state, MEANINGS[row.state]),
             Cell(row.kind),
             Cell(row.progress),
             Cell(row.on_failure),

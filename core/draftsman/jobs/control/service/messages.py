@@ -11,13 +11,12 @@ from draftsman.forges import store as forges
 from draftsman.ids import job_name, new_id, unknown_job
 from draftsman.jobs.control import store
 from draftsman.jobs.control.job_message import (
-    AGENT_TYPE,
     MAX_MESSAGES,
     JobMessage,
     SentMessage,
     check_text,
 )
-from draftsman.jobs.job import TERMINAL, Status
+from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
 from draftsman.jobs.requests.service import attachments as files
 from draftsman.jobs.runs.run import Lease, lease_lost
 from draftsman.jobs.runs.service.checkpoints import Checkpoints

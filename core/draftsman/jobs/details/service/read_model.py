@@ -18,6 +18,7 @@ from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.ids import JobRef, unknown_job
 from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
+from draftsman.jobs.details.invariants import violations
 from draftsman.jobs.details.service import selected_page
 from draftsman.jobs.details.service.waiting import wait_reason
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
@@ -362,7 +363,7 @@ class ReadModel:
             await connection.close()
 
     foreign_settings = on_connection(schema.foreign_settings)
-    invariants = on_connection(store.invariants)
+    invariants = on_connection(violations)
 
     async def _follow_job(
         self, number: int, new: bool, after: tuple[int, int, int] | None

@@ -16,6 +16,7 @@ from draftsman.database.database import Database
 from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import NONE, IssueTarget, parse
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
+from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.jobs.requests.invocation import Invocation, RepoResolution
 from draftsman.jobs.requests.service.submissions import invocation
@@ -26,7 +27,6 @@ from draftsman.repos.service import Repos
 from draftsman.settings import Settings
 from draftsman.worker.registry.service import live_workers
 
-AGENT_TYPE: Final = "run_agent"
 MAX_SUGGESTIONS: Final = 3
 MAX_SHOWN: Final = 60
 """Characters of a rejected value in a message."""

@@ -11,11 +11,12 @@ from draftsman.ids import actor_name
 from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, expiry_text
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.retries import ErrorClass
+from draftsman.jobs.status_display import Meaning
 from draftsman.questions.question import QuestionKind
 from draftsman_tui.dashboard.jobs.details.phases import bar, job_phases
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
-from draftsman_tui.dashboard.tables.cells import DENIED, ROLES
+from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import times
@@ -29,7 +30,7 @@ def head(snapshot: JobSnapshot, now: datetime, width: int = 80) -> list[Row]:
     """Return the rows of the header: three, and the bar of a card."""
     job = snapshot.job
     paused = snapshot.why is not None and snapshot.why.shown_as_paused
-    role = DENIED if _denied(job) else ROLES.get("paused" if paused else job.status, "")
+    role = cells.job_status(job.status, job.error_class, paused=paused).role
     return [
         (
             Cell(status_text(job.status, paused=paused).plain, role),
@@ -120,7 +121,10 @@ def _what_next(snapshot: JobSnapshot, now: datetime) -> Row:
         by = actor_name(job.cancel_requested_by or "")
         return (Cell(one_line(f"canceled by {by}{reason}")),)
     if _denied(job):
-        return (Cell("decision  ", DENIED), Cell(one_line(str(job.last_error))))
+        return (
+            Cell("decision  ", cells.ROLES[Meaning.DENIED]),
+            Cell(one_line(str(job.last_error))),
+        )
     if (
         job.status is Status.EXPIRED
         and (question := expiring_question(snapshot.details.questions)) is not None

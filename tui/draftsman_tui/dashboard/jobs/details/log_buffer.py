@@ -7,23 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from draftsman.agent_runs.activity.activity import ActivityKind, ActivityRow, activity_text
+from draftsman.agent_runs.activity.activity import (
+    ActivityKind,
+    ActivityRow,
+    activity_meaning,
+    activity_text,
+)
+from draftsman_tui.dashboard.tables.cells import ROLES
 
 LINES: Final = 5000
 """Maximum lines to keep."""
 MAX_LINE_LENGTH: Final = 4000
 """Maximum characters of a line to keep."""
-ROLES: Final = {
-    "running": "busy",
-    "completed": "good",
-    "failed": "bad",
-    "pending": "asks",
-    "plan": "head",
-    "thought": "dim",
-    "usage": "dim",
-    "note": "dim",
-}
-"""Roles of activity, by state or else by kind."""
 
 
 class Chunk(Protocol):
@@ -112,7 +107,8 @@ class LogBuffer:
         if message:
             self._add_text(row.run, text)
         else:
-            role = ROLES.get(str(row.state)) or ROLES.get(row.kind, "")
+            meaning = activity_meaning(row)
+            role = ROLES[meaning] if meaning else "head" if row.kind == ActivityKind.PLAN else ""
             for line in text.splitlines() if row.kind == ActivityKind.THOUGHT else [text]:
                 self._append(row.run, line if role == "dim" else " ".join(line.split()), role)
         self.activity_cursor = row.run, row.seq

@@ -11,7 +11,7 @@ from typing import Final
 from rich.cells import cell_len
 
 from draftsman.jobs.job import Job, Status
-from draftsman.jobs.runs.run import Run, RunStatus
+from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.people.spans import actor_spans, spans_text
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
@@ -76,7 +76,7 @@ def _runs(runs: Sequence[Run], end: datetime) -> Iterator[Phase]:
         name = f"run .{run.ordinal}"
         stop = run.finished_at or end
         yield Phase(
-            RUN, run.started_at, stop, name=name, outcome=status, role=ROLES.get(status, "dim")
+            RUN, run.started_at, stop, name=name, outcome=status, role=ROLES[MEANINGS[run.status]]
         )
 
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
+from draftsman_tui.dashboard.tables.cells import ROLES
 from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import plain
 
 if TYPE_CHECKING:
@@ -25,19 +27,10 @@ MAX_CHARACTERS_PER_CELL: Final = 4
 """Limit for zero-width characters, which could pile up in a row."""
 TAB: Final = 4
 _ROLES: Final = {
-    "dim": "dim",
     "bold": "head",
     "bold underline": "head",
-    "green": "good",
-    "red": "bad",
-    "bold red": "bad",
     "yellow": "asks",
-    "bold yellow": "asks",
-    "cyan": "busy",
-    "bold cyan": "busy",
-    "blue": "calm",
-    "magenta": "warns",
-    "bright_magenta": "denied",
+    **{style: ROLES[meaning] for meaning, style in STYLES.items()},
 }
 """Roles by command-line style."""
 

@@ -13,16 +13,18 @@ from textual.widget import Widget
 from draftsman.ids import job_name
 from draftsman.questions.question import QuestionStatus
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
+from draftsman_tui.dashboard.changes.tab import truncation
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
 from draftsman_tui.dashboard.frame.session import Session
 from draftsman_tui.dashboard.jobs.details import row_layout
 from draftsman_tui.dashboard.jobs.details.header import head
-from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, NAMES, JobTab, truncation
+from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS, NAMES
 from draftsman_tui.dashboard.jobs.details.loader import JobLoader
 from draftsman_tui.dashboard.jobs.details.phases import chart, job_phases
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded, JobPatch, JobSnapshot
+from draftsman_tui.dashboard.jobs.details.tab import JobTab
 from draftsman_tui.dashboard.widgets.fixed_rows import JobHeader, PhaseChart
 from draftsman_tui.dashboard.widgets.item_list import ItemList, ScrollPosition
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
@@ -36,10 +38,6 @@ if TYPE_CHECKING:
 
 CARD_ROWS: Final = 30
 """Rows from which the header is a card."""
-NAMED_ITEMS: Final = frozenset({"questions", "deliveries", "runs", "usage", "related"})
-"""Tabs whose items have ids of their own, which commands take instead of the job's."""
-CHARTED: Final = frozenset({"timeline", "runs"})
-"""Tabs with a chart of the phases."""
 MATCHES: Final = ("next-match", "previous-match")
 """Commands of a search of the log."""
 
@@ -134,7 +132,7 @@ class JobScreen(BaseScreen):
 
     @property
     def ids(self) -> list[str]:
-        if self.tab in NAMED_ITEMS and self.selected_key:
+        if JOB_TABS[self.tab].has_ids and self.selected_key:
             return [self.selected_key.rpartition(" ")[2]]
         return [job_name(self.number)]
 
@@ -302,7 +300,7 @@ class JobScreen(BaseScreen):
 
     def _draw(self) -> None:
         self._show_title()
-        tabs = [_tab_label(nth, tab, self.snapshot) for nth, tab in enumerate(JOB_TABS.values(), 1)]
+        tabs = [_tab_label(tab, self.snapshot) for tab in JOB_TABS.values()]
         self.query_one(Tabs).show(tabs, self.tab)
         self._draw_header()
         self._draw_tab()
@@ -324,7 +322,7 @@ class JobScreen(BaseScreen):
         """Draw the phases of the job above its events and its runs, on a third of the screen."""
         snapshot = self.snapshot
         rows = list[row_layout.Row]()
-        if snapshot is not None and self.tab in CHARTED:
+        if snapshot is not None and JOB_TABS[self.tab].has_chart:
             now = self.refresher.now
             most = max(5, self.size.height // 3 - 2)
             phases = job_phases(
@@ -386,14 +384,14 @@ class JobScreen(BaseScreen):
         self.query_one(Title).show(*title, read_only=self.read_only)
 
 
-def _tab_label(nth: int, tab: JobTab, snapshot: JobSnapshot | None) -> Tab:
+def _tab_label(tab: JobTab, snapshot: JobSnapshot | None) -> Tab:
     if snapshot is None:
-        return Tab(tab.name, tab.short, str(nth % 10))
+        return Tab(tab.name, tab.short or tab.name, tab.number_key)
     count = tab.count(snapshot)
     return Tab(
         tab.name,
-        tab.short,
-        str(nth % 10),
+        tab.short or tab.name,
+        tab.number_key,
         empty=not count,
         count=count if tab.shows_count else None,
         needs_attention=tab.needs_attention(snapshot),

@@ -11,10 +11,11 @@ from draftsman.errors import Refused, UsageError
 from draftsman.ids import actor_name, job_name
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
-from draftsman_tui.dashboard.jobs.details.job_tabs import GROUP_KEY
+from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.questions import actions as question_actions
 from draftsman_tui.dashboard.tables.filter import Filter
+from draftsman_tui.dashboard.workflows.tab import GROUP_KEY
 from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ async def follow(screen: JobScreen, text: str) -> None:
 
     Opens the log from other tabs.
     """
-    if screen.tab not in ("log", "timeline"):
+    if not JOB_TABS[screen.tab].follows:
         screen.show_tab("log")
     screen.item_list.follow()
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from draftsman.ids import run_name, worker_name
-from draftsman.jobs.runs.run import Run
+from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import (
     Item,
     Row,
@@ -18,6 +18,7 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
     wrap_row,
 )
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
+from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.dashboard.tables.cells import ROLES
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.entities.jobs import checkpoint_text, run_text, steps_text
@@ -87,13 +88,13 @@ def _run(run: Run, width: int, now: datetime) -> Iterator[Row]:
 
 
 def _usage_row(run: Run, now: datetime) -> Row:
-    return _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, str(run.status))
+    return _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, run.status)
 
 
-def _line(head: str, seconds: float, usage: dict[str, Any], status: str = "") -> Row:
+def _line(head: str, seconds: float, usage: dict[str, Any], status: RunStatus | None = None) -> Row:
     return (
         Cell(f"  {head:<4} ", "head"),
-        Cell(f"{status:<12}", ROLES.get(status, "")),
+        Cell(f"{status or '':<12}", ROLES[MEANINGS[status]] if status else ""),
         Cell(f"{times.span(seconds):>7}  "),
         Cell(usage_lines(usage) if usage else "no usage reported", "" if usage else "dim"),
     )
@@ -105,3 +106,31 @@ def _run_seconds(all_runs: Iterable[Run], now: datetime) -> float:
 
 def _elapsed(snapshot: JobSnapshot, now: datetime) -> str:
     return times.span(((snapshot.job.finished_at or now) - snapshot.job.created_at).total_seconds())
+
+
+declare_tab(
+    JobTab(
+        "runs",
+        "Runs of a job, its steps and checkpoints.",
+        runs,
+        number_key="7",
+        selectable=True,
+        ticks=True,
+        has_ids=True,
+        has_chart=True,
+        count=lambda snapshot: len(snapshot.details.runs),
+        shows_count=True,
+    )
+)
+declare_tab(
+    JobTab(
+        "usage",
+        "Resource usage of a job.",
+        usage,
+        number_key="8",
+        selectable=True,
+        ticks=True,
+        has_ids=True,
+        count=lambda snapshot: sum(bool(run.usage) for run in snapshot.details.runs),
+    )
+)

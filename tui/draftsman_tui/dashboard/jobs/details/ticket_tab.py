@@ -10,6 +10,7 @@ from typing import Any, Final
 from draftsman.jobs.job import Job
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
+from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.entities.jobs import type_text
 from draftsman_tui.terminal import times
@@ -105,3 +106,6 @@ def _attachment_names(payload: dict[str, Any]) -> list[str]:
         str(attachment.get("name", attachment) if isinstance(attachment, dict) else attachment)
         for attachment in attachments
     ]
+
+
+declare_tab(JobTab("ticket", "Request of a job.", ticket, number_key="2"))

@@ -10,6 +10,7 @@ from typing import Final
 from draftsman_tui.dashboard.jobs.details.log_buffer import LINES, LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.row_layout import MAX_ROWS, Item, note, visible, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
+from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.entities.events import no_log
 from draftsman_tui.terminal import times
@@ -79,3 +80,15 @@ def _empty_text(snapshot: JobSnapshot, log_view: LogView, now: datetime) -> str:
     if retention is not None and now - finished_at > retention * MONTH:
         return f"Log deleted: logs are kept for {retention} months after a job finishes"
     return no_log(snapshot.job.number, retention)
+
+
+declare_tab(
+    JobTab(
+        "log",
+        "Log of a job's runs, live.",
+        log,
+        number_key="3",
+        follows=True,
+        count=lambda snapshot: len(snapshot.details.runs),
+    )
+)

@@ -11,6 +11,7 @@ from draftsman.questions.answer import Answer
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, note, row_of, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
+from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.entities.questions import choice_lines, detail_lines, heading
 from draftsman_tui.terminal import times
@@ -106,3 +107,20 @@ def _answer_row(question: Question, answer: Answer, now: datetime) -> Row:
         when,
         Cell(f"; {rejection}", "warns"),
     )
+
+
+declare_tab(
+    JobTab(
+        "questions",
+        "Questions and answers of a job.",
+        questions,
+        number_key="5",
+        short="Q&A",
+        selectable=True,
+        ticks=True,
+        has_ids=True,
+        count=lambda snapshot: len(snapshot.details.questions),
+        shows_count=True,
+        needs_attention=lambda snapshot: snapshot.open is not None,
+    )
+)

@@ -1,0 +1,311 @@
+"""Documents of all kinds of messages. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from draftsman.agent_runs.changes.diff import diffstat, is_diff
+from draftsman.deliveries.action_text import action_text
+from draftsman.deliveries.attachment import (
+    LENGTH,
+    LINES,
+    is_long,
+    is_truncated_result,
+    overflow_files,
+)
+from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.deliveries.documents.document import (
+    Action,
+    Addressees,
+    Choice,
+    Choices,
+    Code,
+    Command,
+    Control,
+    Controls,
+    Document,
+    Facts,
+    Footer,
+    Headline,
+    InFile,
+    Link,
+    Note,
+    Paragraph,
+    Part,
+    Quote,
+    Step,
+    Text,
+    Time,
+)
+from draftsman.deliveries.plain_text import (
+    job_outcome_spans,
+    missing_diff,
+    notice_spans,
+    pause_text,
+    progress_text,
+    render_plain,
+    resolution_spans,
+    shown_error,
+    state_text,
+    title_before,
+)
+from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url
+from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
+from draftsman.people.spans import ActorRef
+from draftsman.questions.question import Question, QuestionKind
+
+QUESTION_LENGTH: Final = 6000
+"""Maximum characters of the text of a question."""
+RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
+"""Final statuses of a job that can be retried."""
+NO_APPROVER: Final[Text] = (
+    (
+        "This approval has no approver: the named approvers are not in the configuration, or"
+        " requested the job themselves. An operator can give a person under "
+    ),
+    Command("[people]"),
+    " the role ",
+    Command("approver"),
+    " and restart draftsman, or cancel the job.",
+)
+
+
+def build_document(message: Message) -> Document:
+    """Return the document of a message."""
+    return tuple(_parts(message))
+
+
+def _parts(message: Message) -> Iterator[Part]:
+    question = message.question
+    match message.kind:
+        case DeliveryKind.STATUS:
+            yield from _status(message)
+        case DeliveryKind.QUESTION | DeliveryKind.REMINDER if question is not None:
+            yield from _question(message, question)
+        case DeliveryKind.QUESTION_CLOSED if question is not None:
+            yield from _closed(message.subject, question)
+        case DeliveryKind.RESULT:
+            yield from _result(message)
+        case DeliveryKind.NOTICE:
+            yield from _notice(message)
+        case _:
+            yield Paragraph((render_plain(message),), LENGTH)
+
+
+def _status(message: Message) -> Iterator[Part]:
+    """Yield the card of a job, which is edited with each status and with progress."""
+    subject = message.subject
+    yield _headline(subject)
+    yield Facts(tuple(_facts(subject)))
+    for line in progress_text(message).splitlines():
+        yield Note((line,))
+    if error := shown_error(subject):
+        yield Code(error, LENGTH // 4)
+    if subject.status in RETRYABLE:
+        yield Controls((_retry(),))
+    elif subject.status not in TERMINAL:
+        confirm = f"Cancel {subject.name}? Work so far is kept."
+        yield Controls((Control(Action.CANCEL, "Cancel job", confirm),))
+
+
+def _question(message: Message, question: Question) -> Iterator[Part]:
+    is_approval = question.kind is QuestionKind.APPROVAL
+    show = Command(f"draftsman show {message.subject.name}")
+    if message.kind is DeliveryKind.REMINDER:
+        text = (message.payload or {}).get("text")
+        yield Paragraph(
+            (str(text or f"{question.name} is still waiting for an answer"),), LENGTH, show
+        )
+    title = title_before(question, message.subject.title)
+    verb = "asks for approval" if is_approval else "asks"
+    yield Headline(Status.WAITING_FOR_INPUT, question.name, title, verb)
+    yield Quote(question.text, QUESTION_LENGTH, show)
+    if (snippet := question.context_snippet or "").strip():
+        yield from _context(snippet, show)
+    if action := question.approved_action:
+        yield Note(("If approved:",))
+        yield Code(action_text(action), LENGTH // 3)
+    if message.changes:
+        yield Note((f"{message.changes}: ", Command(f"draftsman diff {question.name}")))
+    if question.choices:
+        yield Choices(question_choices(question), show)
+    if message.mentions:
+        yield Addressees(message.mentions)
+    elif is_approval:
+        yield Paragraph(NO_APPROVER, LENGTH)
+    if (delegation := message.delegation) is not None:
+        yield Note((f"{delegation.text}, until ", Time(delegation.until)))
+    yield Footer(tuple(_conditions(question)))
+    yield from question_controls(question)
+
+
+def _context(snippet: str, show: Command) -> Iterator[Part]:
+    """Yield the beginning of a question's context, after the statistics of a diff."""
+    diff = is_diff(snippet)
+    if diff:
+        yield Code(diffstat(snippet), LENGTH // 2, folds=True)
+    lines = "\n".join(snippet.splitlines()[:LINES])
+    yield Code(lines, LENGTH, language="diff" if diff else "", folds=True, full=show)
+    if is_long(snippet, LINES):
+        yield InFile("Truncated. The full text")
+
+
+def _conditions(question: Question) -> Iterator[Text]:
+    """Yield what holds for the answer, and how to give it."""
+    if missing := missing_diff(question):
+        yield (missing,)
+    if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
+        yield (f"{question.quorum} approvals are needed",)
+    if question.escalated_at is not None and question.escalate_to:
+        yield (f"no answer in time: also sent to {question.escalate_to}",)
+    if question.expires_at is not None:
+        yield "expires ", Time(question.expires_at, "at")
+    action = Action.APPROVE if question.kind is QuestionKind.APPROVAL else Action.ANSWER
+    yield (
+        Step(
+            action,
+            question.name,
+            choices=bool(question.choices),
+            freeform=question.freeform_allowed,
+        ),
+    )
+
+
+def question_choices(question: Question) -> tuple[Choice, ...]:
+    """Return the choices of a question, in order."""
+    return tuple(
+        Choice(
+            label=str(choice["label"]),
+            description=str(choice.get("description") or ""),
+            emoji=str(choice.get("emoji") or ""),
+        )
+        for choice in question.choices
+    )
+
+
+def question_controls(question: Question) -> Iterator[Controls]:
+    """Yield the controls of an open question, in groups."""
+    if question.kind is QuestionKind.APPROVAL:
+        yield Controls((Control(Action.APPROVE, "Approve"), Control(Action.DENY, "Deny…")))
+    else:
+        controls = []
+        if question.choices:
+            controls.append(Control(Action.CHOOSE, "Choose an answer"))
+        if question.freeform_allowed:
+            controls.append(Control(Action.ANSWER, "Answer with text…"))
+        if controls:
+            yield Controls(tuple(controls))
+    yield Controls(
+        (
+            Control(Action.ACKNOWLEDGE, "I'm on it"),
+            Control(Action.SNOOZE, "Snooze 2 h"),
+            Control(Action.DELEGATE, "Delegate to…"),
+        )
+    )
+
+
+def _closed(subject: Subject, question: Question) -> Iterator[Part]:
+    """Yield the resolution of a question, without controls."""
+    show = Command(f"draftsman show {subject.name}")
+    yield Paragraph((f"{question.name} ", *resolution_spans(question)), LENGTH, show)
+    if title := title_before(question, subject.title):
+        yield Note((f"{title} asked:",))
+    yield Quote(question.text, QUESTION_LENGTH, show)
+
+
+def _result(message: Message) -> Iterator[Part]:
+    subject = message.subject
+    result = subject.result or {}
+    yield _headline(subject)
+    if subject.status is not Status.COMPLETED:  # the summary below says so
+        yield Paragraph(job_outcome_spans(subject, again=""), LENGTH // 2)
+        if subject.status is not Status.CANCELED:
+            retry = Step(Action.RETRY, f"draftsman retry {subject.name}")
+            yield Note(("to retry: ", retry))
+    yield from _result_facts(result)
+    if subject.group_stop:
+        yield Note((subject.group_stop,))
+    yield Facts(tuple(_facts(subject, outcome=False)))
+    if overflow_files(message):
+        is_truncated = is_truncated_result(message)
+        yield InFile("Truncated. The full text" if is_truncated else "The data of the result")
+    controls = [_retry()] if subject.status in RETRYABLE else []
+    if subject.type == AGENT_TYPE and subject.status in TERMINAL:
+        controls.append(Control(Action.REVISE, "Retry with changes…"))
+    if controls:
+        yield Controls(tuple(controls))
+
+
+def _result_facts(result: dict[str, Any]) -> Iterator[Part]:
+    """Yield the summary of a result, its pull request and its changes."""
+    summary = result.get("summary")
+    if isinstance(summary, str) and summary.strip():
+        yield Paragraph((summary,), LENGTH // 2)
+    if url := pr_url(result):
+        yield Paragraph((Link(url),), LENGTH)
+    if lines := [text for text in (change_summary(result), counts_summary(result)) if text]:
+        yield Paragraph(("\n".join(lines),), LENGTH // 4)
+
+
+def _notice(message: Message) -> Iterator[Part]:
+    payload = message.payload or {}
+    prefix, *spans = notice_spans(message)
+    yield Paragraph((prefix, *spans), LENGTH)
+    if is_long(str(payload.get("text", ""))) and "to" not in payload:
+        yield InFile("Truncated. The full text")
+    if isinstance(rule := payload.get("rule"), int) and rule > 0:
+        yield Controls((Control(Action.RATIFY, "Ratify"), Control(Action.DECLINE, "Decline")))
+
+
+def _headline(subject: Subject) -> Headline:
+    return Headline(None if subject.denied else subject.status, subject.name, subject.title)
+
+
+def _retry() -> Control:
+    return Control(Action.RETRY, "Retry")
+
+
+def _facts(subject: Subject, *, outcome: bool = True) -> Iterator[Text]:
+    """Yield facts of a job; a result has shown the `outcome` of a denial or cancel before."""
+    if not subject.denied:
+        state: Text = (state_text(subject),)
+        if subject.status is Status.RETRYING and subject.next_retry_at is not None:
+            state = (*state, " ", Time(subject.next_retry_at, "at"))
+        yield state
+    if pause := pause_text(subject):
+        yield (pause,)
+    if outcome and (subject.status is Status.CANCELED or subject.denied):
+        yield job_outcome_spans(subject, again="")
+    for label, value in (
+        ("", subject.repo),
+        ("by ", subject.agent),
+        ("group ", subject.group),
+        ("", subject.usage),
+        ("", duration_text(subject)),
+    ):
+        if value:
+            yield (label + value,)
+    if subject.invoker:
+        yield "for ", ActorRef(subject.invoker)
+    if subject.url:
+        yield (Link(subject.url),)
+    if (time := subject.finished_at or subject.created_at) is not None:
+        yield (Time(time),)
+
+
+def duration_text(subject: Subject) -> str:
+    """Return how long a finished job took from its request: `took 12 min`; else ""."""
+    if subject.finished_at is None or subject.created_at is None:
+        return ""
+    seconds = max(0, round((subject.finished_at - subject.created_at).total_seconds()))
+    if seconds < 60:
+        return f"took {seconds} s"
+    minutes = seconds // 60
+    hours = seconds // 3600
+    if hours == 0:
+        return f"took {minutes} min"
+    days, hours_of_day = divmod(hours, 24)
+    if days:
+        return f"took {days} d {hours_of_day} h"
+    return f"took {hours} h {minutes - 60 * hours} min"

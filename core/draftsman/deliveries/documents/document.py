@@ -1,0 +1,262 @@
+"""Document of a message: what it says, without the markup of a medium. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum, StrEnum
+from typing import Final, TypeVar
+
+from draftsman.deliveries.plain_text import format_time
+from draftsman.jobs.job import Status
+from draftsman.people.policy import Person
+from draftsman.people.spans import ActorRef
+
+SHORT: Final = 300
+"""Characters of a fact, and of a note."""
+SHRUNK: Final = 2500
+"""Characters of a text in the shortest version of a document."""
+
+
+class Action(StrEnum):
+    """What a person can do from a message."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    CHOOSE = "choose"
+    ANSWER = "answer"
+    ACKNOWLEDGE = "acknowledge"
+    SNOOZE = "snooze"
+    DELEGATE = "delegate"
+    CANCEL = "cancel"
+    RETRY = "retry"
+    REVISE = "revise"
+    RATIFY = "ratify"
+    DECLINE = "decline"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A control of a message; `confirm` is the question before it acts."""
+
+    action: Action
+    label: str
+    confirm: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A time, which a medium may show in the time zone of its reader, as `today 17:00`.
+
+    A date in full needs the preposition before it.
+    """
+
+    when: datetime
+    preposition: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.preposition} {format_time(self.when)}".lstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link that shows its URL."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command for a terminal, or another text as it is typed."""
+
+    line: str
+
+    def __str__(self) -> str:
+        return self.line
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How to do something in the medium: by a control, in a reply, or by a command."""
+
+    action: Action
+    command: str
+    choices: bool = False
+    """Of an answer: whether a choice can be named by its number."""
+    freeform: bool = True
+    """Of an answer: whether it may be any text."""
+
+
+Span = str | ActorRef | Time | Link | Command | Step
+Text = tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The line of a job, or of a question, that begins a message."""
+
+    mark: Status | None
+    """The status of the job; None: a person denied it."""
+    name: str
+    title: str
+    verb: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Short facts in a line."""
+
+    items: tuple[Text, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A text; `full` is where to read what a medium cuts off."""
+
+    text: Text
+    most: int
+    full: Command | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A short text beside the others, in a single line."""
+
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A text of a person or an agent, in its words."""
+
+    text: str
+    most: int
+    full: Command | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A text with fixed columns; one that `folds` is the first to go where a message is too long.
+
+    `full` is where to read it then; without it, another part says so.
+    """
+
+    text: str
+    most: int
+    language: str = ""
+    folds: bool = False
+    full: Command | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InFile:
+    """The notice that a file of the message has `what` is missing here."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice of a question, which can be named by its number."""
+
+    label: str
+    description: str = ""
+    emoji: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The choices of a question, in order; `full` is where to read those that are left out."""
+
+    items: tuple[Choice, ...]
+    full: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Addressees:
+    """The people whom a message asks, and notifies."""
+
+    people: tuple[Person, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What ends a message: conditions, and how to answer."""
+
+    items: tuple[Text, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """Controls that stand together."""
+
+    items: tuple[Control, ...]
+
+
+Part = (
+    Headline
+    | Facts
+    | Paragraph
+    | Note
+    | Quote
+    | Code
+    | InFile
+    | Choices
+    | Addressees
+    | Footer
+    | Controls
+)
+Document = tuple[Part, ...]
+Piece = TypeVar("Piece")
+
+
+class Fold(Enum):
+    """Versions of a document, from complete to the shortest."""
+
+    NOTHING = 0
+    CODE = 1
+    DESCRIPTIONS = 2
+    TEXTS = 3
+
+
+def folded(document: Document, fold: Fold) -> Iterator[Part]:
+    """Yield a version of a document: code folds first, then descriptions of choices, then texts."""
+    for part in document:
+        match part:
+            case Code(folds=True, full=full) if fold.value >= Fold.CODE.value:
+                if full is not None:
+                    yield Note(("The context is too long for this message. To read it: ", full))
+            case Choices(items=items) if fold.value >= Fold.DESCRIPTIONS.value:
+                yield replace(part, items=tuple(replace(item, description="") for item in items))
+            case Paragraph() | Quote() if fold is Fold.TEXTS:
+                yield replace(part, most=min(part.most, SHRUNK))
+            case _:
+                yield part
+
+
+def fit(
+    document: Document,
+    print_parts: Callable[[Sequence[Part], Fold], Sequence[Piece]],
+    fits: Callable[[Sequence[Piece]], bool],
+    stays: Callable[[Piece], bool],
+) -> list[Piece]:
+    """Return the most complete version of a document that fits its medium.
+
+    `print_parts` prints parts as pieces. From the shortest version the last pieces go, except for
+    the first one and those that must stay, such as controls.
+    """
+    pieces: list[Piece] = []
+    for fold in Fold:
+        pieces = [*print_parts([*folded(document, fold)], fold)]
+        if fits(pieces):
+            return pieces
+    while not fits(pieces):
+        removable = [index for index, piece in enumerate(pieces) if index and not stays(piece)]
+        if not removable:
+            break
+        del pieces[removable[-1]]
+    return pieces

@@ -1,0 +1,208 @@
+"""Printer of documents as Markdown, for comments. Pure.
+
+What differs between media is in their `Markup`: escapes, mentions, and how people answer there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
+
+from draftsman.deliveries.documents.document import (
+    SHORT,
+    Addressees,
+    Choices,
+    Code,
+    Command,
+    Controls,
+    Document,
+    Facts,
+    Footer,
+    Headline,
+    InFile,
+    Link,
+    Note,
+    Paragraph,
+    Part,
+    Quote,
+    Step,
+    Text,
+    Time,
+)
+from draftsman.jobs.job import Status
+from draftsman.people.policy import Person
+from draftsman.people.spans import ActorRef
+
+EMOJI: Final = {
+    Status.SCHEDULED: "⏰",
+    Status.QUEUED: "⏳",
+    Status.CLAIMED: "⏳",
+    Status.RUNNING: "⚙️",
+    Status.RESUMED: "⚙️",
+    Status.RETRYING: "🔁",
+    Status.WAITING_FOR_INPUT: "❓",
+    Status.WAITING_FOR_APPROVAL: "❓",
+    Status.COMPLETED: "✅",
+    Status.FAILED: "❌",
+    Status.DEAD_LETTER: "❌",
+    Status.CANCELED: "🚫",
+    Status.EXPIRED: "⌛",
+    None: "⛔",
+}
+"""Emoji of a headline; that of a denied job is at None."""
+MAX_TITLE: Final = 500
+MAX_ADDRESSEES: Final = 20
+"""People who are mentioned; the others are counted."""
+MAX_DESCRIPTIONS: Final = 10
+"""Choices that are described; of more, only the labels are shown."""
+MAX_CHOICES: Final = 5000
+"""Characters of all choices together; one that is left out can still be named by its number."""
+
+
+class Markup(Protocol):
+    """The Markdown of a medium; `most` counts characters before they are escaped."""
+
+    in_file: str
+    """Where the files of a message are: `attached to the card`."""
+
+    def block(self, text: str, most: int) -> str:
+        """Return an inert text of several lines."""
+
+    def line(self, text: str, most: int) -> str:
+        """Return an inert text in a single line."""
+
+    def code(self, text: str, most: int, language: str) -> str:
+        """Return a block of code that its text cannot end."""
+
+    def link(self, url: str) -> str:
+        """Return a link that shows its URL; "" for one that leads to the place itself."""
+
+    def actor(self, actor: ActorRef) -> str:
+        """Return the name of a person or account, without a mention."""
+
+    def mention(self, person: Person) -> str:
+        """Return a mention, or the name of a person without an account there."""
+
+    def step(self, step: Step) -> str:
+        """Return how to take a step there; "" where the medium does not say."""
+
+
+def print_markdown(document: Document, markup: Markup) -> str:
+    """Return a document as paragraphs of Markdown."""
+    return "\n\n".join(filter(None, _paragraphs(document, markup)))
+
+
+def _paragraphs(document: Document, markup: Markup) -> Iterator[str]:
+    for part in document:
+        yield _paragraph(part, markup)
+
+
+def _paragraph(part: Part, markup: Markup) -> str:
+    match part:
+        case Headline(mark, name, title, verb):
+            asks = f"{verb}:" if verb else ""
+            words = (EMOJI[mark], strong(name), strong(markup.line(title, MAX_TITLE)), asks)
+            return " ".join(filter(None, words))
+        case Facts(items):
+            facts = (print_text(item, markup, most=SHORT, is_line=True) for item in items)
+            return " · ".join(filter(None, facts))
+        case Paragraph(text, most, full):
+            return print_text(text, markup, most=most) + _cut(plain(text, markup), most, full)
+        case Note(text):
+            return print_text(text, markup, most=SHORT, is_line=True)
+        case Quote(text, most, full):
+            return quoted(markup.block(text, most)) + _cut(text, most, full)
+        case Code(text, most, language):
+            return markup.code(text, most, language)
+        case InFile(what):
+            return f"{what} is {markup.in_file}."
+        case Choices():
+            return _choices(part, markup)
+        case Addressees(people):
+            mentions = ", ".join(markup.mention(person) for person in people[:MAX_ADDRESSEES])
+            hidden = len(people) - MAX_ADDRESSEES
+            return f"For {mentions} and {hidden} more" if hidden > 0 else f"For {mentions}"
+        case Footer(items):
+            texts = (print_text(item, markup, most=SHORT) for item in items)
+            return " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts if text)
+        case Controls():
+            return ""
+
+
+def strong(line: str) -> str:
+    """Return an inert line in bold; an empty line stays empty."""
+    return f"**{line}**" if line.strip() else ""
+
+
+def quoted(text: str) -> str:
+    """Return an inert text as a quote, which is never parsed as an answer."""
+    return "\n".join(f"> {row}".rstrip() for row in text.split("\n"))
+
+
+def print_text(text: Text, markup: Markup, *, most: int, is_line: bool = False) -> str:
+    """Return a text; what is words there is escaped together, as a line or as a block."""
+    escape = markup.line if is_line else markup.block
+    pieces: list[str] = []
+    words = ""
+    for span in text:
+        match span:
+            case Link() | Command() | Step():
+                if words:
+                    pieces.append(_padded(escape(words, most), words))
+                    words = ""
+                pieces.append(_special(span, markup))
+            case _:
+                words += plain((span,), markup)
+    if words:
+        pieces.append(_padded(escape(words, most), words))
+    return "".join(pieces).strip()
+
+
+def plain(text: Iterable[object], markup: Markup) -> str:
+    """Return a text without markup, with the names that the medium has."""
+    words = ""
+    for span in text:
+        match span:
+            case ActorRef():
+                words += markup.actor(span)
+            case str() | Time():
+                words += str(span)
+    return words
+
+
+def _special(span: Link | Command | Step, markup: Markup) -> str:
+    match span:
+        case Link(url):
+            return markup.link(url)
+        case Command(line):
+            return f"`{line}`"
+        case Step():
+            return markup.step(span)
+
+
+def _padded(escaped: str, words: str) -> str:
+    """Return an escaped text with the blank at its end, which escaping may have removed."""
+    return f"{escaped.rstrip()} " if words.endswith(" ") else escaped
+
+
+def _cut(text: str, most: int, full: Command | None) -> str:
+    """Return the notice for a text that was cut off."""
+    if len(text) <= most or full is None:
+        return ""
+    return f"\n\nTruncated. To read it: `{full.line}`"
+
+
+def _choices(choices: Choices, markup: Markup) -> str:
+    described = len(choices.items) <= MAX_DESCRIPTIONS
+    lines: list[str] = []
+    room = MAX_CHOICES
+    for number, choice in enumerate(choices.items, 1):
+        line = f"{number}. {markup.line(choice.label, 200)}"
+        if described and choice.description:
+            line += f" - {markup.line(choice.description, 400)}"
+        room -= len(line) + 1
+        if room < 0:
+            hidden = len(choices.items) - len(lines)
+            return "\n".join(lines) + f"\n\n… and {hidden} more: `{choices.full.line}`"
+        lines.append(line)
+    return "\n".join(lines)
