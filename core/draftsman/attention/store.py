@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.types.json import Jsonb
 
-from draftsman.attention.attention import AttentionRow, QuestionNotification, ReminderDelay
+from draftsman.attention.attention import (
+    AttentionRow,
+    QuestionAttention,
+    QuestionNotification,
+    ReminderDelay,
+    attention_of,
+)
 from draftsman.attention.digests import DigestHours, DigestQuestion
 from draftsman.attention.figures import AttentionFigures, FigureGroup, Interruption
 from draftsman.attention.ladder import DueStep, StepPlan
@@ -123,6 +129,18 @@ async def ladder_attention(conn: Connection, jobs: Sequence[int]) -> list[Attent
 async def notifications(conn: Connection, jobs: Sequence[int]) -> list[QuestionNotification]:
     """Return the notifications about the questions of these jobs, oldest first."""
     return await fetch_all(conn, _Q["notifications"], {"jobs": list(jobs)}, QuestionNotification)
+
+
+async def attention(
+    conn: Connection, jobs: Sequence[int]
+) -> dict[tuple[int, int], QuestionAttention]:
+    """Return the notifications and delays of the open questions of jobs, by job and ordinal."""
+    states = await ladder_attention(conn, jobs)
+    sent = await notifications(conn, jobs) if states else []
+    return {
+        (row.job, row.question): attention_of(row, sent, await delays(conn, row.job, row.question))
+        for row in states
+    }
 
 
 async def delegate(

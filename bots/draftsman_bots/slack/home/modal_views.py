@@ -13,8 +13,8 @@ from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.people.policy import Verb
 from draftsman.questions.question import Question
+from draftsman_bots.conversation.requests import MODES
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.commands.command_parser import MODES
 from draftsman_bots.slack.deliveries.blocks import (
     Block,
     actions,
