@@ -188,7 +188,7 @@ COMMENT ON COLUMN draftsman.job_states.held_by IS
     'the bucket that has no free place for it; `pause`: it waits for the end of the pause of its '
     'queue or type';
 COMMENT ON COLUMN draftsman.job_states.last_error IS
-    'the last error; of a denial, the name and values of its sentence';
+    'the last error; of a denial or a lost worker, the name and values of a sentence';
 COMMENT ON COLUMN draftsman.job_states.error_class IS 'the class of the last error';
 COMMENT ON COLUMN draftsman.job_states.cancel_requested_by IS 'the person who requested it';
 COMMENT ON COLUMN draftsman.job_states.cancel_reason IS
@@ -361,7 +361,8 @@ COMMENT ON COLUMN draftsman.job_runs.params_snapshot IS
     'the job''s overrides; of an agent or tool also what the run resolved: command, version, base '
     'commit, limits, skills, sandbox';
 COMMENT ON COLUMN draftsman.job_runs.exit_code IS 'exit code of the agent or tool, 0 included';
-COMMENT ON COLUMN draftsman.job_runs.error IS 'its error';
+COMMENT ON COLUMN draftsman.job_runs.error IS
+    'its error; of a lost worker, the name of a sentence';
 COMMENT ON COLUMN draftsman.job_runs.error_class IS 'the class of the error';
 COMMENT ON COLUMN draftsman.job_runs.usage IS
     'tokens, cost and other amounts, as the handler reports them';

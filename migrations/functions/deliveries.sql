@@ -272,9 +272,10 @@ BEGIN
     SELECT seq FROM revived ORDER BY seq;
 END $$;
 
--- Edits the messages of an open question, whose data changed; the caller holds the lock of the job.
--- A message or an edit that nobody has claimed will have the newest data: the first statement keeps
--- it unclaimed until then, and the second sees what was claimed before. A pager shows none of it.
+-- Updates the messages of an open question, whose data changed; the caller holds the lock of the job.
+-- A pending message or edit is built from the new data: the first statement waits for claims under
+-- way and locks what is pending, so that no process claims it before the commit. The second edits
+-- messages that were claimed or sent, unless an edit is pending. A pager shows none of the data.
 CREATE OR REPLACE FUNCTION draftsman.edit_question(job bigint, question int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT FROM draftsman.deliveries d

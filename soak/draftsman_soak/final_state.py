@@ -102,7 +102,11 @@ async def read_final_state(runtime: Runtime, numbers: Iterable[int], outside: Pa
 
     await asyncio.gather(*(read(number) for number in numbers))
     rows = await retry_until_reachable(lambda: runtime.read_model.invariants())
-    broken = [f"{name}: D-{row[0]}: {row[1]}" for name, group in rows.items() for row in group]
+    broken = [
+        f"{name}: D-{job}: {problem}"
+        for name, violations in rows.items()
+        for job, problem in violations
+    ]
     return FinalState(jobs, tuple(broken))
 
 

@@ -23,7 +23,7 @@ from draftsman.repos.repo_url import (
     parse,
 )
 from draftsman.settings import Settings, load
-from draftsman_bots.conversation import comments as comment_parser
+from draftsman_bots.conversation import parser, requests
 from draftsman_bots.slack.payloads import payloads as incoming_text
 from tests.support.cases import cases
 
@@ -42,7 +42,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "mentions": lambda text: list(find_repo_urls(text)),
     "redact": redact,
     "a tally": SUMMARY_LINE.search,
-    "a picture": lambda text: comment_parser._PICTURE.sub("", text),
+    "a text for the bot": lambda text: parser.parse(text, parser.FORGE, name="draftsman"),
+    "options": lambda text: requests.read_request("fix", f"it {text}"),
+    "a picture": lambda text: parser._PICTURE.sub("", text),
     "issues": lambda text: find_issues(text, Project("a", "x", "https://a.example", True)),
     "a CI log": relevant_part,
     "a link": lambda text: incoming_text._URL.sub("", text),

@@ -32,7 +32,7 @@ from tests.support.queries import TEXTS
 
 WRITES: Final = re.compile(
     r"\b(INSERT|UPDATE|DELETE|STDIN|LISTEN|nextval|set_config|pg_notify|pg_advisory_lock"
-    r"|draftsman\.(?!now\b|current_epoch\b)\w+(?=\())\b"
+    r"|draftsman\.(?!now\b|current_epoch\b|sentence\b)\w+(?=\())\b"
 )
 """Marks of a query that is more than a read: it changes rows, locks them, changes its session, or
 calls a function of ours that may."""

@@ -8,6 +8,7 @@ import pytest
 
 from draftsman.database.database import Connection, Database
 from draftsman.jobs.details import store as read_model
+from draftsman.jobs.details.invariants import violations
 from draftsman.runtime import ENUMS
 from draftsman.settings.database import DatabaseSettings
 from tests.soak.calls import CALLS, query_of
@@ -105,4 +106,4 @@ async def test_seeded_history_is_complete_and_valid(past: str, conn: Connection)
     assert sum(counts.values()) == ALL
     assert sum(count for name, count in counts.items() if name.startswith("waiting")) == WAITING
     assert sum(counts[name] for name in ("completed", "failed", "dead_letter")) > FINISHED * 0.9
-    assert {name: rows for name, rows in (await read_model.invariants(conn)).items() if rows} == {}
+    assert {name: rows for name, rows in (await violations(conn)).items() if rows} == {}

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.questions.answer import Verdict
     from draftsman.runtime import Runtime
-    from draftsman_bots.conversation.comments import ParsedComment
+    from draftsman_bots.conversation.parser import ParsedText
 
 
-async def change(rt: Runtime, job: int, actor: Actor, comment: ParsedComment, key: str) -> None:
+async def change(rt: Runtime, job: int, actor: Actor, comment: ParsedText, key: str) -> None:
     """Change a job as the comment with this key says, once; raises DraftsmanError."""
-    match comment.control:
+    match comment.verb:
         case "pause" if not comment.text.strip():
             raise UsageError("a pause needs a reason: /pause REASON")
         case "pause":

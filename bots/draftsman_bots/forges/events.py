@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.forges.api.connection import forge_at
 from draftsman.forges.forge_event import EventKind, is_resolved, labeled
-from draftsman_bots.conversation import comments as comment_parser
+from draftsman_bots.conversation.commands import About
+from draftsman_bots.conversation.parser import FORGE, parse
 from draftsman_bots.forges.context import OtherAccount
-from draftsman_bots.forges.controls import as_comment, is_control, on_control
+from draftsman_bots.forges.controls import is_control, on_control, reply_text
 from draftsman_bots.forges.questions import IGNORED, on_answer
 from draftsman_bots.forges.replies import reply_without_job
 from draftsman_bots.forges.requests import request_job
@@ -42,22 +43,22 @@ async def _on_event(context: EventContext) -> str:
         return await request_job(await _with_labeling(context, label))
     if event.kind not in ANSWERED_IN:
         return IGNORED
-    mention = context.settings.mention
-    text = as_comment(event.text, mention)
-    comment = comment_parser.parse(text, mention)
+    comment = parse(event.text, FORGE, name=context.settings.mention)
     if comment is None:
         return IGNORED
-    if is_control(text, comment):
+    if text := reply_text(comment):
+        await reply_without_job(context, text)
+        return "answered"
+    if is_control(comment):
         return await on_control(context, comment)
-    if comment.tell or comment.control:
-        return IGNORED
-    outcome = await on_answer(context, comment)
-    is_command = comment.decision or comment.job
-    if outcome != IGNORED or not comment.mentioned or is_command:
-        return outcome
-    if event.kind is EventKind.ISSUE_COMMENT and text.lstrip().startswith("@"):
-        return await request_job(context, comment.text)
-    return IGNORED
+    about = comment.command.about if comment.command else About.QUESTION
+    outcome = IGNORED
+    if about is About.QUESTION or (about is About.REQUEST and comment.doubtful):
+        outcome = await on_answer(context, comment)
+    is_request = comment.addressed and not (comment.decision or comment.job)
+    if outcome == IGNORED and is_request and event.kind is EventKind.ISSUE_COMMENT:
+        return await request_job(context, comment)
+    return outcome
 
 
 async def _with_labeling(context: EventContext, label: str) -> EventContext:
@@ -76,12 +77,13 @@ def classify(event: ForgeEvent, mention: str) -> ForgeEvent:
     """
     if event.kind is not EventKind.COMMENT:
         return event
-    text = as_comment(event.text, mention)
-    comment = comment_parser.parse(text, mention)
-    if comment is None or not comment.mentioned:
+    comment = parse(event.text, FORGE, name=mention)
+    if comment is None or not comment.explicit:
         return event
+    about = comment.command.about if comment.command else None
     answers = comment.question is not None or comment.decision is not None
-    is_command = answers and not (comment.tell or comment.control)
-    return (
-        replace(event, kind=EventKind.ANSWER) if is_command or is_control(text, comment) else event
+    is_command = (answers and about in (None, About.QUESTION)) or (
+        comment.addressed and about is About.QUESTION
     )
+    is_for_bot = is_command or is_control(comment) or reply_text(comment)
+    return replace(event, kind=EventKind.ANSWER) if is_for_bot else event

@@ -17,6 +17,7 @@ from draftsman_bots.conversation.answers import (
     resolve_answer,
 )
 from draftsman_bots.conversation.job_controls import pause_note
+from draftsman_bots.conversation.parser import ATTENTION
 from draftsman_bots.forges.replies import reply
 
 if TYPE_CHECKING:
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from draftsman.questions.answer import Verdict
     from draftsman.questions.question import Question
     from draftsman.questions.response import Response
-    from draftsman_bots.conversation.comments import ParsedComment
+    from draftsman_bots.conversation.parser import ParsedText
     from draftsman_bots.forges.context import EventContext
 
 IGNORED: Final = "ignored"
 _NUMBER: Final = re.compile(r"[0-9]{1,3}[.)]?")
 
 
-async def on_answer(context: EventContext, comment: ParsedComment) -> str:
+async def on_answer(context: EventContext, comment: ParsedText) -> str:
     """Submit the answer of a comment; return `answered`, `refused`, or `ignored` if it is none."""
     copies = await context.rt.threads.forge(context.issue.target)
     posted = {(copy.job, copy.question) for copy in copies if copy.question is not None}
@@ -45,10 +46,10 @@ async def on_answer(context: EventContext, comment: ParsedComment) -> str:
             return IGNORED
         name = f"D-{comment.job}" + (f"/{comment.question}" if comment.question else "")
         return await _refuse(context, copies[0].job, f"{name} was not asked here.")
-    if comment.attention:
+    if comment.verb in ATTENTION:
         return await _attend(context, comment, chosen)
-    has_text = comment.text or comment.decision is not None
-    text_or_none = comment.text if has_text else None
+    has_text = comment.answer or comment.decision is not None
+    text_or_none = comment.answer if has_text else None
     result = resolve_answer(text_or_none, comment.decision, chosen, prefer_text=False)
     if result.outcome is AnswerOutcome.NOT_AN_ANSWER:
         return IGNORED
@@ -72,22 +73,20 @@ async def on_answer(context: EventContext, comment: ParsedComment) -> str:
             return await _refuse(context, first.job, text)
 
 
-async def _attend(
-    context: EventContext, comment: ParsedComment, questions: Sequence[Question]
-) -> str:
+async def _attend(context: EventContext, comment: ParsedText, questions: Sequence[Question]) -> str:
     """Acknowledge, snooze or delegate the question of a comment, and confirm it."""
     question = attention_commands.chosen_question(questions, comment.job, comment.question)
     if question is None:
         if not questions:
             return IGNORED
         names = ", ".join(other.name for other in questions)
-        text = f"name an open question: /{comment.attention} QUESTION; asked here: {names}."
+        text = f"name an open question: /{comment.verb} QUESTION; asked here: {names}."
         return await _refuse(context, questions[0].job, text)
     actor = await context.actor()
     named = (question.job, question.ordinal)
     try:
         attended = await attention_commands.execute(
-            context.rt, actor, comment.attention, named, comment.line
+            context.rt, actor, comment.verb, named, comment.line
         )
     except (NotPermitted, Refused, UsageError) as error:
         return await _refuse(context, question.job, str(error))
@@ -104,41 +103,41 @@ async def _questions(context: EventContext, posted: set[tuple[int, int]]) -> lis
     return sorted(questions, key=lambda question: (question.job, question.ordinal), reverse=True)
 
 
-def _is_answer(comment: ParsedComment, questions: Sequence[Question]) -> bool:
+def _is_answer(comment: ParsedText, questions: Sequence[Question]) -> bool:
     """Return whether a comment is an answer, not a conversation among people.
 
     An answer mentions the bot, has a command, is a decision or a number, or names a choice. A
     comment with an unknown command, `@draftsman /paus`, is none.
     """
-    if any(names_choice(question, comment.line) for question in questions):
+    if any(names_choice(question, comment.answer_line) for question in questions):
         return True
     if comment.unknown:
         return False
     return bool(
-        comment.mentioned or comment.decision is not None or _NUMBER.fullmatch(comment.text)
+        comment.explicit or comment.decision is not None or _NUMBER.fullmatch(comment.answer)
     )
 
 
-def _is_late(context: EventContext, comment: ParsedComment, questions: Sequence[Question]) -> bool:
+def _is_late(context: EventContext, comment: ParsedText, questions: Sequence[Question]) -> bool:
     """Return whether a comment answers a closed question, and is not about something new.
 
     It names the question or a choice, decides, or was written before the question was answered.
     """
     if comment.question is not None or comment.decision is not None:
         return True
-    if _NUMBER.fullmatch(comment.text):
+    if _NUMBER.fullmatch(comment.answer):
         return True
-    if any(names_choice(question, comment.line) for question in questions):
+    if any(names_choice(question, comment.answer_line) for question in questions):
         return True
     at = context.event.at
     ends = [question.answered_at for question in questions if question.answered_at is not None]
     return at is not None and any(at <= end for end in ends)
 
 
-async def _submit(context: EventContext, comment: ParsedComment, question: Question) -> str:
+async def _submit(context: EventContext, comment: ParsedText, question: Question) -> str:
     """Submit the answer, and reply where the question's own comment does not show the result."""
     actor = await context.actor()
-    if actor.person is None and not comment.mentioned:
+    if actor.person is None and not comment.explicit:
         return IGNORED  # a stranger who names a choice
     try:
         response = _response(context, comment, question)
@@ -170,13 +169,13 @@ async def _report(context: EventContext, question: Question, verdict: Verdict, a
     )
 
 
-def _response(context: EventContext, comment: ParsedComment, question: Question) -> Response:
+def _response(context: EventContext, comment: ParsedText, question: Question) -> Response:
     """Return the response to submit; raises UsageError."""
     key = context.key[-500:]
     if (decision := comment.decision) is not None:
         fields = {"decision": decision.approved, "reason": decision.reason}
         return build_response(key, question.name, **fields)
-    text = comment.line if names_choice(question, comment.line) else comment.text
+    text = comment.answer_line if names_choice(question, comment.answer_line) else comment.answer
     return build_response(key, question.name, text=text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import parse
@@ -21,6 +21,7 @@ from draftsman.forges.project import source_of
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.text import first_line
+from draftsman_bots.conversation.requests import JobRequest
 from draftsman_bots.forges.controls import jobs_here
 from draftsman_bots.forges.replies import UNMAPPED, reply, reply_without_job
 
@@ -30,14 +31,15 @@ if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Invocation
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.people.actor import Actor
+    from draftsman_bots.conversation.parser import ParsedText
     from draftsman_bots.forges.context import EventContext
 
 TITLE: Final = 300
 """Maximum characters of a title that is kept."""
 
 
-async def request_job(context: EventContext, comment_text: str = "") -> str:
-    """Submit a job for an issue; `comment_text` is the text of the comment that asks for it.
+async def request_job(context: EventContext, comment: ParsedText | None = None) -> str:
+    """Submit a job for an issue, as its label or a comment asks.
 
     Return the outcome. A refusal is a reply; the same event requests a single job.
     """
@@ -45,6 +47,7 @@ async def request_job(context: EventContext, comment_text: str = "") -> str:
     if actor.person is None:
         await reply_without_job(context, UNMAPPED.format(login=actor.id))
         return "refused"
+    comment_text = comment.literal if comment else ""
     if comment_text and (sent := await _follow_up(context, actor, comment_text)) is not None:
         return sent
     repo = await _registered(context)
@@ -55,7 +58,7 @@ async def request_job(context: EventContext, comment_text: str = "") -> str:
     try:
         issue = await context.discussion.issue()
         pinned = _as_labeled(context.event, issue)
-        request = await _request(context, repo, pinned, comment_text)
+        request = await _request(context, repo, pinned, comment)
         submitted = await context.rt.submissions.submit(request, actor)
     except (UsageError, NotFound, NotPermitted) as error:
         await reply_without_job(context, str(error))
@@ -103,10 +106,19 @@ async def _registered(context: EventContext) -> str | None:
 
 
 async def _request(
-    context: EventContext, repo: str, issue: IssueText, comment_text: str
+    context: EventContext, repo: str, issue: IssueText, comment: ParsedText | None
 ) -> Invocation:
-    """Return the request of an issue."""
+    """Return the request of an issue; raises UsageError for options that are none here."""
     event = context.event
+    comment_text = comment.literal if comment else ""
+    options = dict[str, Any]()
+    if comment is not None and comment.problem and comment.text:
+        raise UsageError(comment.problem)
+    if comment is not None and isinstance(comment.request, JobRequest):
+        options = {"mode": comment.request.mode, **comment.request.options}
+        if "repo" in options:
+            raise UsageError("the repository is that of the issue, without --repo")
+        comment_text = f"{comment.verb} {comment.request.text}"
     text = "\n\n".join(
         paragraph
         for paragraph in (issue.body, comment_text and _quoted(context, comment_text))
@@ -122,6 +134,7 @@ async def _request(
         url=issue.url,
         payload={"issue": {"forge": context.forge, "project": event.project}},
         notify=(context.target,),
+        **options,
     )
     if request.agent is None:
         with suppress(RejectedField):  # the run fails, or its repository has an agent

@@ -102,7 +102,10 @@ def _filled(query: LiteralString, **params: object) -> str:
 
 async def lock_holders(conn: Connection) -> list[str]:
     """Return the sessions that have held locks on draftsman's tables for longest."""
-    return [row[0] for row in await rows(conn, _Q["lock_holders"])]
+    return [
+        f"pid {pid} ({name}, {state}) since {since}"
+        for pid, name, state, since in await rows(conn, _Q["lock_holders"])
+    ]
 
 
 async def grant_roles(conn: Connection) -> str:

@@ -95,8 +95,8 @@ DELETE FROM draftsman.schema_functions WHERE name <> ALL (%(names)s)
 SELECT set_config('lock_timeout', %(timeout)s, true)
 
 -- name: lock_holders
-SELECT 'pid ' || a.pid || ' (' || coalesce(nullif(a.application_name, ''), a.usename, 'unknown')
-       || ', ' || coalesce(a.state, 'unknown') || ') since ' || date_trunc('second', a.xact_start)
+SELECT a.pid, coalesce(nullif(a.application_name, ''), a.usename, 'unknown'), coalesce(a.state, 'unknown'),
+       date_trunc('second', a.xact_start)::text
   FROM pg_stat_activity a
  WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.xact_start IS NOT NULL
    AND EXISTS (SELECT FROM pg_locks l

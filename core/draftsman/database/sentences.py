@@ -1,4 +1,4 @@
-"""Sentences for what the functions and triggers of the schema report.
+"""Sentences for what queries and the functions and triggers of the schema report.
 
 The database names a rule or a kind of notice, and the values of a sentence about it, as
 `questions.answer` and `{"job": 13, "question": 1, "voter": "anna"}`. The sentence is in the module

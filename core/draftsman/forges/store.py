@@ -145,7 +145,8 @@ async def ignore(conn: Connection, ids: Sequence[int], reason: str) -> int:
 
 async def ignore_others(conn: Connection, limit: int) -> int:
     """Ignore old events of pull requests that no job opened."""
-    return await execute(conn, _Q["ignore_others"], {"limit": limit})
+    params = {"limit": limit, "reason": "no job opened this pull request"}
+    return await execute(conn, _Q["ignore_others"], params)
 
 
 async def send(conn: Connection, event: int, job: int, sender: str, text: str) -> int | None:

@@ -110,8 +110,7 @@ UPDATE draftsman.forge_events
 -- Events of pull requests that no job opened; the job of a new pull request may not be recorded yet.
 -- name: ignore_others
 UPDATE draftsman.forge_events e
-   SET outcome = 'ignored', reason = 'no job opened this pull request',
-       processed_at = draftsman.now()
+   SET outcome = 'ignored', reason = %(reason)s, processed_at = draftsman.now()
  WHERE e.id = ANY (ARRAY(
        SELECT n.id FROM draftsman.forge_events n
         WHERE n.processed_at IS NULL AND n.kind NOT IN ('labeled_issue', 'issue_comment', 'answer')

@@ -7,6 +7,7 @@ from typing import Final
 SENTENCES: Final = {
     "most_file_bytes": "the files of a job have at most 25 MiB",
     "not_downloaded": "it could not be downloaded",
+    "claim_lost": "the reply to the claim was lost",
     "paused": "D-{job} was paused by {by}: {reason}",
     "resumed": "D-{job} was resumed by {by}",
     "column": "a request cannot have this {column}",

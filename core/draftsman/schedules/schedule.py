@@ -7,7 +7,7 @@ import heapq
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
@@ -21,7 +21,7 @@ from cronsim import CronSim, CronSimError
 from draftsman.errors import UsageError
 from draftsman.jobs.status_display import Meaning
 from draftsman.schedules.template import check_name
-from draftsman.text import REQUEST_LIMIT, clean_within_limit
+from draftsman.text import REQUEST_LIMIT, STORED_SENTENCE, clean_within_limit
 
 # When a schedule is due: cron expressions in time zones, intervals, and single instants.
 #
@@ -294,7 +294,7 @@ class Schedule:
     """The job of the newest due occurrence that fired, for the overlap."""
     last_due_at: datetime | None
     last_status: FireStatus | None
-    last_reason: str | None
+    last_reason: str | None = field(metadata=STORED_SENTENCE)
     newest_job: int | None
     """The job of the newest occurrence, also if a person ran it; else the last job."""
 
@@ -354,10 +354,14 @@ class Fire:
     due_at: datetime
     status: FireStatus
     job: int | None
-    reason: str | None
+    reason: str | None = field(metadata=STORED_SENTENCE)
     recorded_at: datetime
     timezone: str
     """Time zone of the schedule."""
+
+    def __post_init__(self) -> None:
+        """Convert the text of the status."""
+        object.__setattr__(self, "status", FireStatus(self.status))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 SENTENCES: Final = {
+    "paused": "the schedule is paused",
+    "unfinished": "D-{job} is unfinished",
+    "previous_unfinished": "the previous job is unfinished",
     "version_gap": "template {template}: version {version} does not follow a version",
     "change": "{role} may not change schedule {schedule}",
     "author": "{role} cannot schedule jobs of {author}",

@@ -16,13 +16,16 @@ from draftsman.database.database import (
     rows,
     scalar,
 )
-from draftsman.database.named_queries import load
+from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.schedules.schedule import Fire, FireStatus, Schedule, ScheduleSpec
 from draftsman.schedules.template import Template, TemplateDefinition
 
 _Q = load(__name__)
+
+SCHEDULES_DUE: Final = load_parts(__name__)["schedules_due"]
+"""Query of the time when the sweep is due."""
 
 MAX_SCHEDULES: Final = 20_000
 """Maximum number of schedules read."""
@@ -95,18 +98,17 @@ async def remove(conn: Connection, id: int) -> bool:
 
 async def latest(conn: Connection, limit: int) -> list[Fire]:
     """Return the occurrences of all schedules, newest first."""
-    return [_fire(row) for row in await rows(conn, _Q["latest"], {"limit": limit})]
+    return await fetch_all(conn, _Q["latest"], {"limit": limit}, Fire)
 
 
 async def history(conn: Connection, name: str, limit: int) -> list[Fire]:
     """Return the occurrences of a schedule, newest first."""
-    return [_fire(row) for row in await rows(conn, _Q["history"], {"name": name, "limit": limit})]
+    return await fetch_all(conn, _Q["history"], {"name": name, "limit": limit}, Fire)
 
 
 async def of_job(conn: Connection, job: int) -> Fire | None:
     """Return the occurrence that submitted a job."""
-    fires = await rows(conn, _Q["of_job"], {"job": job})
-    return _fire(fires[0]) if fires else None
+    return await fetch_one(conn, _Q["of_job"], {"job": job}, Fire)
 
 
 async def due(
@@ -186,11 +188,6 @@ def _columns(spec: ScheduleSpec) -> dict[str, Any]:
         "jitter": spec.jitter,
         "overlap": str(spec.overlap),
     }
-
-
-def _fire(row: Sequence[Any]) -> Fire:
-    schedule, due_at, status, *columns = row
-    return Fire(schedule, due_at, FireStatus(status), *columns)
 
 
 # Versions of job templates.

@@ -2,10 +2,10 @@
 
 -- The reason of an outcome, or what an occurrence waits for.
 -- part: reason
-       coalesce(f.reason, CASE
-           WHEN f.status <> 'waiting' THEN NULL
-           WHEN s.paused_at IS NOT NULL THEN 'the schedule is paused'
-           ELSE coalesce('D-' || s.last_job, 'the previous job') || ' is unfinished' END)
+       coalesce(f.reason, CASE WHEN f.status = 'waiting' THEN draftsman.sentence(
+           CASE WHEN s.paused_at IS NOT NULL THEN 'schedules.paused'
+                WHEN s.last_job IS NULL THEN 'schedules.previous_unfinished'
+                ELSE 'schedules.unfinished' END, jsonb_build_object('job', s.last_job))::text END)
 
 -- part: columns
 SELECT s.id, s.name, s.rule, s.timezone, s.template, s.params, s.request, s.misfire,
@@ -93,6 +93,19 @@ SELECT s.name AS schedule, f.due_at, f.status, f.job,
 -- name: of_job
 -- include: occurrences
  WHERE f.job = %(job)s
+
+-- A waiting occurrence is due when the previous job of its schedule has finished.
+-- part: schedules_due
+SELECT least(
+    (SELECT min(fire_at) FROM draftsman.schedules
+      WHERE fire_at IS NOT NULL AND paused_at IS NULL),
+    (SELECT f.due_at FROM draftsman.schedule_fires f
+       JOIN draftsman.schedules s ON s.id = f.schedule AND s.paused_at IS NULL
+       LEFT JOIN draftsman.job_states j ON j.number = s.last_job
+      WHERE f.status = 'waiting'
+        AND (j.number IS NULL
+             OR j.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+      LIMIT 1))
 
 -- Schedules with an occurrence that is due, locked. Two leaders lock different schedules; the
 -- primary key of the occurrences is the last defense.

@@ -48,7 +48,7 @@ SELECT number FROM lost
     UPDATE draftsman.job_runs r
        SET status = CASE WHEN l.canceled THEN 'canceled' ELSE 'interrupted'
                     END::draftsman.run_status,
-           finished_at = draftsman.now(), error = 'the worker was lost',
+           finished_at = draftsman.now(), error = draftsman.sentence('worker.lost')::text,
            error_class = 'TRANSIENT_INFRA'
       FROM locked l
      WHERE r.job = l.number AND r.ordinal = l.run_count AND r.status = 'running'
@@ -79,9 +79,11 @@ SELECT number FROM lost
 ), chains AS MATERIALIZED (
     SELECT l.number, c.replacements,
            CASE WHEN c.replacements + 1 >= l.max_attempts
-                THEN c.replacements + 1 || ' of ' || l.max_attempts || ' jobs of its chain were lost'
+                THEN draftsman.sentence('worker.chain_lost', jsonb_build_object(
+                         'lost', c.replacements + 1, 'most', l.max_attempts))
                 WHEN r.chain_length >= %(longest)s
-                THEN 'it was already retried ' || r.chain_length || ' times' END AS over
+                THEN draftsman.sentence('worker.lost_after_retries', jsonb_build_object(
+                         'retries', r.chain_length)) END AS over
       FROM locked l
       JOIN draftsman.job_requests r ON r.number = l.number
      CROSS JOIN LATERAL (
@@ -101,9 +103,9 @@ SELECT number FROM lost
                                          AND l.attempts < l.max_attempts
                                          AND v.verdict IN ('charged', 'convicted') THEN 1 ELSE 0 END,
            last_error = CASE WHEN l.status = 'running'
-                             THEN concat_ws('; ', 'the worker was lost', h.over, CASE
+                             THEN coalesce(h.over, draftsman.sentence(CASE
                                   WHEN v.verdict = 'waiting' AND t.status = 'retrying'
-                                  THEN 'its jobs are tried one at a time' END)
+                                  THEN 'worker.lost_with_others' ELSE 'worker.lost' END))::text
                         ELSE j.last_error END,
            error_class = CASE WHEN l.status = 'running' THEN 'TRANSIENT_INFRA'
                          ELSE j.error_class END,
@@ -205,28 +207,6 @@ DELETE FROM draftsman.workers WHERE lock_id = ANY (ARRAY(
 -- include: gone
 ))
 
--- Seconds until the earliest due job, schedule, expiring question, pending decision, reminder, step of a
--- ladder or place of a limit; NULL when there is none. A waiting occurrence is due when the previous job of its schedule has finished.
+-- Seconds until the earliest of the times that sweeps declare; NULL when there is none.
 -- name: next_due
-SELECT extract(epoch FROM least(
-           (SELECT min(coalesce(next_retry_at, run_at)) FROM draftsman.job_states
-             WHERE status IN ('scheduled', 'retrying')),
-           (SELECT min(fire_at) FROM draftsman.schedules
-             WHERE fire_at IS NOT NULL AND paused_at IS NULL),
-           (SELECT f.due_at FROM draftsman.schedule_fires f
-              JOIN draftsman.schedules s ON s.id = f.schedule AND s.paused_at IS NULL
-              LEFT JOIN draftsman.job_states j ON j.number = s.last_job
-             WHERE f.status = 'waiting'
-               AND (j.number IS NULL
-                    OR j.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
-             LIMIT 1),
-           (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'),
-           (SELECT min(applies_at) FROM draftsman.pending_decisions),
-           (SELECT min(expires_at) FROM draftsman.queue_reservations),
-           (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL),
-           (SELECT min(due_at) FROM draftsman.question_ladders WHERE due_at IS NOT NULL),
-           (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1),
-           (SELECT min(due_at) FROM draftsman.postponed_work),
-           (SELECT min(due_at) FROM draftsman.pending_cancels),
-           (SELECT min(next_at) FROM draftsman.limit_buckets WHERE next_at IS NOT NULL))
-       - draftsman.now())::float8
+SELECT extract(epoch FROM least({times}) - draftsman.now())::float8

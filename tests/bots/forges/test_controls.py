@@ -11,7 +11,6 @@ from draftsman.forges.forge_event import EventKind
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman_bots.forges.controls import as_comment
 from draftsman_bots.forges.events import classify
 from tests.bots.forges.issues import LABEL, Issue, comment
 from tests.factories import QUESTION, Factory
@@ -153,25 +152,6 @@ async def test_a_mention_on_the_issue_follows_up_on_its_open_pull_request(
 
 
 @cases(
-    ("text", "expected"),
-    [
-        ("/draftsman pause D-7 no API", "@fixer /pause D-7 no API"),
-        ("@fixer, resume", "@fixer /resume"),
-        ("/draftsman tell use v2", "@fixer /tell use v2"),
-        ("/draftsman tell: use v2", "@fixer /tell use v2"),
-        ("/draftsman approve D-7/1", "@fixer /approve D-7/1"),
-        ("/draftsman cancel\r\nno time", "@fixer /cancel\r\nno time"),
-        ("/draftsman cancel the second refund", "@fixer  cancel the second refund"),
-        ("@fixer tell me why", "@fixer tell me why"),
-        ("/draftsmanship pause", "/draftsmanship pause"),
-        ("please /draftsman pause", "please /draftsman pause"),
-    ],
-)
-def test_a_verb_is_a_command_with_a_job_or_alone(text: str, expected: str) -> None:
-    assert as_comment(text, "fixer") == expected
-
-
-@cases(
     ("text", "kind"),
     [
         ("/draftsman pause", "answer"),
@@ -185,3 +165,41 @@ def test_a_verb_is_a_command_with_a_job_or_alone(text: str, expected: str) -> No
 def test_commands_on_a_pull_request_are_no_feedback(text: str, kind: str) -> None:
     event = comment(text, kind=EventKind.COMMENT)
     assert classify(event, "draftsman").kind == kind
+
+
+async def test_help_and_commands_of_slack_get_a_reply_if_draftsman_is_addressed(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    outcomes = {
+        "/draftsman help": "answered",
+        "@draftsman list": "answered",
+        "/help": "ignored",
+        "/status": "ignored",
+        "/fix it": "ignored",
+    }
+    for number, (text, outcome) in enumerate(outcomes.items(), 90):
+        event = comment(text, "anna", number)
+        assert [await issue.on(event) for _ in range(2)] == [outcome] * 2, text
+    commands, elsewhere = [note.body for note in issue.side.fake.world.comments()]
+    assert "/draftsman tell D-142 TEXT: sends a message" in commands
+    assert "/answer [D-142/1] TEXT: answers" in commands
+    assert "list is a command of Slack only" in elsewhere
+    assert await rt.read_model.jobs() == []
+
+
+async def test_a_request_in_a_comment_has_a_mode_and_options(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    text = "/draftsman investigate the tax --ref=v1"
+    assert await issue.on(comment(text, "anna", 95)) == "submitted"
+    (summary,) = await rt.read_model.jobs()
+    job = await rt.read_model.job(summary.number)
+    assert (job.mode, job.payload["repo"]["ref"]) == ("investigate", "v1")
+    assert "investigate the tax" in str(job.ticket_text)
+    assert "--ref" not in str(job.ticket_text)
+    for number, option in enumerate(("--repo=pay", "--mode=deploy"), 96):
+        text = f"@draftsman fix {option} the tax"
+        assert await issue.on(comment(text, "anna", number)) == "refused"
+    texts = [note.body for note in issue.side.fake.world.comments()]
+    assert any("the repository is that of the issue" in text for text in texts)
+    assert any("--mode must be fix or investigate" in text for text in texts)

@@ -17,6 +17,7 @@ from draftsman_bots.trello.deliveries.markdown import (
     one_line,
     with_marker,
 )
+from draftsman_bots.trello.ids import created_at, format_time, just_after, parse_time
 from tests.support.cases import cases
 
 MARKER = "1b428df0-afc7-4cfb-bd65-887332ad118a"
@@ -125,3 +126,13 @@ def test_any_text_fits_and_mentions_no_member(text: str, most: int) -> None:
 
 def _behind_each_at(text: str) -> list[str]:
     return [text[at + 1 : at + 2] for at, char in enumerate(text) if char == "@"]
+
+
+@given(st.datetimes(), st.text(max_size=50), st.from_regex(r"[0-9a-f]{24}", fullmatch=True))
+def test_times_are_parsed_in_trello_format(when: object, text: str, id: str) -> None:
+    parse_time(text)
+    parse_time(when)
+    assert parse_time(format_time(created_at(id))) == created_at(id)
+    later = parse_time(just_after(id))
+    assert later is not None
+    assert later > created_at(id)

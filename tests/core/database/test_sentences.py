@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 import draftsman
+from draftsman import resources
 from draftsman.database.database import Connection, to_domain_error
 from draftsman.database.sentences import of_package, sentence, stored_text
 from draftsman.errors import Refused
@@ -25,6 +26,27 @@ SELECT DISTINCT encode(t.tgargs, 'escape') FROM pg_trigger t
  WHERE t.tgfoid = 'draftsman.refuse_change'::regproc
 """
 ROOT = Path(draftsman.__path__[0])
+COMMENT = re.compile(r"--.*|^\\.*|^COMMENT ON (?:'(?:[^']|'')*'|[^;'])*;", re.MULTILINE)
+"""A comment, a command of psql or the description of an object."""
+LITERAL = re.compile(r"'((?:[^']|'')*)'")
+WORDS = re.compile(r"[a-z]{2,}[,;:]? +\(?[a-z]{2,}|^\W? +[a-z]{2,}|(?<![\w.])[a-z]{2,}[,;:]? +$")
+"""Words of a sentence, or a part of it that others are joined to."""
+STATEMENT = re.compile(
+    r"(ALTER|CREATE|DELETE|DROP|EXECUTE|FUNCTION|GRANT|INSERT|LOCK|NOT|POLICY|SELECT|TRIGGER|UPDATE"
+    r"|USAGE|VIEW)\b"
+)
+"""The beginning of a part of a statement."""
+ROLES = {"worker", "bot", "person", "reader"}
+TERMS = {
+    "client backend",
+    "timestamp with time zone",
+    "rule %%s proposed",
+    " slack:",
+    "allow once",
+    "allow for this job",
+    "{{allow once,allow once},{deny,deny},{allow for this job,allow for this job}}",
+}
+"""Terms of PostgreSQL, keys and choices."""
 
 
 async def test_a_single_function_raises_errors(conn: Connection) -> None:
@@ -33,7 +55,7 @@ async def test_a_single_function_raises_errors(conn: Connection) -> None:
 
 
 async def test_each_rule_has_a_sentence_and_each_sentence_a_rule(conn: Connection) -> None:
-    texts = "\n".join(text for _, text in await rows(conn, FUNCTIONS))
+    texts = "\n".join([text for _, text in await rows(conn, FUNCTIONS)] + list(_queries().values()))
     arguments = [text.removesuffix(r"\000") for (text,) in await rows(conn, TRIGGERS)]
     packages = {
         ".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.rglob("sentences.py")
@@ -41,6 +63,28 @@ async def test_each_rule_has_a_sentence_and_each_sentence_a_rule(conn: Connectio
     named = {f"{package}.{name}" for package in packages for name in of_package(package)}
     rules = {rule for rule in RULE.findall(texts) if rule.partition(".")[0] in packages}
     assert rules | set(arguments) == named
+
+
+def test_no_sentence_is_in_a_migration_or_a_query() -> None:
+    texts = dict([*resources.migrations(), *resources.functions()])
+    sentences = [
+        (name, literal)
+        for name, text in (texts | _queries()).items()
+        for literal in LITERAL.findall(COMMENT.sub("", text))
+        if WORDS.search(literal)
+        and not STATEMENT.match(literal)
+        and literal not in TERMS
+        and not ROLES.issuperset(literal.split())
+    ]
+    assert sentences == []
+
+
+def _queries() -> dict[str, str]:
+    """Return the texts of the files of queries by their paths."""
+    return {
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for path in sorted(ROOT.rglob("*.sql"))
+    }
 
 
 async def test_a_refusal_is_a_sentence_for_people_and_names_for_the_owner(conn: Connection) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from string import Formatter
+
 import pytest
 
 from draftsman.database.database import Connection
 from draftsman.errors import Failure
+from draftsman.jobs.details.invariants import SENTENCES, problems
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from tests.factories import GATE, Factory
@@ -14,6 +18,7 @@ from tests.support.queries import TEXTS, explain
 from tests.support.statements import rows, run
 
 INVARIANTS = TEXTS["invariants"]
+CHOICES = re.compile(r"(CASE(?:(?!CASE).)*END|'\w+') AS sentence", re.DOTALL)
 
 BREAK = {
     "request_has_a_state": "UPDATE draftsman.job_states SET type = 'other' WHERE number = %(run)s",
@@ -169,12 +174,29 @@ async def test_every_violation_is_found_and_names_its_job(
     assert BREAK.keys() == INVARIANTS.keys()
     async with conn.transaction(force_rollback=True):
         await _without_guards(conn)
-        for name, invariant in INVARIANTS.items():
+        for name in INVARIANTS:
             async with conn.transaction(force_rollback=True):
                 await run(conn, BREAK[name], jobs)
-                violations = await rows(conn, invariant)
-            assert violations, name
-            assert all(isinstance(job, int) and isinstance(how, str) for job, how in violations)
+                found = await problems(conn, name)
+            assert found, name
+            assert all(isinstance(job, int) for job, _ in found)
+
+
+async def test_each_problem_has_a_sentence_with_the_values_of_its_query(conn: Connection) -> None:
+    used = set[str]()
+    for name, query in INVARIANTS.items():
+        columns = {column.name for column in (await conn.execute(query)).description or ()}
+        choices = ";".join(CHOICES.findall(query))
+        sentences = set(re.findall(r"(?:\b(?:THEN|ELSE) +|^|;)'(\w+)'", choices)) or {name}
+        values = {
+            value
+            for sentence in sentences
+            for _, value, _, _ in Formatter().parse(SENTENCES[sentence])
+            if value
+        }
+        assert columns - {"job", "sentence"} == values, name
+        used |= sentences
+    assert used == SENTENCES.keys()
 
 
 async def _groups(make: Factory) -> dict[str, int]:

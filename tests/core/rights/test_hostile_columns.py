@@ -12,7 +12,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import ChannelName
-from draftsman.jobs.details import store as read_model
+from draftsman.jobs.details.invariants import violations
 from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.store import claim
 from draftsman.runtime import Runtime
@@ -221,7 +221,7 @@ class World:
                 _ = job.payload, job.overrides, job.tags, job.requested_skills, job.created_at
             done = [(job.lease, dict[str, Any]()) for job in started]
         await run(conn, "RESET SESSION AUTHORIZATION")
-        broken = await read_model.invariants(conn)
+        broken = await violations(conn)
         assert {name: found for name, found in broken.items() if found} == {}
 
 

@@ -74,6 +74,7 @@ async def test_an_occurrence_submits_one_job_in_the_name_of_its_author(
     await rt.templates.add("ping", define(REQUEST | {"tags": ["{tag}"]} | _schema()), people.olga)
     fields: dict[str, Any] = {"request": None, "template": "ping", "params": {"tag": "night"}}
     added = await rt.schedules.add(spec(**fields), people.anna)
+    assert (added.last_status, added.last_reason) == (None, None)
     assert await _fire(rt) == 0
     await _to_next(rt, clock)
     assert await _fire(rt) == 1

@@ -192,6 +192,7 @@ def command(
     name: str,
     *,
     section: Section | None = None,
+    cls: type[click.Command] = click.Command,
     examples: tuple[str, ...] = (),
     long_running: bool = False,
 ) -> Callable[[Function], click.Command]:
@@ -214,7 +215,7 @@ def command(
 
                 asyncio.run(result)
 
-        command = click.command(name, epilog=example_lines(examples))(run)
+        command = click.command(name, cls, epilog=example_lines(examples))(run)
         command.params += shared_options(hidden=True)
         command.params.append(_option("--json", "json", "Output JSON."))
         _register(command, section)

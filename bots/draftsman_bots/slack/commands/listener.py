@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import DraftsmanError
-from draftsman_bots.slack.commands import command_parser
-from draftsman_bots.slack.commands.command_parser import JobRequest, Parsed, TextCommand
+from draftsman_bots.conversation.parser import ParsedText, parse_slack
+from draftsman_bots.conversation.requests import JobRequest
 from draftsman_bots.slack.commands.text_dispatch import dispatch_text
 from draftsman_bots.slack.ephemeral import (
     Reply,
@@ -57,7 +57,7 @@ async def on_command(ctx: BotContext, body: dict[str, Any]) -> Reply | None:
     text = readable_text(command.text)
     try:
         reply = await dispatch_text(ctx, command.user, command.channel, origin, text)
-        if _submits_job(command_parser.parse(text), reply):
+        if _submits_job(parse_slack(text), reply):
             ctx.background.spawn(_notify_if_absent(ctx, command))
         return reply
     except DraftsmanError as error:
@@ -66,11 +66,11 @@ async def on_command(ctx: BotContext, body: dict[str, Any]) -> Reply | None:
         return error_reply(error)
 
 
-def _submits_job(parsed: Parsed, reply: Reply | None) -> bool:
+def _submits_job(parsed: ParsedText, reply: Reply | None) -> bool:
     """Return whether updates on a job follow: a form, which has no reply, submits it later."""
-    if isinstance(parsed, TextCommand):
-        return parsed.verb in ("template", "run") and (reply is None or not reply.blocks)
-    return isinstance(parsed, JobRequest) and reply is not None
+    if parsed.command is not None and parsed.command.name == "template":
+        return reply is None or not reply.blocks
+    return isinstance(parsed.request, JobRequest) and reply is not None
 
 
 async def _notify_if_absent(ctx: BotContext, command: payloads.SlashCommand) -> None:

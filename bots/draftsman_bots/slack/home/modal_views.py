@@ -13,8 +13,8 @@ from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.people.policy import Verb
 from draftsman.questions.question import Question
+from draftsman_bots.conversation.requests import MODES
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.commands.command_parser import MODES
 from draftsman_bots.slack.deliveries.blocks import (
     Block,
     actions,
@@ -109,30 +109,22 @@ def is_too_long(text: str) -> bool:
 
 def free_text(job: int, question: int, text: str = "") -> View:
     """Return the modal for an answer in free text."""
-    name = f"D-{job}/{question}"
-    blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), multiline=True)]
-    value = ids.answer_value(job, question)
-    return modal(
-        blocks,
-        callback=ids.FREE_VIEW,
-        title=truncate(f"Answer {name}", 24),
-        submit="Answer",
-        metadata=value,
-    )
+    label = f"Your answer to D-{job}/{question}"
+    field = _input(TEXT, label, truncate(text, MAX_INPUT), multiline=True)
+    return _question_modal(job, question, field, callback=ids.FREE_VIEW, verb="Answer")
 
 
 def deny_reason(job: int, question: int) -> View:
     """Return the modal for the optional reason of a denial."""
-    name = f"D-{job}/{question}"
-    blocks = [_input(REASON, f"Reason for denying {name}", optional=True, multiline=True)]
+    label = f"Reason for denying D-{job}/{question}"
+    field = _input(REASON, label, optional=True, multiline=True)
+    return _question_modal(job, question, field, callback=ids.DENY_VIEW, verb="Deny")
+
+
+def _question_modal(job: int, question: int, field: Block, *, callback: str, verb: str) -> View:
+    title = truncate(f"{verb} D-{job}/{question}", 24)
     value = ids.answer_value(job, question)
-    return modal(
-        blocks,
-        callback=ids.DENY_VIEW,
-        title=truncate(f"Deny {name}", 24),
-        submit="Deny",
-        metadata=value,
-    )
+    return modal([field], callback=callback, title=title, submit=verb, metadata=value)
 
 
 @dataclass(frozen=True, slots=True)

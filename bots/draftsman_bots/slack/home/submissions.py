@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.deliveries.plain_text import already_recorded
 from draftsman.errors import DraftsmanError
 from draftsman_bots.conversation.answers import build_response
+from draftsman_bots.conversation.requests import MODES, JobRequest
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.commands.command_parser import MODES, JobRequest
 from draftsman_bots.slack.deliveries.mrkdwn import plain_spans
 from draftsman_bots.slack.ephemeral import is_retryable, modal_error
 from draftsman_bots.slack.home import modal_views

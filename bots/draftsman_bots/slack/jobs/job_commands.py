@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from draftsman.jobs.details.wait_reason import WaitReason
     from draftsman.jobs.job import Job
     from draftsman.people.actor import Actor
-    from draftsman_bots.slack.commands.command_parser import TextCommand
+    from draftsman_bots.conversation.parser import ParsedText
     from draftsman_bots.slack.context import BotContext
 
 MAX_LISTED: Final = 10
@@ -38,12 +38,12 @@ MAX_LISTED: Final = 10
 _AGAIN: Final = re.compile(r"(?:--|—|–)again", re.IGNORECASE)  # noqa: RUF001
 
 
-async def execute(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def execute(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     """Execute a command; raises DraftsmanError."""
     return await _VERBS[command.verb](ctx, actor, command, key)
 
 
-async def _list(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _list(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     jobs = await ctx.rt.read_model.jobs(limit=MAX_LISTED)
     if not jobs:
         return Reply(f"No jobs yet. Start one: `{ctx.settings.command} fix TEXT`")
@@ -55,7 +55,7 @@ async def _list(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -
     return Reply("\n".join(lines))
 
 
-async def _status(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _status(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     if not command.ref:
         return await _list(ctx, actor, command, key)
     job = await _job(ctx, command)
@@ -68,7 +68,7 @@ async def _status(ctx: BotContext, actor: Actor, command: TextCommand, key: str)
     return Reply(f"{heading}\n{text}\n{escape_truncated(hint)}")
 
 
-async def _show(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _show(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     job = await _job(ctx, command)
     reason = await ctx.rt.read_model.why(job.number)
     runs = await ctx.rt.read_model.runs(job.number)
@@ -89,35 +89,35 @@ async def _show(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -
     return Reply(text, [section(text), _controls(job)])
 
 
-async def _tell(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _tell(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     job = await _job(ctx, command)
-    return await thread_messages.send(ctx, actor, job.number, command.argument, key)
+    return await thread_messages.send(ctx, actor, job.number, command.text, key)
 
 
-async def _pause(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _pause(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     job = await _job(ctx, command)
-    if not command.argument:
+    if not command.text:
         raise UsageError(f"the reason is missing: pause {job.name} REASON")
-    await ctx.rt.job_control.pause(job.number, actor, command.argument, event=key)
+    await ctx.rt.job_control.pause(job.number, actor, command.text, event=key)
     return Reply(
         f"{job.name} is paused. To continue it: `{ctx.settings.command} resume {job.name}`"
     )
 
 
-async def _resume(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _resume(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     job = await _job(ctx, command)
     await ctx.rt.job_control.resume(job.number, actor, event=key)
     return Reply(f"{job.name} is resumed.")
 
 
-async def _cancel(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _cancel(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     job = await _job(ctx, command)
-    return await cancel(ctx, actor, job.number, command.argument or None)
+    return await cancel(ctx, actor, job.number, command.text or None)
 
 
-async def _retry(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _retry(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     job = await _job(ctx, command)
-    return await retry(ctx, actor, job.number, again=bool(_AGAIN.fullmatch(command.argument)))
+    return await retry(ctx, actor, job.number, again=bool(_AGAIN.fullmatch(command.text)))
 
 
 async def cancel(ctx: BotContext, actor: Actor, job: int, reason: str | None = None) -> Reply:
@@ -132,35 +132,35 @@ async def retry(ctx: BotContext, actor: Actor, job: int, *, again: bool = False)
     return Reply(f"{retried.name} retries D-{job}.")
 
 
-async def _answer(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _answer(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     job, ordinal = await _question(ctx, command)
-    if not command.argument:
+    if not command.text:
         raise UsageError(f"the answer is missing: answer D-{job}/{ordinal} TEXT")
-    response = build_response(key, text=command.argument)
+    response = build_response(key, text=command.text)
     verdict = await answers.submit_answer(ctx, actor, job, ordinal, response)
     return await answers.reply_to(ctx, job, verdict)
 
 
-async def _approve(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _approve(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     return await _decide(ctx, actor, command, key, approved=True)
 
 
-async def _deny(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _deny(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     return await _decide(ctx, actor, command, key, approved=False)
 
 
 async def _decide(
-    ctx: BotContext, actor: Actor, command: TextCommand, key: str, *, approved: bool
+    ctx: BotContext, actor: Actor, command: ParsedText, key: str, *, approved: bool
 ) -> Reply:
     job, ordinal = await _question(ctx, command)
-    response = build_response(key, decision=approved, reason=command.argument or None)
+    response = build_response(key, decision=approved, reason=command.text or None)
     verdict = await answers.submit_answer(ctx, actor, job, ordinal, response)
     return await answers.reply_to(ctx, job, verdict)
 
 
-async def _attend(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+async def _attend(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
     question = await _question(ctx, command)
-    return await attend(ctx, actor, command.verb, question, command.argument)
+    return await attend(ctx, actor, command.verb, question, command.text)
 
 
 async def attend(
@@ -171,14 +171,14 @@ async def attend(
     return Reply(replace(reply, template=escape_truncated(reply.template)).text(local_time))
 
 
-async def _job(ctx: BotContext, command: TextCommand) -> Job:
+async def _job(ctx: BotContext, command: ParsedText) -> Job:
     if not command.ref:
         raise UsageError(f"a job is required: {command.verb} D-142; see: list")
     ref, _ = parse_question(command.ref)
     return await ctx.rt.read_model.job(await ctx.rt.read_model.resolve(ref))
 
 
-async def _question(ctx: BotContext, command: TextCommand) -> tuple[int, int]:
+async def _question(ctx: BotContext, command: ParsedText) -> tuple[int, int]:
     """Return job and ordinal; for a job without an ordinal, raise UsageError with its questions."""
     if not command.ref:
         raise UsageError(f"a question is required: {command.verb} D-142/1")
@@ -214,7 +214,7 @@ def _controls(job: Job) -> Block:
     return actions([control])
 
 
-_VERBS: Final[dict[str, Callable[[BotContext, Actor, TextCommand, str], Awaitable[Reply]]]] = {
+_VERBS: Final[dict[str, Callable[[BotContext, Actor, ParsedText, str], Awaitable[Reply]]]] = {
     "list": _list,
     "status": _status,
     "show": _show,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.errors import NotPermitted
 from draftsman.jobs.control.job_message import MAX_TEXT, SentMessage
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL
-from draftsman_bots.slack.commands.command_parser import JobRequest
+from draftsman_bots.conversation.requests import JobRequest
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.payloads.payloads import MessageChange
 from draftsman_bots.slack.people.access import authorize_person

@@ -12,13 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import DraftsmanError
-from draftsman_bots.slack.commands import command_parser
-from draftsman_bots.slack.commands.command_parser import (
-    InvalidText,
-    JobRequest,
-    Parsed,
-    TextCommand,
-)
+from draftsman_bots.conversation.parser import DECISIONS, ParsedText, parse_slack
+from draftsman_bots.conversation.requests import MODES, JobRequest
 from draftsman_bots.slack.commands.text_dispatch import dispatch_text, duplicate_reply
 from draftsman_bots.slack.deliveries.blocks import section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
@@ -77,13 +72,13 @@ async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, no
     event = payloads.parse_message(body, bot)
     if event is None or not event.thread:
         return
-    parsed = command_parser.parse(event.text)
+    parsed = parse_slack(event.text, addressed=_is_addressed(event))
     try:
         if _is_command(event, parsed) and not await thread_replies.questions_for(
             ctx, event, parsed
         ):
             return
-        reply = await thread_replies.handle_reply(ctx, event, backfilled=True)
+        reply = await thread_replies.handle_reply(ctx, event, parsed, backfilled=True)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
@@ -105,8 +100,8 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
         return None
     if message.change is MessageChange.DELETED:
         return None
-    addressed = message.mentioned or message.private
-    parsed = command_parser.parse(message.text)
+    addressed = _is_addressed(message)
+    parsed = parse_slack(message.text, addressed=addressed)
     job = (
         message.change is MessageChange.EDITED
         and addressed
@@ -118,25 +113,27 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
         reply = await _in_thread(ctx, message, parsed)
         if reply is not thread_replies.NOT_AN_ANSWER:
             return reply
+        addressed = addressed or _is_command(message, parsed)
     if not addressed:
         return await thread_replies.thread_hint(ctx, message)
-    invalid_direct = message.private and isinstance(parsed, InvalidText)
+    invalid_direct = message.private and (parsed.problem or not parsed.verb)
     if invalid_direct and (reply := await thread_replies.thread_hint(ctx, message)) is not None:
         return reply
-    if message.change is MessageChange.EDITED and not isinstance(parsed, JobRequest):
+    request = parsed.request
+    if message.change is MessageChange.EDITED and not isinstance(request, JobRequest):
         return None
     if _is_agent_request(ctx, message, parsed):
-        parsed = JobRequest(message.text.strip(), command_parser.MODES[0])
+        request = JobRequest(message.text.strip(), MODES[0])
     refs = job_requests.request_refs(
         ctx, message.channel, message.thread, message.ts, message.files
     )
     target = job_target(message.channel, message.thread or message.ts, message.user.id)
     origin = RequestOrigin(message.key, target, attachments=refs)
-    if not isinstance(parsed, JobRequest):
+    if not isinstance(request, JobRequest):
         return await dispatch_text(ctx, message.user, message.channel, origin, message.text)
     origin = replace(origin, revises=await thread_messages.finished_job(ctx, message))
     actor = await authorize_person(ctx, message.user, message.channel)
-    submitted = await job_requests.submit(ctx, actor, origin, parsed)
+    submitted = await job_requests.submit(ctx, actor, origin, request)
     # A new job posts its own message in the thread: only a duplicate is news.
     if submitted is not None and submitted.outcome == "created":
         ctx.duplicates.report(
@@ -147,15 +144,19 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
     return None
 
 
-async def _in_thread(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> Reply | None:
+async def _in_thread(ctx: BotContext, message: MessageEvent, parsed: ParsedText) -> Reply | None:
     """Handle a message in a thread; return NOT_AN_ANSWER if it answers nothing."""
     if not _is_command(message, parsed):
-        return await thread_replies.handle_reply(ctx, message)
+        return await thread_replies.handle_reply(ctx, message, parsed)
+    if not parsed.addressed and not await thread_replies.is_of_job(ctx, message):
+        return None
     if names := await thread_replies.questions_for(ctx, message, parsed):
-        return _with_command(ctx, message, await thread_replies.handle_reply(ctx, message), names)
+        return _with_command(
+            ctx, message, await thread_replies.handle_reply(ctx, message, parsed), names
+        )
     open_questions = (
         await thread_replies.open_question_names(ctx, message)
-        if isinstance(parsed, JobRequest)
+        if isinstance(parsed.request, JobRequest)
         else []
     )
     if not open_questions:
@@ -166,12 +167,12 @@ async def _in_thread(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> 
     )
 
 
-def _is_agent_request(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> bool:
+def _is_agent_request(ctx: BotContext, message: MessageEvent, parsed: ParsedText) -> bool:
     """Return whether a text without a command is a request to the agent in its conversation.
 
     A single word is rather a mistyped command.
     """
-    is_text = isinstance(parsed, InvalidText) and not parsed.reason
+    is_text = not parsed.verb
     is_posted = message.change is MessageChange.POSTED
     return (
         is_text
@@ -197,13 +198,16 @@ def _with_command(
     return Reply(f"{reply.text}\n{note}", blocks)
 
 
-def _is_command(message: MessageEvent, parsed: Parsed) -> bool:
-    """Return whether a message in a thread is a command: a mention followed by a verb.
+def _is_addressed(message: MessageEvent) -> bool:
+    return message.mentioned or message.private
 
-    `approve` and `deny` without a reference decide the thread's question.
+
+def _is_command(message: MessageEvent, parsed: ParsedText) -> bool:
+    """Return whether a message in a thread is a command: in it, or after a mention.
+
+    Answers and decisions without a name are for the thread's question.
     """
-    if not message.mentioned or isinstance(parsed, InvalidText):
+    if not parsed.verb or parsed.problem or (parsed.doubtful and not message.mentioned):
         return False
-    return not (
-        isinstance(parsed, TextCommand) and parsed.verb in ("approve", "deny") and not parsed.ref
-    )
+    is_answer = parsed.verb in DECISIONS or (parsed.verb == "answer" and not parsed.doubtful)
+    return bool(parsed.ref) or not is_answer

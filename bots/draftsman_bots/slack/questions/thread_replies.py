@@ -16,10 +16,9 @@ from draftsman_bots.conversation.answers import (
     accepting_questions,
     build_response,
     names_choice,
-    parse_decision,
     resolve_answer,
 )
-from draftsman_bots.slack.commands.command_parser import Parsed, TextCommand
+from draftsman_bots.conversation.parser import ParsedText
 from draftsman_bots.slack.deliveries.blocks import actions, button, section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.deliveries.render import BOT_NAME
@@ -41,13 +40,11 @@ NOT_AN_ANSWER: Final = Reply("")
 """The thread belongs to no job."""
 HINT_WINDOW: Final = 600.0
 """Seconds within which a message outside the thread may answer a question."""
-_ANSWERS: Final = frozenset({"answer", "approve", "deny"})
-_JOB: Final = re.compile("[dD]-")
 _TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,8}")
 
 
 async def handle_reply(
-    ctx: BotContext, message: MessageEvent, *, backfilled: bool = False
+    ctx: BotContext, message: MessageEvent, parsed: ParsedText, *, backfilled: bool = False
 ) -> Reply | None:
     """Submit a reply as an answer to its thread's question; return the reply to its author.
 
@@ -61,8 +58,7 @@ async def handle_reply(
     answered = await _answered_by(ctx, message, questions)
     is_late = any(closed_since(question, message.ts) for question in questions)
     questions = answered or _drop_later(message, questions)
-    text = message.text if message.text.strip() else None
-    result = resolve_answer(text, parse_decision(message.text), questions, prefer_text=True)
+    result = resolve_answer(parsed.answer or None, parsed.decision, questions, prefer_text=True)
     if (
         result.outcome in (AnswerOutcome.NOT_AN_ANSWER, AnswerOutcome.CLOSED)
         and result.decision is None
@@ -74,7 +70,7 @@ async def handle_reply(
     if result.outcome is AnswerOutcome.NOT_AN_ANSWER:
         return None
     if result.outcome is AnswerOutcome.CLOSED:
-        return await _late_reply(ctx, message, result)
+        return await _late_reply(ctx, message, parsed, result)
     actor = await authorize(ctx, message.user)
     match result.outcome:
         case AnswerOutcome.WRONG_KIND:
@@ -82,27 +78,35 @@ async def handle_reply(
         case AnswerOutcome.NO_TEXT:
             return Reply("A file is not an answer. Reply with text or with the name of a choice.")
         case AnswerOutcome.AMBIGUOUS:
-            return _choose_question_reply(ctx, actor, message, result.questions)
-    verdict = await _submit(ctx, actor, message, result.decision, result.questions[0])
+            return _choose_question_reply(ctx, actor, parsed.answer, result.questions)
+    verdict = await _submit(
+        ctx, actor, (message.key, parsed.answer), result.decision, result.questions[0]
+    )
     return await answers.unshown_reply(ctx, result.questions[0].job, verdict)
 
 
-async def questions_for(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> list[str]:
+async def questions_for(ctx: BotContext, message: MessageEvent, parsed: ParsedText) -> list[str]:
     """Return the names of the questions that a mention in a thread answers.
 
     Those are the thread's open questions that accept the text, or the question that this message
-    has answered: a mention is delivered twice. An answer or decision that names its question has
-    none.
+    has answered: a mention is delivered twice. A command with a slash or a name has none.
     """
-    named = isinstance(parsed, TextCommand) and parsed.verb in _ANSWERS and _JOB.match(parsed.ref)
-    if named or not message.text.strip():
+    if not parsed.doubtful:
         return []
     questions = await _thread_questions(ctx, message) or []
     if answered := await _answered_by(ctx, message, questions):
         return [question.name for question in answered]
     questions = _drop_later(message, questions)
     open_questions = [question for question in questions if question.status is QuestionStatus.OPEN]
-    return [question.name for question in accepting_questions(open_questions, message.text)]
+    return [question.name for question in accepting_questions(open_questions, parsed.answer)]
+
+
+async def is_of_job(ctx: BotContext, message: MessageEvent) -> bool:
+    """Return whether the thread of a message belongs to a job; raises LostRace if that is open."""
+    if await _thread_questions(ctx, message) is not None:
+        return True
+    await _check_posted(ctx, message)
+    return False
 
 
 async def record_edit(ctx: BotContext, message: MessageEvent) -> bool:
@@ -209,15 +213,15 @@ async def _check_posted(ctx: BotContext, message: MessageEvent) -> None:
 
 
 async def _late_reply(
-    ctx: BotContext, message: MessageEvent, result: AnswerResolution
+    ctx: BotContext, message: MessageEvent, parsed: ParsedText, result: AnswerResolution
 ) -> Reply | None:
     """Return why a reply came too late, once for each person; other talk is ignored."""
-    if not message.text.strip() or message.change is not MessageChange.POSTED:
+    if not parsed.answer or message.change is not MessageChange.POSTED:
         return None
     latest = max(
         result.questions, key=lambda question: (question.asked_at, question.job, question.ordinal)
     )
-    if _is_talk(message, latest, result.decision):
+    if _is_talk(message, parsed, latest, result.decision):
         return None
     actor = await authorize(ctx, message.user)
     _, responses = await ctx.rt.questions.of_job(latest.job)
@@ -226,11 +230,16 @@ async def _late_reply(
         for response in responses
     ):
         return None
-    verdict = await _submit(ctx, actor, message, result.decision, latest)
+    verdict = await _submit(ctx, actor, (message.key, parsed.answer), result.decision, latest)
     return await answers.reply_to(ctx, latest.job, verdict)
 
 
-def _is_talk(message: MessageEvent, question: Question, decision: ApprovalDecision | None) -> bool:
+def _is_talk(
+    message: MessageEvent,
+    parsed: ParsedText,
+    question: Question,
+    decision: ApprovalDecision | None,
+) -> bool:
     """Return whether a reply was written after the answer, and is none itself: `thanks`."""
     is_answered = question.status is QuestionStatus.ANSWERED
     is_late = closed_since(question, message.ts)
@@ -238,21 +247,23 @@ def _is_talk(message: MessageEvent, question: Question, decision: ApprovalDecisi
         is_answered
         and not is_late
         and decision is None
-        and not names_choice(question, message.text)
+        and not names_choice(question, parsed.answer)
     )
 
 
 async def _submit(
     ctx: BotContext,
     actor: Actor,
-    message: MessageEvent,
+    keyed: tuple[str, str],
     decision: ApprovalDecision | None,
     question: Question,
 ) -> Verdict:
+    """Submit a text with its key, or the decision that it is."""
+    key, text = keyed
     if decision is None:
-        response = build_response(message.key, text=message.text)
+        response = build_response(key, text=text)
     else:
-        response = build_response(message.key, decision=decision.approved, reason=decision.reason)
+        response = build_response(key, decision=decision.approved, reason=decision.reason)
     return await answers.submit_answer(ctx, actor, question.job, question.ordinal, response)
 
 
@@ -275,11 +286,11 @@ def _wrong_kind_reply(
 
 
 def _choose_question_reply(
-    ctx: BotContext, actor: Actor, message: MessageEvent, questions: Sequence[Question]
+    ctx: BotContext, actor: Actor, text: str, questions: Sequence[Question]
 ) -> Reply:
     """Ask which question the reply answers; its text is the draft in the modal."""
     for question in questions:
-        ctx.background.save_draft((actor.id, question.job, question.ordinal), message.text)
+        ctx.background.save_draft((actor.id, question.job, question.ordinal), text)
     prompt = "Which question does this answer?"
     lines = [
         f"*{question.name}* {escape_truncated(question.text, 300)}" for question in questions[:5]

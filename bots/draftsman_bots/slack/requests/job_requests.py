@@ -26,8 +26,9 @@ from draftsman.jobs.requests.service.request_checks import check_agent
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.repos.repo_catalog import RepoLocation
 from draftsman.repos.repo_url import is_repo_url
+from draftsman_bots.conversation.parser import ParsedText
+from draftsman_bots.conversation.requests import JobRequest
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.commands.command_parser import JobRequest, Parsed
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget, error_reply, send_ephemeral
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.home.modal_views import open_modal
@@ -142,10 +143,11 @@ async def find_job(ctx: BotContext, message: MessageEvent) -> Job | None:
 
 
 async def edit_notice(
-    ctx: BotContext, message: MessageEvent, parsed: Parsed, job: Job
+    ctx: BotContext, message: MessageEvent, parsed: ParsedText, job: Job
 ) -> Reply | None:
     """Return the reply to the author of an edited request: the edit has no effect."""
-    if isinstance(parsed, JobRequest) and (parsed.text, parsed.mode) == (
+    request = parsed.request
+    if isinstance(request, JobRequest) and (request.text, request.mode) == (
         job.ticket_text,
         str(job.mode),
     ):
@@ -154,7 +156,7 @@ async def edit_notice(
             message.key, job_target(message.channel, message.thread or message.ts, "")
         )
         with contextlib.suppress(UsageError):  # the edited options are invalid
-            if await submit(ctx, actor, origin, parsed) is not None:
+            if await submit(ctx, actor, origin, request) is not None:
                 return None
     notice = f"D-{job.number} was created from the original message; the edit has no effect."
     if job.status in TERMINAL:

@@ -10,9 +10,9 @@ from draftsman.jobs.requests.invocation import PARAMETERS
 from draftsman.people.policy import Verb
 from draftsman.repos.repo_url import is_repo_url
 from draftsman.text import humanize
+from draftsman_bots.conversation.requests import MODES, JobRequest
 from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.commands.command_parser import MODES, JobRequest
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.home.modal_views import ShownRequest, View, open_modal
 from draftsman_bots.slack.people.access import authorize_form

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import InvalidParameters, NotFound
 from draftsman.people.policy import Verb
+from draftsman_bots.conversation.requests import assignments
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.commands.command_parser import assignments
 from draftsman_bots.slack.deliveries.blocks import Block, actions, button, context, section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget

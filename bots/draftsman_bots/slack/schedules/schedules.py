@@ -15,14 +15,13 @@ from slack_sdk.errors import SlackApiError
 from draftsman.errors import Conflict, NotFound, NotPermitted, UsageError
 from draftsman.people.policy import Verb
 from draftsman.schedules.schedule import Schedule, ScheduleSpec, find_zone
-from draftsman_bots.json_fields import mapping, string
-from draftsman_bots.slack import ids
-from draftsman_bots.slack.commands.command_parser import (
-    InvalidText,
+from draftsman_bots.conversation.parser import parse_scheduled
+from draftsman_bots.conversation.requests import (
     JobRequest,
     assignments,
-    parse_request,
 )
+from draftsman_bots.json_fields import mapping, string
+from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import Block, actions, bold, button, context, section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply, error_reply
@@ -32,7 +31,7 @@ from draftsman_bots.text import utf16_length
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
-    from draftsman_bots.slack.commands.command_parser import ScheduleRequest
+    from draftsman_bots.conversation.requests import ScheduleRequest
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import BlockAction
 
@@ -190,9 +189,7 @@ async def propose(
     else:
         if not request.text:
             raise UsageError(f"the text is missing: {phrase.text} TEXT")
-        parsed = parse_request(request.text)
-        if isinstance(parsed, InvalidText):
-            raise UsageError(parsed.reason)
+        parsed = parse_scheduled(request.text)
         name = _free_name(parsed.text, used_names)
         proposal = Proposal(
             name=name,

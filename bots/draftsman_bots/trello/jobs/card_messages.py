@@ -12,7 +12,7 @@ from draftsman.jobs.job import AGENT_TYPE, TERMINAL
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question
 from draftsman_bots.conversation import job_controls
-from draftsman_bots.conversation.comments import ParsedComment
+from draftsman_bots.conversation.parser import ParsedText
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.actions import Action, ActionKind
 from draftsman_bots.trello.deliveries.error_text import error_text
@@ -27,14 +27,14 @@ Sent = tuple[int, "str | Spans", str]
 """The job, the reply, and the outcome for a counter."""
 
 
-def is_message(comment: ParsedComment, action: Action, questions: Sequence[Question]) -> bool:
+def is_message(comment: ParsedText, action: Action, questions: Sequence[Question]) -> bool:
     """Return whether a comment that no open question accepts is meant for the agent.
 
     A comment that was written while a question was open is a late answer.
     """
-    if comment.tell:
+    if comment.verb == "tell":
         return True
-    if not comment.mentioned or comment.decision is not None or comment.question is not None:
+    if not comment.explicit or comment.decision is not None or comment.question is not None:
         return False
     late = (
         question.answered_at is not None
@@ -42,11 +42,11 @@ def is_message(comment: ParsedComment, action: Action, questions: Sequence[Quest
         and question.answered_at >= action.date
         for question in questions
     )
-    return bool(comment.text) and not any(late)
+    return bool(comment.answer) and not any(late)
 
 
 async def send(
-    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, jobs: Sequence[int]
+    context: BotContext, action: Action, actor: Actor, comment: ParsedText, jobs: Sequence[int]
 ) -> Sent | None:
     """Send a comment to the agent of the card's job; None if no job of the card takes messages."""
     jobs_of_card = [await context.rt.read_model.job(number) for number in jobs]
@@ -63,7 +63,7 @@ async def send(
         return job.number, text, "replied"
     key = ids.action_key(action.comment)
     try:
-        sent = await context.rt.messages.send(job.number, actor, comment.text, event=key)
+        sent = await context.rt.messages.send(job.number, actor, comment.answer, event=key)
     except (Refused, UsageError) as error:
         return job.number, error_text(error), "rejected"
     return job.number, f"{sent}.", "message_sent"
@@ -77,7 +77,7 @@ OUTCOMES: Final = {"pause": "job_paused", "resume": "job_resumed", "cancel": "jo
 
 
 async def change(
-    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, jobs: Sequence[int]
+    context: BotContext, action: Action, actor: Actor, comment: ParsedText, jobs: Sequence[int]
 ) -> tuple[int, str | None, str]:
     """Change the job of a card; return it, the reply, and the outcome for a counter.
 
@@ -88,13 +88,13 @@ async def change(
     live = [job.number for job in jobs_of_card if job.status not in TERMINAL]
     job = comment.job or (live or list(jobs))[0]
     if action.kind is ActionKind.COMMENT_EDITED:
-        text = f"an edit does not {comment.control} {job_name(job)}; write another comment."
+        text = f"an edit does not {comment.verb} {job_name(job)}; write another comment."
         return job, text, "replied"
     try:
         await job_controls.change(context.rt, job, actor, comment, ids.action_key(action.comment))
     except (NotPermitted, Refused, UsageError) as error:
         return job, error_text(error), "rejected"
-    return job, None, OUTCOMES[comment.control]
+    return job, None, OUTCOMES[comment.verb]
 
 
 # Replies on a card to an action of a person.

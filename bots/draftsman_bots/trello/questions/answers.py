@@ -14,7 +14,6 @@ from draftsman.questions.question import Question, QuestionKind
 from draftsman.questions.response import Response
 from draftsman.questions.rights import check_response
 from draftsman_bots.conversation import attention as attention_commands
-from draftsman_bots.conversation import comments as comment_parser
 from draftsman_bots.conversation.answers import (
     AnswerOutcome,
     build_response,
@@ -22,8 +21,21 @@ from draftsman_bots.conversation.answers import (
     names_choice,
     resolve_answer,
 )
-from draftsman_bots.conversation.comments import ParsedComment
+from draftsman_bots.conversation.commands import (
+    About,
+    Surface,
+    command_names,
+    help_text,
+    unavailable,
+)
 from draftsman_bots.conversation.job_controls import pause_note
+from draftsman_bots.conversation.parser import (
+    ATTENTION,
+    TRELLO,
+    ParsedText,
+    is_attachment_only,
+    parse,
+)
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.actions import Action, ActionKind
 from draftsman_bots.trello.deliveries.error_text import error_text
@@ -37,7 +49,7 @@ if TYPE_CHECKING:
 
 CONVERSATION: Final = "conversation"
 """Outcome of a comment that is part of a conversation among people."""
-_COMMANDS: Final = ", ".join(f"/{name}" for name in comment_parser.COMMANDS)
+_ANSWERS: Final = ("", "answer", "approve", "deny")
 _NUMBER: Final = re.compile(r"[0-9]{1,3}[.)]?")
 
 
@@ -59,7 +71,7 @@ async def on_comment(context: BotContext, action: Action) -> str:
     if action.kind is ActionKind.COMMENT_DELETED:
         return "ignored"
     outcome = "ignored"
-    if comment := comment_parser.parse(action.text, context.me.username):
+    if comment := parse(action.text, TRELLO, name=context.me.username):
         outcome = await _answer(context, action, actor, comment, jobs)
     if action.kind is ActionKind.COMMENT_EDITED and outcome in ("ignored", CONVERSATION):
         return await edit_notices.notify_request_edited(context, action) or outcome
@@ -120,20 +132,20 @@ async def _questions_before(context: BotContext, action: Action, jobs: list[int]
 
 
 async def _answer(
-    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, jobs: list[int]
+    context: BotContext, action: Action, actor: Actor, comment: ParsedText, jobs: list[int]
 ) -> str:
     questions = await _questions_before(context, action, jobs)
     if comment.job is not None and comment.job not in jobs:
         text = f"D-{comment.job} has no question on this card."
         return await reply(context, action, jobs[0], actor, text)
-    if comment.control or comment.attention or comment.tell:
+    if comment.verb not in _ANSWERS:
         return await _execute(context, action, actor, comment, questions, jobs)
     questions = [question for question in questions if comment.job in (None, question.job)]
     if comment.question is not None:
         questions = [question for question in questions if question.ordinal == comment.question]
-    is_file = comment_parser.is_attachment_only(comment.text)
-    has_text = not is_file and (comment.text or comment.decision is not None)
-    text_or_none = comment.text if has_text else None
+    is_file = is_attachment_only(comment.answer)
+    has_text = not is_file and (comment.answer or comment.decision is not None)
+    text_or_none = comment.answer if has_text else None
     result = resolve_answer(text_or_none, comment.decision, questions, prefer_text=False)
     closed = result.outcome in (AnswerOutcome.NOT_AN_ANSWER, AnswerOutcome.CLOSED)
     if (
@@ -152,8 +164,8 @@ async def _answer(
     if not await _is_answer(context, actor, comment, result.questions):
         if comment.unknown and await _may_answer(context, actor, first):
             text = (
-                f"/{comment.unknown} is no command; commands: {_COMMANDS}. To answer with this"
-                f" text: /answer {first.name} /{comment.unknown} …"
+                f"/{comment.unknown} is no command; commands: {command_names(Surface.TRELLO)}. To"
+                f" answer with this text: /answer {first.name} /{comment.unknown} …"
             )
             return await reply(context, action, first.job, actor, text)
         return CONVERSATION
@@ -174,14 +186,19 @@ async def _execute(
     context: BotContext,
     action: Action,
     actor: Actor,
-    comment: ParsedComment,
+    comment: ParsedText,
     questions: Sequence[Question],
     jobs: list[int],
 ) -> str:
     """Execute a command that is no answer."""
-    if comment.attention:
+    command = comment.command
+    if command is not None and Surface.TRELLO not in command.surfaces:
+        return await reply(context, action, jobs[0], actor, unavailable(command, Surface.TRELLO))
+    if command is not None and command.about is About.NOTHING:
+        return await reply(context, action, jobs[0], actor, help_text(Surface.TRELLO))
+    if comment.verb in ATTENTION:
         return await _attend(context, action, actor, comment, questions, jobs[0])
-    if comment.tell:
+    if comment.verb == "tell":
         return await _send(context, action, actor, comment, jobs)
     job, text, outcome = await card_messages.change(context, action, actor, comment, jobs)
     if text is None:
@@ -193,20 +210,20 @@ async def _attend(
     context: BotContext,
     action: Action,
     actor: Actor,
-    comment: ParsedComment,
+    comment: ParsedText,
     questions: Sequence[Question],
     job: int,
 ) -> str:
     """Acknowledge, snooze or delegate the question of a comment, and confirm it."""
     question = attention_commands.chosen_question(questions, comment.job, comment.question)
     if question is None or action.kind is ActionKind.COMMENT_EDITED:
-        example = f"/{comment.attention} D-{comment.job or job}/1"
+        example = f"/{comment.verb} D-{comment.job or job}/1"
         text = f"write another comment that names an open question of this card: {example}"
         return await reply(context, action, job, actor, text)
     named = question.job, question.ordinal
     try:
         attended = await attention_commands.execute(
-            context.rt, actor, comment.attention, named, comment.line
+            context.rt, actor, comment.verb, named, comment.line
         )
     except (NotPermitted, Refused, UsageError) as error:
         return await reply(context, action, question.job, actor, error_text(error), "rejected")
@@ -214,7 +231,7 @@ async def _attend(
 
 
 async def _send(
-    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, jobs: list[int]
+    context: BotContext, action: Action, actor: Actor, comment: ParsedText, jobs: list[int]
 ) -> str:
     """Send the comment to the agent of the card's job, and confirm it."""
     sent = await card_messages.send(context, action, actor, comment, jobs)
@@ -225,7 +242,7 @@ async def _send(
 
 
 async def _submit(
-    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, question: Question
+    context: BotContext, action: Action, actor: Actor, comment: ParsedText, question: Question
 ) -> str:
     """Submit the answer, and reply where the question's own comment does not show the result."""
     try:
@@ -244,7 +261,7 @@ async def _submit(
     return await reply(context, action, question.job, actor, verdict_text(verdict), "rejected")
 
 
-def _response(action: Action, comment: ParsedComment, question: Question) -> Response:
+def _response(action: Action, comment: ParsedText, question: Question) -> Response:
     """Return the response to submit; raises UsageError with a one-line message."""
     key = ids.action_key(action.comment)
     if action.kind is ActionKind.COMMENT_EDITED:
@@ -252,23 +269,23 @@ def _response(action: Action, comment: ParsedComment, question: Question) -> Res
     if (decision := comment.decision) is not None:
         fields = {"decision": decision.approved, "reason": decision.reason}
         return build_response(key, question.name, **fields)
-    text = comment.line if names_choice(question, comment.line) else comment.text
+    text = comment.answer_line if names_choice(question, comment.answer_line) else comment.answer
     return build_response(key, question.name, text=text)
 
 
 async def _is_answer(
-    context: BotContext, actor: Actor, comment: ParsedComment, questions: Sequence[Question]
+    context: BotContext, actor: Actor, comment: ParsedText, questions: Sequence[Question]
 ) -> bool:
     """Return whether a comment is an answer, not a conversation among people.
 
     An answer mentions the bot, is a decision or a number, or names a choice. Any other text answers
     a free-text question if its author may answer it, unless it looks like a command: `/paus`.
     """
-    if any(names_choice(question, comment.line) for question in questions):
+    if any(names_choice(question, comment.answer_line) for question in questions):
         return True
     if comment.unknown:
         return False
-    if comment.mentioned or comment.decision is not None or _NUMBER.fullmatch(comment.text):
+    if comment.explicit or comment.decision is not None or _NUMBER.fullmatch(comment.answer):
         return True
     free = [question for question in questions if question.freeform_allowed]
     return any([await _may_answer(context, actor, question) for question in free])
@@ -284,11 +301,11 @@ async def _may_answer(context: BotContext, actor: Actor, question: Question) -> 
 
 
 async def _answer_closed(
-    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, question: Question
+    context: BotContext, action: Action, actor: Actor, comment: ParsedText, question: Question
 ) -> str:
     """Reply why an answer came too late; ignore conversations among people."""
-    addressed = comment.mentioned or comment.decision is not None
-    if not (addressed or names_choice(question, comment.line)):
+    addressed = comment.explicit or comment.decision is not None
+    if not (addressed or names_choice(question, comment.answer_line)):
         return CONVERSATION
     if await _settled_before(context, question, actor, action):
         return CONVERSATION
@@ -310,10 +327,10 @@ async def _settled_before(
 
 
 async def _reply_wrong_kind(
-    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, question: Question
+    context: BotContext, action: Action, actor: Actor, comment: ParsedText, question: Question
 ) -> str:
     """Reply, once per person, which kind of answer the question needs."""
-    if not comment.mentioned and comment.decision is None and not _looks_like_decision(comment):
+    if not comment.explicit and comment.decision is None and not _looks_like_decision(comment):
         return CONVERSATION
     if question.kind is QuestionKind.INPUT:
         text = f"{question.name} is a question, not an approval. Reply with text or a choice."
@@ -324,5 +341,13 @@ async def _reply_wrong_kind(
     return await reply(context, action, question.job, actor, text)
 
 
-def _looks_like_decision(comment: ParsedComment) -> bool:
-    return comment.text.strip().casefold() in {"yes", "no", "ok", "okay", "approved", "denied", "y"}
+def _looks_like_decision(comment: ParsedText) -> bool:
+    return comment.answer.strip().casefold() in {
+        "yes",
+        "no",
+        "ok",
+        "okay",
+        "approved",
+        "denied",
+        "y",
+    }

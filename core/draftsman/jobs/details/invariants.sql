@@ -1,25 +1,26 @@
--- Data invariants. Each query returns at most a hundred jobs that violate it, and the problem:
+-- Data invariants. Each query returns at most a hundred jobs that violate it, and the values of the
+-- sentence of its name, or of that in the column `sentence`.
 
 -- name: request_has_a_state
-SELECT number, CASE WHEN s.number IS NULL THEN 'no state' WHEN r.number IS NULL THEN 'no request'
-                    ELSE 'type ' || r.type || ', but ' || s.type || ' in its state' END
+SELECT number AS job, CASE WHEN s.number IS NULL THEN 'no_state' WHEN r.number IS NULL THEN 'no_request'
+                           ELSE 'type_of_state' END AS sentence, r.type, s.type AS type_of_state
   FROM draftsman.job_requests r
   FULL JOIN draftsman.job_states s USING (number)
  WHERE (r.type = s.type) IS NOT TRUE
  LIMIT 100
 
 -- name: states_follow_their_rules
-SELECT number, 'status ' || status || ', against ' || draftsman.violated_rule(s)
+SELECT number AS job, 'state_breaks_rule' AS sentence, status, draftsman.violated_rule(s) AS rule
   FROM draftsman.job_states s
  WHERE draftsman.violated_rule(s) IS NOT NULL
  UNION ALL
-SELECT number, 'request against ' || draftsman.violated_request_rule(r)
+SELECT number, 'request_breaks_rule' AS sentence, NULL, draftsman.violated_request_rule(r)
   FROM draftsman.job_requests r
  WHERE draftsman.violated_request_rule(r) IS NOT NULL
  LIMIT 100
 
 -- name: running_has_one_open_run
-SELECT j.number, j.status || ' with ' || count(r.job) || ' open runs'
+SELECT j.number AS job, j.status, count(r.job) AS runs
   FROM draftsman.job_states j
   LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.status = 'running'
  WHERE j.status IN ('scheduled', 'queued', 'claimed', 'running', 'waiting_for_input',
@@ -29,7 +30,7 @@ HAVING count(r.job) <> CASE WHEN j.status = 'running' THEN 1 ELSE 0 END
  LIMIT 100
 
 -- name: open_run_belongs_to_running_job
-SELECT r.job, 'run ' || r.ordinal || ' is open, the job is ' || j.status
+SELECT r.job, r.ordinal AS run, j.status
   FROM draftsman.job_runs r
   JOIN draftsman.job_states j ON j.number = r.job
  WHERE r.status = 'running' AND (j.status <> 'running' OR j.lease_token <> r.lease_token
@@ -37,10 +38,11 @@ SELECT r.job, 'run ' || r.ordinal || ' is open, the job is ' || j.status
  LIMIT 100
 
 -- name: result_is_that_of_the_completed_run
-SELECT j.number, CASE WHEN j.status <> 'completed' THEN 'run ' || r.ordinal || ' completed, but the job is ' || j.status
-                      WHEN r.job IS NULL THEN 'completed, but its newest run did not complete'
-                      WHEN r.ordinal <> j.run_count THEN 'run ' || r.ordinal || ' of ' || j.run_count || ' completed'
-                      ELSE 'its result is not that of run ' || r.ordinal || ', which completed' END
+SELECT j.number AS job, CASE WHEN j.status <> 'completed' THEN 'job_did_not_complete'
+                             WHEN r.job IS NULL THEN 'newest_run_did_not_complete'
+                             WHEN r.ordinal <> j.run_count THEN 'earlier_run_completed'
+                             ELSE 'result_of_another_run' END AS sentence,
+       r.ordinal AS run, j.run_count AS newest, j.status
   FROM draftsman.job_states j
   LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.status = 'completed'
  WHERE (j.status = 'completed' AND r.ordinal = j.run_count AND r.lease_token = j.result_token) IS NOT TRUE
@@ -48,7 +50,7 @@ SELECT j.number, CASE WHEN j.status <> 'completed' THEN 'run ' || r.ordinal || '
  LIMIT 100
 
 -- name: waiting_has_open_questions
-SELECT j.number, j.status || ' without an open question'
+SELECT j.number AS job, j.status
   FROM draftsman.job_states j
  WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
    AND NOT EXISTS (SELECT FROM draftsman.job_questions q
@@ -57,7 +59,7 @@ SELECT j.number, j.status || ' without an open question'
 
 -- A job that waits for an approval and for an answer waits for the approval.
 -- name: open_question_belongs_to_waiting_job
-SELECT q.job, 'question ' || min(q.ordinal) || ' is open, the job is ' || j.status
+SELECT q.job, min(q.ordinal) AS question, j.status
   FROM draftsman.job_questions q
   JOIN draftsman.job_states j ON j.number = q.job
  WHERE q.status = 'open'
@@ -67,7 +69,7 @@ HAVING j.status <> CASE WHEN bool_or(q.kind = 'approval') THEN 'waiting_for_appr
  LIMIT 100
 
 -- name: open_questions_are_of_the_last_run
-SELECT q.job, 'question ' || q.ordinal || ' of run ' || q.run || ' is open, the last run is ' || j.run_count
+SELECT q.job, q.ordinal AS question, q.run, j.run_count AS newest
   FROM draftsman.job_questions q
   JOIN draftsman.job_states j ON j.number = q.job
  WHERE q.status = 'open' AND q.run <> j.run_count
@@ -75,9 +77,8 @@ SELECT q.job, 'question ' || q.ordinal || ' of run ' || q.run || ' is open, the 
 
 -- The first of several alternatives that closes is the only one that counts.
 -- name: alternatives_close_together
-SELECT q.job, count(*) FILTER (WHERE q.status = 'open') || ' open and '
-              || count(*) FILTER (WHERE q.status IN ('answered', 'expired')) || ' closed alternatives of question '
-              || q.alternative_of
+SELECT q.job, count(*) FILTER (WHERE q.status = 'open') AS open,
+       count(*) FILTER (WHERE q.status IN ('answered', 'expired')) AS closed, q.alternative_of AS question
   FROM draftsman.job_questions q
  WHERE q.alternative_of IS NOT NULL AND q.status IN ('open', 'answered', 'expired')
  GROUP BY q.job, q.alternative_of
@@ -86,7 +87,7 @@ HAVING count(*) FILTER (WHERE q.status = 'open') > 0
  LIMIT 100
 
 -- name: answered_has_an_accepted_answer
-SELECT q.job, 'question ' || q.ordinal || ' was answered without an accepted answer'
+SELECT q.job, q.ordinal AS question
   FROM draftsman.job_questions q
  WHERE q.status = 'answered' AND q.resolution ->> 'via' = 'person'
    AND NOT EXISTS (SELECT FROM draftsman.job_answers a
@@ -94,7 +95,7 @@ SELECT q.job, 'question ' || q.ordinal || ' was answered without an accepted ans
  LIMIT 100
 
 -- name: accepted_answer_resolved_its_question
-SELECT a.job, 'an accepted answer to question ' || a.question || ' had no effect'
+SELECT a.job, a.question
   FROM draftsman.job_answers a
   JOIN draftsman.job_questions q ON q.job = a.job AND q.ordinal = a.question
  WHERE a.accepted AND a.kind = 'input' AND q.status NOT IN ('answered', 'superseded')
@@ -102,9 +103,8 @@ SELECT a.job, 'an accepted answer to question ' || a.question || ' had no effect
 
 -- A job that runs, waits or ran before holds its concurrency key, and a free key has no queued job.
 -- name: concurrency_key_is_held_once
-SELECT min(number), 'concurrency key ' || concurrency_key || ' is held by '
-                    || count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) || ' jobs, and '
-                    || count(*) FILTER (WHERE hold = 'key' AND status IN ('queued', 'resumed')) || ' wait for it'
+SELECT min(number) AS job, concurrency_key AS key, count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) AS holding,
+       count(*) FILTER (WHERE hold = 'key' AND status IN ('queued', 'resumed')) AS waiting
   FROM draftsman.job_states
  WHERE concurrency_key IS NOT NULL AND finished_at IS NULL
  GROUP BY concurrency_key
@@ -116,8 +116,7 @@ HAVING count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) > 1
 
 -- A bucket, with its postponed changes, counts exactly the jobs that may be claimed, are claimed or run.
 -- name: bucket_counts_its_jobs
-SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) + p.change
-                        || ' places, taken: ' || w.taken
+SELECT w.job, w.name AS bucket, coalesce(b.taken, 0) + p.change AS counted, w.taken
   FROM (SELECT n.name, min(s.number) AS job, count(s.number) AS taken
           FROM (SELECT name FROM draftsman.limit_buckets
                  UNION
@@ -136,8 +135,7 @@ SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) + p.chan
 
 -- A job waits for a parent that has not ended, and for none that ended against its condition.
 -- name: waiting_jobs_have_a_parent
-SELECT s.number, 'waits for parents, but ' || CASE WHEN d.excluded > 0 THEN 'one of them excludes it'
-                 ELSE 'all of them have ended' END
+SELECT s.number AS job, CASE WHEN d.excluded > 0 THEN 'parent_excludes' ELSE 'parents_ended' END AS sentence
   FROM draftsman.job_states s
  CROSS JOIN LATERAL (
        SELECT count(*) FILTER (WHERE met IS NULL) AS pending,
@@ -149,7 +147,7 @@ SELECT s.number, 'waits for parents, but ' || CASE WHEN d.excluded > 0 THEN 'one
 -- A job is released only after all its parents have ended as their conditions say.
 -- Under load a claim sees an end that is later than its own time, which is that of its beginning.
 -- name: jobs_start_after_their_parents
-SELECT s.number, s.status || ', but D-' || d.parent || ' is ' || p.status
+SELECT s.number AS job, s.status, d.parent, p.status AS status_of_parent
   FROM draftsman.job_dependencies d
   JOIN draftsman.job_states s ON s.number = d.job
   JOIN draftsman.job_states p ON p.number = d.parent
@@ -158,8 +156,7 @@ SELECT s.number, s.status || ', but D-' || d.parent || ' is ' || p.status
  LIMIT 100
 
 -- name: dependencies_agree_with_their_parents
-SELECT d.job, 'the dependency on D-' || d.parent || ' is ' || coalesce(d.met::text, 'open')
-              || ', but D-' || d.parent || ' is ' || p.status
+SELECT d.job, d.parent, coalesce(d.met::text, 'open') AS met, p.status
   FROM draftsman.job_dependencies d
   JOIN draftsman.job_states p ON p.number = d.parent
  WHERE (d.met IS DISTINCT FROM CASE WHEN p.finished_at IS NOT NULL
@@ -171,7 +168,7 @@ SELECT d.job, 'the dependency on D-' || d.parent || ' is ' || coalesce(d.met::te
 
 -- After a failure in a parallel group that stops, no job starts, except retries.
 -- name: stopped_groups_start_no_job
-SELECT s.number, s.status || ', but its group ' || g.name || ' stopped at D-' || coalesce(m.skipped_by, f.job)
+SELECT s.number AS job, s.status, g.name AS "group", coalesce(m.skipped_by, f.job) AS failed
   FROM draftsman.job_groups g CROSS JOIN LATERAL (
        SELECT max(c.job) AS job FROM draftsman.current_members(g.id) c
          JOIN draftsman.job_states e ON e.number = c.job AND e.finished_at IS NOT NULL AND e.status <> 'completed') f
@@ -184,7 +181,7 @@ SELECT s.number, s.status || ', but its group ' || g.name || ' stopped at D-' ||
  LIMIT 100
 
 -- name: sequential_groups_run_one_job
-SELECT b.number, b.status || ', but D-' || a.number || ' before it in its group is ' || a.status
+SELECT b.number AS job, b.status, a.number AS previous, a.status AS status_of_previous
   FROM draftsman.job_groups g JOIN draftsman.job_group_members n ON n.group_id = g.id
   JOIN draftsman.job_group_members m ON m.group_id = g.id AND m.ordinal = n.ordinal - 1
   JOIN draftsman.job_states a ON a.number = m.job JOIN draftsman.job_states b ON b.number = n.job
@@ -194,7 +191,7 @@ SELECT b.number, b.status || ', but D-' || a.number || ' before it in its group 
  LIMIT 100
 
 -- name: run_count_is_the_newest_run
-SELECT j.number, 'run_count ' || j.run_count || ', newest run ' || coalesce(max(r.ordinal), 0)
+SELECT j.number AS job, j.run_count, coalesce(max(r.ordinal), 0) AS newest
   FROM draftsman.job_states j
   LEFT JOIN draftsman.job_runs r ON r.job = j.number
  GROUP BY j.number
@@ -203,8 +200,7 @@ HAVING j.run_count <> coalesce(max(r.ordinal), 0)
 
 -- Archived events count too.
 -- name: version_counts_the_events
-SELECT j.number, 'version ' || j.version || ', ' || count(e.job) + coalesce(max(a.transitions), 0)
-               || ' status events'
+SELECT j.number AS job, j.version, count(e.job) + coalesce(max(a.transitions), 0) AS events
   FROM draftsman.job_states j
   LEFT JOIN draftsman.events e ON e.job = j.number AND e.to_status IS NOT NULL
   LEFT JOIN (SELECT job, sum(transitions) AS transitions FROM draftsman.archived_jobs GROUP BY job) a
@@ -214,7 +210,7 @@ HAVING j.version <> count(e.job) + coalesce(max(a.transitions), 0)
  LIMIT 100
 
 -- name: last_event_is_the_status
-SELECT j.number, 'the job is ' || j.status || ', its last event is ' || e.to_status
+SELECT j.number AS job, j.status, e.to_status AS event
   FROM draftsman.job_states j
  CROSS JOIN LATERAL (
        SELECT to_status FROM draftsman.job_events
@@ -225,7 +221,7 @@ SELECT j.number, 'the job is ' || j.status || ', its last event is ' || e.to_sta
  LIMIT 100
 
 -- name: status_events_are_contiguous
-SELECT job, 'event ' || id || ' starts at ' || from_status || ' after ' || coalesce(before, 'none')
+SELECT job, id AS event, from_status AS status, coalesce(before, 'none') AS before
   FROM (SELECT job, id, from_status,
                lag(to_status::text) OVER (PARTITION BY job ORDER BY id) AS before
           FROM draftsman.events
@@ -235,13 +231,13 @@ SELECT job, 'event ' || id || ' starts at ' || from_status || ' after ' || coale
  LIMIT 100
 
 -- name: events_belong_to_jobs
-SELECT e.job, 'event ' || e.id || ' has no job'
+SELECT e.job, e.id AS event
   FROM draftsman.job_events e
  WHERE NOT EXISTS (SELECT FROM draftsman.job_states j WHERE j.number = e.job)
  LIMIT 100
 
 -- name: archived_months_are_empty
-SELECT p.job, to_char(p.month, 'YYYY-MM') || ' was archived, but has events of this job'
+SELECT p.job, to_char(p.month, 'YYYY-MM') AS month
   FROM draftsman.archived_jobs p
  WHERE EXISTS (SELECT FROM draftsman.job_events e
                 WHERE e.job = p.job
@@ -250,20 +246,20 @@ SELECT p.job, to_char(p.month, 'YYYY-MM') || ' was archived, but has events of t
  LIMIT 100
 
 -- name: retries_have_one_successor
-SELECT retry_of, count(*) || ' retries'
+SELECT retry_of AS job, count(*) AS retries
   FROM draftsman.job_requests WHERE retry_of IS NOT NULL
  GROUP BY retry_of
 HAVING count(*) > 1
  LIMIT 100
 
 -- name: has_targets_is_set
-SELECT t.job, 'target ' || t.ordinal || ' exists, but has_targets is false'
+SELECT t.job, t.ordinal AS target
   FROM draftsman.job_targets t JOIN draftsman.job_states j ON j.number = t.job
  WHERE NOT j.has_targets AND j.finished_at IS NULL
  LIMIT 100
 
 -- name: newest_status_is_queued
-SELECT t.job, t.thread_key || ' received version ' || coalesce(d.version, 0) || ' of ' || j.version
+SELECT t.job, t.thread_key, coalesce(d.version, 0) AS received, j.version
   FROM draftsman.job_targets t
   JOIN draftsman.job_states j ON j.number = t.job
  CROSS JOIN LATERAL (
@@ -274,7 +270,7 @@ SELECT t.job, t.thread_key || ' received version ' || coalesce(d.version, 0) || 
  LIMIT 100
 
 -- name: open_question_is_queued
-SELECT q.job, 'question ' || q.ordinal || ' was not sent to ' || t.thread_key
+SELECT q.job, q.ordinal AS question, t.thread_key
   FROM draftsman.job_questions q
   JOIN draftsman.job_targets t ON t.job = q.job
  WHERE q.status = 'open' AND 'question' = ANY (t.kinds)
@@ -284,13 +280,13 @@ SELECT q.job, 'question ' || q.ordinal || ' was not sent to ' || t.thread_key
  LIMIT 100
 
 -- name: closed_question_is_not_posted
-SELECT d.job, 'delivery ' || d.seq || ' is due for question ' || d.question || ', which is ' || q.status
+SELECT d.job, d.seq AS delivery, d.question, q.status
   FROM draftsman.deliveries d JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
  WHERE d.status = 'pending' AND d.kind IN ('question', 'reminder') AND q.status <> 'open'
  LIMIT 100
 
 -- name: copies_of_a_closed_question_are_settled
-SELECT d.job, 'delivery ' || d.seq || ' shows question ' || d.question || ', which is ' || q.status
+SELECT d.job, d.seq AS delivery, d.question, q.status
   FROM draftsman.deliveries d
   JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
  WHERE d.kind IN ('question', 'reminder') AND q.status <> 'open'
@@ -300,7 +296,7 @@ SELECT d.job, 'delivery ' || d.seq || ' shows question ' || d.question || ', whi
  LIMIT 100
 
 -- name: each_thread_has_a_due_delivery
-SELECT d.job, 'delivery ' || d.seq || ' waits, but nothing of ' || d.thread_key || ' is due'
+SELECT d.job, d.seq AS delivery, d.thread_key
   FROM draftsman.deliveries d
  WHERE d.status IN ('pending', 'sending', 'unconfirmed') AND d.next_attempt_at IS NULL
    AND NOT EXISTS (SELECT FROM draftsman.deliveries e
@@ -308,14 +304,14 @@ SELECT d.job, 'delivery ' || d.seq || ' waits, but nothing of ' || d.thread_key 
  LIMIT 100
 
 -- name: sent_has_a_reference
-SELECT job, 'delivery ' || seq || ' was sent without a reference'
+SELECT job, seq AS delivery
   FROM draftsman.deliveries WHERE status = 'sent' AND external_ref IS NULL
  LIMIT 100
 
 -- Only the leader escalates. Older versions let an agent send an event of this kind: events of runs
 -- do not count, and no stored value is cast.
 -- name: question_is_escalated_once
-SELECT e.job, count(*) || ' escalations of question ' || coalesce(e.payload ->> 'question', 'none')
+SELECT e.job, count(*) AS escalations, coalesce(e.payload ->> 'question', 'none') AS question
   FROM draftsman.job_events e
   LEFT JOIN draftsman.question_times t
     ON t.job = e.job AND to_jsonb(t.question) = e.payload -> 'question'
@@ -325,7 +321,7 @@ HAVING count(*) > 1 OR max(t.escalated_at) IS NULL
  LIMIT 100
 
 -- name: escalating_question_has_a_target
-SELECT q.job, 'question ' || q.ordinal || ' has no escalation target'
+SELECT q.job, q.ordinal AS question
   FROM draftsman.job_questions q
  WHERE q.on_expire = 'escalate'
    AND NOT EXISTS (SELECT FROM draftsman.question_times t
@@ -333,14 +329,13 @@ SELECT q.job, 'question ' || q.ordinal || ' has no escalation target'
  LIMIT 100
 
 -- name: reminders_are_limited
-SELECT job, 'question ' || question || ' has ' || reminders || ' reminders'
+SELECT job, question, reminders
   FROM draftsman.question_times WHERE reminders NOT BETWEEN 0 AND 3
  LIMIT 100
 
 -- Except replacements of a dead letter.
 -- name: reminders_are_counted
-SELECT d.job, d.thread_key || ' has ' || count(*) || ' reminders of question ' || d.question
-              || ', of ' || coalesce(max(t.reminders), 0)
+SELECT d.job, d.thread_key, count(*) AS sent, d.question, coalesce(max(t.reminders), 0) AS reminders
   FROM draftsman.deliveries d
   LEFT JOIN draftsman.question_times t ON t.job = d.job AND t.question = d.question
  WHERE d.kind = 'reminder' AND d.original IS NULL
@@ -349,15 +344,15 @@ HAVING count(*) > coalesce(max(t.reminders), 0)
  LIMIT 100
 
 -- name: closed_question_has_no_reminder
-SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', but a reminder is due'
+SELECT t.job, t.question, q.status
   FROM draftsman.question_times t JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
  WHERE t.remind_at IS NOT NULL AND q.status <> 'open'
  LIMIT 100
 
 -- A trigger stores the role of the session that wrote the answer.
 -- name: answers_are_attested
-SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id || ' was recorded by '
-              || coalesce(nullif(a.session_role, ''), 'an unknown role')
+SELECT a.job, CASE WHEN a.session_role <> '' THEN 'answer_of_role' ELSE 'answer_of_unknown_role' END AS sentence,
+       a.id AS answer, a.source, a.responder_id AS account, a.session_role AS role
   FROM draftsman.job_answers a
  WHERE CASE split_part(a.session_role, ':', 1)
        WHEN 'owner' THEN false
@@ -369,8 +364,9 @@ SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id |
  LIMIT 100
 
 -- name: approvals_have_their_votes
-SELECT q.job, 'question ' || q.ordinal || ' was ' || (q.resolution ->> 'outcome') || ' by '
-              || coalesce(q.resolution ->> 'by', 'an unknown person') || ', which its answers do not support'
+SELECT q.job, CASE WHEN q.resolution ->> 'by' IS NULL THEN 'decision_of_unknown_person'
+              ELSE 'decision_of_person' END AS sentence,
+       q.ordinal AS question, q.resolution ->> 'outcome' AS outcome, q.resolution ->> 'by' AS "by"
   FROM draftsman.job_questions q
  WHERE q.status = 'answered' AND q.kind = 'approval'
    AND CASE q.resolution ->> 'outcome'
@@ -391,7 +387,7 @@ SELECT q.job, 'question ' || q.ordinal || ' was ' || (q.resolution ->> 'outcome'
 -- Each passed approval belongs to a question that was decided, or to one with an alternative that closed
 -- first; asking again supersedes it.
 -- name: approvals_were_decided
-SELECT e.job, count(*) || ' passed approvals, ' || max(g.decided) || ' decided'
+SELECT e.job, count(*) AS passed, max(g.decided) AS decided
   FROM draftsman.job_events e
  CROSS JOIN LATERAL (
        SELECT count(DISTINCT q.run) AS decided FROM draftsman.job_questions q
@@ -406,7 +402,7 @@ HAVING count(*) > max(g.decided)
 
 -- A job keeps the version of the template that it was made from.
 -- name: jobs_have_their_template
-SELECT r.number, 'there is no template ' || r.template || '@' || r.template_version
+SELECT r.number AS job, r.template, r.template_version AS version
   FROM draftsman.job_requests r
  WHERE r.template_version IS NOT NULL
    AND NOT draftsman.is_template(r.template, r.template_version)
@@ -414,7 +410,7 @@ SELECT r.number, 'there is no template ' || r.template || '@' || r.template_vers
 
 -- The job of an occurrence has its key, or was submitted by a person who ran the schedule by hand.
 -- name: occurrences_have_their_job
-SELECT f.job, 'is not the job of the occurrence ' || f.schedule || ' at ' || f.due_at
+SELECT f.job, f.schedule, f.due_at::text
   FROM draftsman.schedule_fires f
   JOIN draftsman.job_requests r ON r.number = f.job
  WHERE CASE r.source WHEN 'schedule'
@@ -424,8 +420,8 @@ SELECT f.job, 'is not the job of the occurrence ' || f.schedule || ' at ' || f.d
 
 -- A reservation ends with its job, and while the job waits for a person.
 -- name: reservations_have_their_job
-SELECT r.job, 'has the reservation of the queue ' || r.queue || ', but is ' || s.status
-              || CASE WHEN s.hold IS NULL THEN '' ELSE ' and held' END || ' in the queue ' || s.queue
+SELECT r.job, CASE WHEN s.hold IS NULL THEN 'reserving_job' ELSE 'held_reserving_job' END AS sentence,
+       r.queue, s.status, s.queue AS queue_of_job
   FROM draftsman.queue_reservations r
   JOIN draftsman.job_states s ON s.number = r.job
  WHERE s.queue <> r.queue OR s.hold IS NOT NULL
@@ -435,7 +431,7 @@ SELECT r.job, 'has the reservation of the queue ' || r.queue || ', but is ' || s
 -- Older versions let an agent send events of these kinds: a worker decides nothing, so its events
 -- do not count.
 -- name: decisions_were_made_by_their_actor
-SELECT e.job, 'event ' || e.id || ' says ' || e.kind || ' of ' || e.actor || ', without an answer'
+SELECT e.job, e.id AS event, e.kind, e.actor
   FROM draftsman.job_events e
  WHERE e.kind IN ('answer_received', 'vote_received') AND NOT starts_with(e.actor, 'worker:')
    AND NOT EXISTS (SELECT FROM draftsman.job_answers a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -15,6 +15,7 @@ from draftsman.ids import job_name
 from draftsman.jobs.job import Mode, Source, Status
 from draftsman.jobs.retries import RetryCounts
 from draftsman.jobs.status_display import Meaning
+from draftsman.text import STORED_SENTENCE
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ class Run:
     started_at: datetime
     finished_at: datetime | None
     exit_code: int | None
-    error: str | None
+    error: str | None = field(metadata=STORED_SENTENCE)
     error_class: str | None
     usage: dict[str, Any] | None
     result: dict[str, Any] | None

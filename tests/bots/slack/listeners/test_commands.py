@@ -11,7 +11,7 @@ from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
-from draftsman_bots.slack.commands.command_parser import OPTIONS
+from draftsman_bots.conversation.requests import OPTIONS
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, SlackBotHarness
 from tests.factories import GATE
 

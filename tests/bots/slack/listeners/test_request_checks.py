@@ -13,7 +13,7 @@ from draftsman import Client
 from draftsman.errors import FieldError, NotPermitted, RejectedField
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
-from draftsman_bots.slack.commands.command_parser import JobRequest
+from draftsman_bots.conversation.requests import JobRequest
 from draftsman_bots.slack.requests import job_requests
 from draftsman_tui.cli.app import App
 from draftsman_tui.cli.main import cli

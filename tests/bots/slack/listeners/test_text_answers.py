@@ -41,7 +41,9 @@ async def test_answer_may_begin_with_the_name_of_a_command(
     )
 
 
-@pytest.mark.parametrize("text", ["fix it at once", "cancel D-1", "help", "answer the mail first"])
+@pytest.mark.parametrize(
+    "text", ["fix it at once", "cancel the rest", "help", "answer the mail first"]
+)
 async def test_answer_is_not_executed_as_a_command(bench: SlackBotHarness, text: str) -> None:
     bench.slack.subscribed = MENTIONS
     question, root = await bench.asked(WORDS)
@@ -193,3 +195,40 @@ async def test_late_message_decides_no_approval_that_was_requested_after_it(
     assert await bench.is_open(second)
     (text,) = await bench.ephemeral_texts(CAROL)
     assert first.name in text
+
+
+@pytest.mark.parametrize("mention", [True, False])
+async def test_command_with_a_slash_or_a_name_is_no_answer(
+    bench: SlackBotHarness, mention: bool
+) -> None:
+    question, root = await bench.asked(WORDS)
+    say = bench.slack.mention if mention else bench.slack.say
+    await say(BEN, bench.general, " /status", root)
+    await say(BEN, bench.general, f"/show D-{question.job}", root)
+    assert await bench.is_open(question)
+    texts = await bench.ephemeral_texts(BEN)
+    assert [f"*D-{question.job}*" in text for text in texts] == [True, True]
+    await bench.slack.mention(BEN, bench.general, f"show D-{question.job}", root)
+    assert await bench.is_open(question), "the name says that it is a command"
+    await say(BEN, bench.general, f"/answer {question.name} slowly", root)
+    assert await bench.answer(question) == ("slowly", ("ben",))
+    other, root = await bench.asked(WORDS)
+    await say(BEN, bench.general, "> How?\n\n/answer slowly", root)
+    assert await bench.answer(other) == ("slowly", ("ben",))
+
+
+async def test_mention_names_its_question_without_a_command(bench: SlackBotHarness) -> None:
+    question, _ = await bench.asked(WORDS)
+    await bench.slack.mention(BEN, bench.general, f", {question.name} slowly")
+    assert await bench.answer(question) == ("slowly", ("ben",))
+
+
+async def test_a_decision_that_names_another_question_decides_none(
+    bench: SlackBotHarness,
+) -> None:
+    gate, root = await bench.asked(GATE)
+    other, _ = await bench.asked(GATE)
+    await bench.slack.say(CAROL, bench.general, f"deny {other.name} not now", root)
+    assert await bench.is_open(gate)
+    assert not await bench.is_open(other)
+    assert await bench.answer(other) == ("denied", ("carol",))

@@ -56,3 +56,17 @@ async def test_a_refused_or_edited_comment_is_no_message(
     trello.comment(card, bench.ben, "/tell hello")
     await bench.deliver_webhooks()
     assert len(await _texts(bench, number)) == 1
+
+
+async def test_a_command_of_slack_and_help_get_a_reply(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await bench.serve_webhook()
+    card, _ = await _job(bench, trello)
+    trello.comment(card, bench.ben, "/draftsman help")
+    trello.comment(card, bench.ben, "/list the jobs")
+    await bench.deliver_webhooks(copies=2)
+    commands, elsewhere = await bench.notices(card)
+    assert "/tell [D-142] TEXT: sends a message" in commands.replace("\\", "")
+    assert "/draftsman" not in commands
+    assert "list is a command of Slack only; commands here: /tell, " in elsewhere

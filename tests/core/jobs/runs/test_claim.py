@@ -226,6 +226,8 @@ async def test_a_claim_unknown_to_its_worker_is_released_or_canceled(
         Status.RESUMED,
         Status.CANCELED,
     ]
+    released = (await rt.read_model.job_events(claimed.number))[-1]
+    assert released.payload["reason"] == "the reply to the claim was lost"
 
 
 async def test_the_runs_of_lost_claims_end_and_no_others(

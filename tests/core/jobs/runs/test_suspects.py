@@ -75,6 +75,9 @@ async def test_jobs_that_were_lost_together_twice_run_one_at_a_time_and_spend_no
     jobs = [await make.queued(on_lost=on_lost) for on_lost in ("retry", "resume", "retry")]
     await crash_twice(rt, make, clock, jobs)
     assert await attempts(rt, jobs) == [0, 0, 0]
+    assert [(await rt.read_model.job(number)).last_error for number in jobs] == [
+        "the worker was lost; its jobs are tried one at a time"
+    ] * len(jobs)
     for place, number in enumerate(jobs):
         assert await claimable(rt, jobs) == [number]
         work = await make.running(number)

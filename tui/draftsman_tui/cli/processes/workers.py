@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MONTH: Final = 30 * 86_400.0
 """Seconds of the figures of people without --since."""
+SWEEPS: Final = Path(__file__).with_name("sweeps.tsv")
+"""Name and description of each sweep, which `python -m tests.docs.sweeps` writes."""
 
 
 @command(
@@ -52,27 +55,27 @@ async def workers(app: App) -> None:
         app.out.table(heads, rows, flexible=(3, 5), right=(2, 4))
 
 
+class SweepCommand(click.Command):
+    """A command whose help lists the sweeps."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sweeps before the examples."""
+        rows = (row.split("\t") for row in SWEEPS.read_text(encoding="utf-8").splitlines())
+        with formatter.section("Sweeps"):
+            formatter.write_dl([(name, description) for name, description in rows])
+        super().format_epilog(ctx, formatter)
+
+
 @command(
     "sweep",
     section="Processes",
+    cls=SweepCommand,
     examples=("draftsman sweep expire", "draftsman sweep prune --dry-run"),
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--dry-run", is_flag=True, help="With prune: list the months without changing them.")
 async def sweep(app: App, name: str, dry_run: bool) -> None:
-    """Run a maintenance sweep now.
-
-    NAME is decisions (answers and cancels whose undo window has ended), expire (questions past
-    their deadline), remind (reminders at 50 % and 90 % of the time), ladders (steps that notify
-    people), promote (scheduled jobs that are due), schedules (schedules that are due), follow_ups
-    (jobs that follow up on pull requests), limits (free places of limits), budgets (reservations
-    of ended runs), postponed (places, keys, children and groups that a transaction left), rescue
-    (runs of dead workers), suspects (jobs that were lost with others), deregister (dead workers),
-    notify (dead letters without a notification), types (jobs of types without a worker), holds
-    (jobs of paused types), digests (digests of questions that are due), rules
-    (proposals of permission rules), partitions (partitions for coming months) or prune (archive
-    and drop old events and logs, as configured in [retention]).
-    """
+    """Run a maintenance sweep now."""
     if dry_run and name != "prune":
         raise UsageError(f"--dry-run requires the sweep prune, not {name!r}")
     async with app.runtime(read_only=dry_run) as rt:

@@ -379,9 +379,11 @@ LOCAL_CHECKS: Final = (
 )
 
 
-def _report_invariants(app: App, results: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
+def _report_invariants(app: App, results: Mapping[str, Sequence[tuple[int, str]]]) -> None:
     broken = [
-        BrokenInvariant(name, row[0], row[1]) for name, rows in results.items() for row in rows
+        BrokenInvariant(name, job, problem)
+        for name, violations in results.items()
+        for job, problem in violations
     ]
     if app.json:
         app.out.document({"checked": list(results), "broken": broken})

@@ -252,7 +252,8 @@ SELECT j.number, j.id, r.ordinal
 -- started, so they go back without spending an attempt.
 -- name: release_lost_claims
 WITH context AS MATERIALIZED (
-    SELECT set_config('draftsman.detail', '{"reason": "the reply to the claim was lost"}', true)
+    SELECT set_config('draftsman.detail', jsonb_build_object(
+               'reason', draftsman.sentence('jobs.claim_lost')::text)::text, true)
 ), owned AS MATERIALIZED (
     SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from,
            j.cancel_requested_at IS NOT NULL AS canceled

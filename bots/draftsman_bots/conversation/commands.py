@@ -1,0 +1,176 @@
+"""Commands that people write in chats: their names, arguments, rights and help. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from draftsman.schedules.phrases import FIRST_WORDS
+
+
+class Surface(StrEnum):
+    """Channels in which people write commands."""
+
+    SLACK = "Slack"
+    TRELLO = "Trello"
+    FORGE = "forges"
+
+
+class About(StrEnum):
+    """What a command is about."""
+
+    REQUEST = "request"
+    """A new job."""
+    JOB = "job"
+    QUESTION = "question"
+    NOTHING = "nothing"
+
+
+class Access(StrEnum):
+    """Accounts that may give a command; services check the roles of people."""
+
+    EVERYBODY = "everybody"
+    PERSON = "person"
+    REQUESTER = "requester"
+    """A person, in a channel that accepts requests if the chat limits these."""
+
+
+EVERYWHERE: Final = frozenset(Surface)
+SLACK_ONLY: Final = frozenset({Surface.SLACK})
+REQUESTS_TAKEN: Final = frozenset({Surface.SLACK, Surface.FORGE})
+"""Channels in which a text requests a job; a card requests one by its label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: what it is about, its arguments after a name of that, its line in the help."""
+
+    name: str
+    about: About
+    argument: str
+    help: str
+    access: Access = Access.REQUESTER
+    surfaces: frozenset[Surface] = EVERYWHERE
+    optional: bool = False
+    """Whether it works without the name of a job or question everywhere."""
+    aliases: tuple[str, ...] = ()
+
+    def usage(self, surface: Surface, call: str = "/draftsman") -> str:
+        """Return how it is written in a channel: `/draftsman tell D-142 TEXT`.
+
+        In comments, the place names the job and the question.
+        """
+        prefix = f"{call} "
+        if surface is Surface.TRELLO or (surface is Surface.FORGE and self.about is About.QUESTION):
+            prefix = "/"
+        name = {About.JOB: "D-142", About.QUESTION: "D-142/1"}.get(self.about, "")
+        if name and (self.optional or prefix == "/"):
+            name = f"[{name}]"
+        return prefix + " ".join(filter(None, [self.name, name, self.argument]))
+
+
+DECLARED: Final = (
+    Command(
+        "fix",
+        About.REQUEST,
+        "TEXT",
+        "makes the requested change",
+        surfaces=REQUESTS_TAKEN,
+    ),
+    Command(
+        "investigate",
+        About.REQUEST,
+        "TEXT",
+        "looks and changes nothing",
+        surfaces=REQUESTS_TAKEN,
+    ),
+    Command(
+        "status",
+        About.JOB,
+        "",
+        "says why a job waits; without a job it lists jobs",
+        surfaces=SLACK_ONLY,
+        optional=True,
+    ),
+    Command("list", About.NOTHING, "", "lists the newest jobs", surfaces=SLACK_ONLY),
+    Command("show", About.JOB, "", "shows a job and its questions", surfaces=SLACK_ONLY),
+    Command("tell", About.JOB, "TEXT", "sends a message to the agent of a job"),
+    Command("pause", About.JOB, "REASON", "pauses a job"),
+    Command("resume", About.JOB, "", "continues a paused job"),
+    Command("cancel", About.JOB, "[REASON]", "ends a job"),
+    Command("retry", About.JOB, "[--again]", "retries a finished job", surfaces=SLACK_ONLY),
+    Command("answer", About.QUESTION, "TEXT", "answers a question"),
+    Command("approve", About.QUESTION, "", "approves"),
+    Command("deny", About.QUESTION, "[REASON]", "denies an approval"),
+    Command("ack", About.QUESTION, "[1h]", "tells the others that you work on the answer"),
+    Command("snooze", About.QUESTION, "[2h]", "delays your reminders of a question"),
+    Command("delegate", About.QUESTION, "to PERSON [1h]", "asks somebody else"),
+    Command(
+        "templates",
+        About.NOTHING,
+        "[TEXT]",
+        "lists templates",
+        surfaces=SLACK_ONLY,
+    ),
+    Command(
+        "template",
+        About.NOTHING,
+        "NAME [PARAMETER=VALUE …]",
+        "opens the form of a template, or submits its job",
+        surfaces=SLACK_ONLY,
+        aliases=("run",),
+    ),
+    Command(
+        "every",
+        About.REQUEST,
+        "weekday at 9 TEXT",
+        "adds a schedule; also `every 90m TEXT`, `tomorrow at 14:00 TEXT`, or `template NAME …` as"
+        " TEXT",
+        surfaces=SLACK_ONLY,
+        aliases=tuple(sorted(FIRST_WORDS - {"every"})),
+    ),
+    Command("schedules", About.NOTHING, "[TEXT]", "lists schedules", surfaces=SLACK_ONLY),
+    Command(
+        "link",
+        About.NOTHING,
+        "",
+        "links your account to a person in the configuration",
+        Access.EVERYBODY,
+        SLACK_ONLY,
+    ),
+    Command("web", About.NOTHING, "", "signs you in to the web inbox", Access.PERSON, SLACK_ONLY),
+    Command("help", About.NOTHING, "", "shows this help", Access.EVERYBODY),
+)
+COMMANDS: Final = {
+    name: command for command in DECLARED for name in (command.name, *command.aliases)
+}
+"""Commands by name and alias."""
+
+
+def help_lines(surface: Surface, call: str = "/draftsman") -> list[tuple[str, str]]:
+    """Return usage and description of the commands of a channel."""
+    return [
+        (command.usage(surface, call), command.help)
+        for command in DECLARED
+        if surface in command.surfaces
+    ]
+
+
+def help_text(surface: Surface) -> str:
+    """Return the help of a channel as plain lines."""
+    return "\n".join(["commands:", *map(": ".join, help_lines(surface))])
+
+
+def unavailable(command: Command, surface: Surface) -> str:
+    """Return the reply to a command of another channel."""
+    others = " and ".join(sorted(other for other in command.surfaces))
+    return f"{command.name} is a command of {others} only; commands here: {command_names(surface)}."
+
+
+def command_names(surface: Surface) -> str:
+    """Return the names of the commands of a channel."""
+    slash = "" if surface is Surface.SLACK else "/"
+    return ", ".join(
+        f"{slash}{command.name}" for command in DECLARED if surface in command.surfaces
+    )
