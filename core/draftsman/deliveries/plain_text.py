@@ -10,6 +10,7 @@ from typing import Final
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.deliveries.delivery import Message, Subject
 from draftsman.jobs.job import Status
+from draftsman.jobs.status_display import STATUSES
 from draftsman.people.spans import (
     ActorRef,
     Span,
@@ -22,12 +23,6 @@ from draftsman.questions.answer import Verdict
 from draftsman.questions.question import OpenQuestion, Question, QuestionKind, QuestionStatus
 from draftsman.text import humanize
 
-_ENDED: Final = {
-    Status.FAILED: "failed",
-    Status.DEAD_LETTER: "is a dead letter",
-    Status.CANCELED: "was canceled",
-    Status.EXPIRED: "expired",
-}
 _WITHOUT_ERROR: Final = frozenset(
     {
         Status.CLAIMED,
@@ -54,8 +49,12 @@ def pause_text(subject: Subject) -> str:
 
 def state_text(subject: Subject) -> str:
     """Return the status: `waiting for input: asks the same as D-141/1`."""
-    same = f": asks the same as {subject.asks_with}" if subject.asks_with else ""
-    return f"{humanize(subject.status)}{same}"
+    return STATUSES[subject.status].word + same_question_text(subject)
+
+
+def same_question_text(subject: Subject) -> str:
+    """Return which question of another job is shown instead; "" for none."""
+    return f": asks the same as {subject.asks_with}" if subject.asks_with else ""
 
 
 def status_text(subject: Subject) -> str:
@@ -171,7 +170,7 @@ def job_outcome_spans(subject: Subject, again: str | None = None) -> Spans:
             reason = f": {subject.denial_reason}" if subject.denial_reason else ""
             return "was denied", *by, f"{reason}{then}"
         case Status.FAILED | Status.DEAD_LETTER:
-            return _ENDED[subject.status], f": {subject.error}{then}"
+            return STATUSES[subject.status].predicate, f": {subject.error}{then}"
         case Status.EXPIRED:
             return "expired", f": no answer in time{then}"
         case _:

@@ -44,7 +44,7 @@ from draftsman.deliveries.documents.document import (
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
 from draftsman.deliveries.documents.plain import brief_text
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question
 from draftsman_bots.slack import ids
@@ -67,23 +67,6 @@ from draftsman_bots.slack.deliveries.blocks import (
 from draftsman_bots.slack.deliveries.mrkdwn import MAX_TEXT, escape_truncated, mention_spans
 from draftsman_bots.text import truncate, truncate_spans
 
-STATUS_EMOJI: Final = {
-    Status.SCHEDULED: ":alarm_clock:",
-    Status.QUEUED: ":hourglass:",
-    Status.CLAIMED: ":hourglass:",
-    Status.RUNNING: ":gear:",
-    Status.RESUMED: ":gear:",
-    Status.RETRYING: ":repeat:",
-    Status.WAITING_FOR_INPUT: ":question:",
-    Status.WAITING_FOR_APPROVAL: ":question:",
-    Status.COMPLETED: ":white_check_mark:",
-    Status.FAILED: ":x:",
-    Status.DEAD_LETTER: ":x:",
-    Status.CANCELED: ":no_entry_sign:",
-    Status.EXPIRED: ":stopwatch:",
-    None: ":no_entry:",
-}
-"""Emoji of a headline; that of a denied job is at None."""
 BOT_NAME: Final = "@draftsman"
 """The mention of the bot, with the name in the manifests."""
 LONG_LABEL: Final = 60
@@ -225,7 +208,7 @@ class _Printer:
             case Headline(mark, name, title, verb):
                 named = f" {bold(title)}" if title.strip() else ""
                 asks = f" {verb}:" if verb else ""
-                yield section(f"{STATUS_EMOJI[mark]} *{name}*{named}{asks}")
+                yield section(f"{mark.slack_emoji} *{name}*{named}{asks}")
             case Paragraph(text, most):
                 yield from paragraphs(truncate_spans(self._with_steps(text), most), 5)
             case Quote(text, most):

@@ -41,25 +41,19 @@ from draftsman.deliveries.plain_text import (
     pause_text,
     progress_text,
     resolution_spans,
+    same_question_text,
     shown_error,
     state_text,
     title_before,
 )
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
+from draftsman.jobs.status_display import display_of
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import Question, QuestionKind
 
 QUESTION_LENGTH: Final = 6000
 """Maximum characters of the text of a question."""
-ENDINGS: Final = {
-    Status.COMPLETED: "completed",
-    Status.FAILED: "failed",
-    Status.DEAD_LETTER: "is a dead letter",
-    Status.CANCELED: "was canceled",
-    Status.EXPIRED: "expired",
-}
-"""Final statuses as the end of a sentence."""
 RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
 """Final statuses of a job that can be retried."""
 NO_APPROVER: Final[Text] = (
@@ -125,7 +119,7 @@ def _question(message: Message, question: Question) -> Iterator[Part]:
         )
     title = title_before(question, message.subject.title)
     verb = "asks for approval" if is_approval else "asks"
-    yield Headline(Status.WAITING_FOR_INPUT, question.name, title, verb)
+    yield Headline(display_of(Status.WAITING_FOR_INPUT), question.name, title, verb)
     yield Quote(question.text, QUESTION_LENGTH, show)
     if (snippet := question.context_snippet or "").strip():
         yield from _context(snippet, show)
@@ -276,17 +270,16 @@ def _notice(message: Message) -> Iterator[Part]:
 
 
 def _headline(subject: Subject, says: Text) -> Headline:
-    mark = None if subject.denied else subject.status
+    mark = display_of(subject.status, denied=subject.denied)
     return Headline(mark, subject.name, subject.title, says=says)
 
 
 def _says(subject: Subject) -> Text:
     """Return the status as the end of a sentence about the job."""
-    if subject.denied:
-        return ("was denied",)
+    predicate = display_of(subject.status, denied=subject.denied).predicate
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
-        return "will be retried ", Time(subject.next_retry_at, "at")
-    return (ENDINGS.get(subject.status) or f"is {state_text(subject)}",)
+        return f"{predicate} ", Time(subject.next_retry_at, "at")
+    return (predicate + same_question_text(subject),)
 
 
 def _retry() -> Control:

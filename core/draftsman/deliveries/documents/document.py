@@ -9,7 +9,7 @@ from enum import Enum, StrEnum
 from typing import Final, TypeVar
 
 from draftsman.deliveries.plain_text import format_time
-from draftsman.jobs.job import Status
+from draftsman.jobs.status_display import StatusDisplay
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
 
@@ -103,13 +103,12 @@ Text = tuple[Span, ...]
 class Headline:
     """The line of a job, or of a question, that begins a message."""
 
-    mark: Status | None
-    """The status of the job; None: a person denied it."""
+    mark: StatusDisplay
     name: str
     title: str
     verb: str = ""
     says: Text = ()
-    """What the mark says, for a medium without marks."""
+    """The words of the mark, for a medium without emoji."""
 
 
 @dataclass(frozen=True, slots=True)

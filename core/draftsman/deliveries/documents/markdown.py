@@ -29,27 +29,9 @@ from draftsman.deliveries.documents.document import (
     Text,
     Time,
 )
-from draftsman.jobs.job import Status
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
 
-EMOJI: Final = {
-    Status.SCHEDULED: "⏰",
-    Status.QUEUED: "⏳",
-    Status.CLAIMED: "⏳",
-    Status.RUNNING: "⚙️",
-    Status.RESUMED: "⚙️",
-    Status.RETRYING: "🔁",
-    Status.WAITING_FOR_INPUT: "❓",
-    Status.WAITING_FOR_APPROVAL: "❓",
-    Status.COMPLETED: "✅",
-    Status.FAILED: "❌",
-    Status.DEAD_LETTER: "❌",
-    Status.CANCELED: "🚫",
-    Status.EXPIRED: "⌛",
-    None: "⛔",
-}
-"""Emoji of a headline; that of a denied job is at None."""
 MAX_TITLE: Final = 500
 MAX_ADDRESSEES: Final = 20
 """People who are mentioned; the others are counted."""
@@ -101,7 +83,7 @@ def _paragraph(part: Part, markup: Markup) -> str:
     match part:
         case Headline(mark, name, title, verb):
             asks = f"{verb}:" if verb else ""
-            words = (EMOJI[mark], strong(name), strong(markup.line(title, MAX_TITLE)), asks)
+            words = (mark.emoji, strong(name), strong(markup.line(title, MAX_TITLE)), asks)
             return " ".join(filter(None, words))
         case Facts():
             facts = (print_text(item, markup, most=SHORT, is_line=True) for item in part.all)
