@@ -40,6 +40,7 @@ from draftsman.deliveries.documents.document import (
     Quote,
     Step,
     Text,
+    elsewhere,
     fit,
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
@@ -169,7 +170,10 @@ def print_blocks(
             texts = [part.text for part in group if isinstance(part, Note)]
             blocks.append(context(*(printer.text(text) for text in texts)))
         else:
-            blocks += [block for part in group for block in printer.blocks(part)]
+            for part in group:
+                blocks += printer.blocks(part)
+                if notice := elsewhere(part):
+                    blocks.append(context(printer.text(notice)))
     return blocks
 
 

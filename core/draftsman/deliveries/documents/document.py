@@ -236,6 +236,13 @@ def is_cut(part: Part) -> bool:
             return False
 
 
+def elsewhere(part: Part) -> Text:
+    """Return the notice where to read a text that is cut off here; empty for any other part."""
+    if isinstance(part, Paragraph | Quote) and part.full is not None and is_cut(part):
+        return "Truncated. To read it: ", part.full
+    return ()
+
+
 class Fold(Enum):
     """Versions of a document, from complete to the shortest."""
 
