@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from draftsman.attention import store as attention
 from draftsman.database.database import Connection
@@ -24,9 +24,11 @@ from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.runs.store import checkpoints, run_state
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.store import questions
-from draftsman.schedules import store as schedules
 from draftsman.workflows import store as workflows
 from draftsman.workflows.dependencies import JobTree
+
+if TYPE_CHECKING:
+    from draftsman.schedules.schedule import Fire
 
 DELIVERIES: Final = 200
 """Newest deliveries that are read."""
@@ -77,9 +79,7 @@ async def read(
         retry_chain=await store.chain(conn, number) if is_chained else [_alone(job)],
         replacement=record.replacement,
         archives=await archives.of_job(conn, number) if parts.has_archives else [],
-        occurrence=(
-            await schedules.of_job(conn, number) if job.source is Source.SCHEDULE else None
-        ),
+        occurrence=await _occurrence(conn, number) if job.source is Source.SCHEDULE else None,
         tree=JobTree(parents, jobs, total, parts.spawned_by),
         group=next(iter(groups), None),
         messages=await control.messages_of_job(conn, number) if parts.has_messages else [],
@@ -100,6 +100,13 @@ def _alone(job: Job) -> RetryLink:
     return RetryLink(
         job.number, job.status, job.retry_of, job.chain_length, job.last_error, job.error_class
     )
+
+
+async def _occurrence(conn: Connection, number: int) -> Fire | None:
+    """Read the occurrence of a schedule; only its jobs pay for the models of templates."""
+    from draftsman.schedules import store as schedules
+
+    return await schedules.of_job(conn, number)
 
 
 async def _earlier(conn: Connection, newest: Sequence[Event]) -> list[Event]:
