@@ -53,6 +53,7 @@ def empty_row(type_name: str) -> Any:
         return next(iter(row_type))
     fields = dataclasses.fields(row_type)
     values = {field.name: empty_value(str(field.type)) for field in fields if field.init}
+    values |= {name: "UTC" for name in values if name == "timezone"}
     return row_type(**values)
 
 
