@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any, Final
 from uuid import UUID
 
@@ -33,13 +32,14 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.schedules.schedule import FireStatus, Misfire, Overlap, Schedule
 from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman.trello.board import BoardConfig, LabelRule
+from draftsman.worker.registry.registered_worker import RegisteredWorker
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import JobGroup
 from draftsman_tui.dashboard.costs.view import BudgetRow
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.snapshot import JobPatch, JobSnapshot
-from draftsman_tui.dashboard.worker.view import WorkerRow
+from draftsman_tui.entities.workers import Health, WorkerRow
 from tests.tui.dashboard.fixture_figures import COSTS, FIGURES, RULES
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -222,19 +222,25 @@ def delivery(seq: int, status: DeliveryStatus) -> Delivery:
 
 
 def worker(number: int, silent: float) -> WorkerRow:
-    row = SimpleNamespace(
+    row = RegisteredWorker(
         id=UUID(int=number),
         host=f"build-{number}",
+        host_id="",
         pid=4200 + number,
+        pid_started=0,
         version="0.1.0",
+        types=[],
         queues=["default", "nightly"],
         slots=10,
+        draining=False,
+        started_at=ago(600),
+        heartbeat_at=ago(silent),
         busy=3,
         heartbeat_age=silent,
+        connected=True,
         leader=number == 1,
-        started_at=ago(600),
     )
-    return WorkerRow(row, "silent" if silent > 60 else "alive")
+    return WorkerRow(row, Health.SILENT if silent > 60 else Health.ALIVE)
 
 
 def event(id: int, kind: str, to: str | None, **payload: Any) -> Event:

@@ -44,10 +44,11 @@ async def test_workers_are_listed_with_their_health(
     }
     output = (await cli("workers")).out.splitlines()
     assert output[0].split() == [
-        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "LEADER")
+        *("WORKER", "HEALTH", "BUSY", "HEARTBEAT", "LEADER", "HOST", "PID", "QUEUES", "VERSION"),
+        "STARTED",
     ]
-    assert [line.split()[:7] for line in output if " far " in line] == [
-        [worker_name(far), "alive", "0/7", "far", "1", "fast,", "slow"]
+    assert [line.split()[:11] for line in output if " far " in line] == [
+        [worker_name(far), *["alive", "0", "of", "7", "0", "s", "far", "1", "fast,", "slow"]]
     ]
 
 

@@ -30,7 +30,7 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
     text_row,
     wrap_row,
 )
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import Cell
 from tests.tui.dashboard.fixtures_data import NOW, job_snapshot, run
 
 HOSTILE = st.text(

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from draftsman.errors import UsageError
-from draftsman.ids import worker_name
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.entities.jobs import status_text
-from draftsman_tui.entities.workers import HEALTH_MEANINGS, health_of
+from draftsman_tui.entities.workers import WORKERS, WorkerRow, health_of
 from draftsman_tui.terminal import params, times
-from draftsman_tui.terminal.colors import STYLES
-from draftsman_tui.terminal.output import as_data, line, styled
+from draftsman_tui.terminal.output import as_data, line
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from draftsman.events.service import RetentionMonth
 
 MONTH: Final = 30 * 86_400.0
@@ -33,6 +30,7 @@ SWEEPS: Final = Path(__file__).with_name("sweeps.tsv")
     "workers",
     section="Processes",
     examples=("draftsman workers", "draftsman workers --json | jq '.[].health'"),
+    lists=WORKERS,
 )
 async def workers(app: App) -> None:
     """List workers and their health.
@@ -41,18 +39,8 @@ async def workers(app: App) -> None:
     """
     async with app.runtime(read_only=True) as rt:
         processes = await rt.read_model.workers()
-    health = [health_of(worker, rt.settings) for worker in processes]
-    if app.json:
-        pairs = zip(processes, health, strict=True)
-        app.out.document([as_data(worker) | {"health": state} for worker, state in pairs])
-    elif not processes:
-        app.out.info("no worker is running; to start a worker: draftsman up")
-    else:
-        heads = (
-            "WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "LEADER",
-        )  # fmt: skip
-        rows = [_row(worker, state) for worker, state in zip(processes, health, strict=True)]
-        app.out.table(heads, rows, flexible=(3, 5), right=(2, 4))
+    rows = [WorkerRow(worker, health_of(worker, rt.settings)) for worker in processes]
+    print_list(app, WORKERS, rows)
 
 
 class SweepCommand(click.Command):
@@ -177,17 +165,3 @@ async def stats(app: App, people: bool, since: float | None) -> None:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:>9,}  {noun}{'' if count == 1 else 's'}"
-
-
-def _row(worker: Any, health: str) -> list[Text | str]:
-    return [
-        styled(worker_name(worker.id), "bold"),
-        styled(health, STYLES[HEALTH_MEANINGS[health]]),
-        f"{worker.busy}/{worker.slots}",
-        worker.host,
-        str(worker.pid),
-        ", ".join(worker.queues),
-        times.span(worker.heartbeat_age),
-        times.ago(worker.started_at),
-        "leader" if worker.leader else "",
-    ]

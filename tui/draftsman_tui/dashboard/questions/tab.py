@@ -12,7 +12,7 @@ from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, note, row_of, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.questions import choice_lines, detail_lines, heading
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line

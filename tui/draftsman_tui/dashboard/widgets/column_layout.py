@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rich.cells import cell_len, set_cell_size
 
-from draftsman_tui.dashboard.tables.resource import Column
+from draftsman_tui.entities.entity import Column
 from draftsman_tui.terminal.column_widths import share
 
 MIN_FLEXIBLE: Final = 10

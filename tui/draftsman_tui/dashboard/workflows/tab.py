@@ -16,7 +16,7 @@ from draftsman.text import first_line
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, note, row_of, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.entities.workflows import tree_lines
 from draftsman_tui.terminal.colors import STYLES

@@ -16,8 +16,8 @@ from draftsman.questions.question import QuestionKind
 from draftsman_tui.dashboard.jobs.details.phases import bar, job_phases
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
-from draftsman_tui.dashboard.tables import cells
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line

@@ -19,8 +19,7 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
 )
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.dashboard.tables.cells import ROLES
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import ROLES, Cell
 from draftsman_tui.entities.jobs import checkpoint_text, run_text, steps_text
 from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
