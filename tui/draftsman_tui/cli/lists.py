@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def print_list(app: App, entity: Entity[T], rows: Sequence[T], empty: str = "") -> None:
+def print_list(
+    app: App, entity: Entity[T], rows: Sequence[T], empty: str = "", now: datetime | None = None
+) -> None:
     """Print rows as JSON or as a table, or else what to do; `empty` is about a selection."""
     if app.json:
         app.out.document([entity.data(row) for row in rows])
     elif rows:
-        print_table(app, entity, rows)
+        print_table(app, entity, rows, now or datetime.now(UTC))
     else:
         app.out.info(empty or "; ".join(filter(None, (entity.empty, entity.hint))))
 
 
-def print_table(app: App, entity: Entity[T], rows: Sequence[T]) -> None:
+def print_table(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -> None:
     """Print the columns that have a text and fit the terminal."""
-    now = datetime.now(UTC)
     columns = entity.columns_of(Surface.COMMANDS)
     texts = [[_text(column, row, now) for row in rows] for column in columns]
     shown = [
@@ -45,7 +46,7 @@ def print_table(app: App, entity: Entity[T], rows: Sequence[T]) -> None:
     app.out.table(
         [column.head for column, _ in shown],
         zip(*(cells for _, cells in shown), strict=True),
-        flexible=[nth for nth, (column, _) in enumerate(shown) if _is_cut(column)],
+        flexible=[nth for nth, (column, _) in enumerate(shown) if column.cut],
         right=[nth for nth, (column, _) in enumerate(shown) if column.right],
     )
 
@@ -55,14 +56,10 @@ def _text(column: Column[T], row: T, now: datetime) -> Text:
     return styled(cell.text, STYLES.get(cell.role, ""))
 
 
-def _is_cut(column: Column[Any]) -> bool:
-    return column.cut or not column.width
-
-
 def _needed_width(shown: Sequence[tuple[Column[Any], Sequence[Text]]]) -> int:
     """Return the width of columns, of which some are cut to their minimum."""
     widths = [max(len(column.head), *(cell.cell_len for cell in cells)) for column, cells in shown]
     return sum(
-        min(width, MIN_COLUMN_WIDTH) if _is_cut(column) else width
+        min(width, MIN_COLUMN_WIDTH) if column.cut else width
         for width, (column, _) in zip(widths, shown, strict=True)
     ) + GAP * (len(shown) - 1)

@@ -29,9 +29,8 @@ class Surface(StrEnum):
 class Column(Generic[T]):
     """A column. `width` in cells; 0 takes the remaining width.
 
-    With `most`, it grows with its visible text up to that width. A list of the command line is as
-    wide as its texts; a terminal that is too narrow truncates the columns without a width, and
-    those with `cut`.
+    With `most`, it grows with its visible text up to that width. In a list of the command line it
+    is as wide as its text; with `cut`, a terminal that is too narrow truncates it.
     """
 
     head: str
