@@ -139,7 +139,7 @@ DELIVERIES: Final[Entity[Delivery]] = Entity(
         shared_columns.age(lambda row: row.created_at),
         Column(
             "ERROR",
-            help="The last error, after the time of the next attempt.",
+            help="The last error.",
             cell=lambda row, now: cells.text(
                 error_text(row, now), "bad" if row.status is DeliveryStatus.DEAD_LETTER else "dim"
             ),

@@ -42,7 +42,7 @@ def repo(name: Callable[[T], str | None], *, width: int = 14, **layout: Any) -> 
     return Column(
         "REPO",
         width,
-        help="Its repository.",
+        help="The repository.",
         cell=lambda row, _: cells.text(name(row)),
         cut=True,
         order=lambda row: (name(row) or "").casefold(),

@@ -91,7 +91,7 @@ WORKERS: Final[Entity[WorkerRow]] = Entity(
         Column(
             "HEARTBEAT",
             9,
-            help="Time since the last heartbeat of the worker.",
+            help="Time since the last heartbeat.",
             cell=lambda row, _: Cell(times.span(row.worker.heartbeat_age)),
             right=True,
             order=lambda row: row.worker.heartbeat_age,
