@@ -37,9 +37,9 @@ class Column(Generic[T]):
     """A word. The same word has the same `help` in every entity."""
     width: int = 0
     _: KW_ONLY
-    help: str = ""
+    help: str
     """What the head means, as a sentence."""
-    cell: Callable[[T, datetime], Cell] = lambda *_: Cell("")
+    cell: Callable[[T, datetime], Cell]
     """The cell of a row at a time, to which ages are relative."""
     right: bool = False
     from_width: int = 0

@@ -129,7 +129,7 @@ async def test_dead_letters_show_their_error(
     error = "\n\nHTTP 503: the upstream said that it is overloaded\nsecond line"
     await rt.settlement.failure(work, Failure(error, http_status=503))
     done = await cli("jobs", "--status", "dead_letter")
-    assert done.out.splitlines()[0].endswith("ERROR")
+    assert done.out.splitlines()[0].endswith("NEXT")
     assert "HTTP 503: the upstream said that it is overloaded" in done.out
     assert "second line" not in done.out
     screen = terminal("jobs", "--status", "dead_letter")
