@@ -73,7 +73,7 @@ async def costs(app: App, *, by: str, since: float) -> None:
     rows = cost_rows(CostGroup(by), found, datetime.now(UTC))
     if rows and not app.json:
         rows.append(CostRow(CostGroup(by), _total(found), 1, rows[0].at))
-    print_list(app, COSTS, rows, "no costs in this time")
+    print_list(app, COSTS, rows)
 
 
 def _total(costs: list[Cost]) -> Cost:

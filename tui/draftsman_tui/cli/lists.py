@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from draftsman_tui.entities.cells import STYLES
 from draftsman_tui.entities.entity import Column, Entity, Surface
-from draftsman_tui.terminal.output import GAP, MIN_COLUMN_WIDTH, styled
+from draftsman_tui.terminal.output import GAP, styled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -39,8 +39,8 @@ def print_table(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -
         for column, cells in zip(columns, texts, strict=True)
         if not column.optional or any(cells)
     ]
-    for width in sorted({column.from_width for column, _ in shown} - {0}, reverse=True):
-        if _needed_width(shown) <= app.out.width:
+    for width in sorted({column.from_width for column, _ in shown}, reverse=True):
+        if width <= app.out.width or _full_width(shown) <= app.out.width:
             break
         shown = [(column, cells) for column, cells in shown if column.from_width < width]
     app.out.table(
@@ -56,10 +56,7 @@ def _text(column: Column[T], row: T, now: datetime) -> Text:
     return styled(cell.text, STYLES.get(cell.role, ""))
 
 
-def _needed_width(shown: Sequence[tuple[Column[Any], Sequence[Text]]]) -> int:
-    """Return the width of columns, of which some are cut to their minimum."""
+def _full_width(shown: Sequence[tuple[Column[Any], Sequence[Text]]]) -> int:
+    """Return the width of a table in which nothing is truncated."""
     widths = [max(len(column.head), *(cell.cell_len for cell in cells)) for column, cells in shown]
-    return sum(
-        min(width, MIN_COLUMN_WIDTH) if column.cut else width
-        for width, (column, _) in zip(widths, shown, strict=True)
-    ) + GAP * (len(shown) - 1)
+    return sum(widths) + GAP * (len(widths) - 1)

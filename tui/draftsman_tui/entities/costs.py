@@ -57,7 +57,6 @@ def cost_rows(by: CostGroup, costs: Sequence[Cost], at: datetime) -> list[CostRo
 
 COSTS: Final[Entity[CostRow]] = Entity(
     empty="no costs in this time",
-    hint="for others: costs kind:person age<30d",
     data=lambda row: as_data(row.cost),
     columns=(
         Column(

@@ -50,7 +50,7 @@ LIMITS: Final[Entity[LimitUse]] = Entity(
         ),
         Column(
             "NEXT",
-            help="What is next, or when.",
+            help="What is next, or when; the error of a failed job.",
             cell=lambda row, _: Cell(f"{row.next_at:%H:%M:%S}" if row.next_at else ""),
         ),
         Column(

@@ -86,7 +86,7 @@ SCHEDULES: Final[Entity[Schedule]] = Entity(
         Column(
             "NEXT",
             9,
-            help="What is next, or when.",
+            help="What is next, or when; the error of a failed job.",
             cell=_next,
             order=lambda row: (row.fire_at is None, row.fire_at),
         ),

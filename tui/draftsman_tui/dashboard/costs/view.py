@@ -34,6 +34,7 @@ class CostsResource(Resource[CostRow]):
     statuses = tuple(map(str, CostGroup))
     fields = ("status", "age")
     entity = COSTS
+    hint = "for others: costs kind:person age<30d"
 
     async def read(self, rt: Runtime, query: Query) -> Rows[CostRow]:
         since = DAYS if query.filter.newer is None else query.filter.newer
