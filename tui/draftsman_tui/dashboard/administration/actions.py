@@ -23,9 +23,10 @@ from draftsman_tui.terminal import times
 if TYPE_CHECKING:
     from draftsman.questions.permission_rules.permission_rule import PermissionRule
     from draftsman.repos.repo_catalog import Repo
-    from draftsman.trello.board import BoardConfig
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
     from draftsman_tui.dashboard.tables.screen import MainScreen
+    from draftsman_tui.entities.boards import BoardRow
+    from draftsman_tui.entities.repos import RepoRow
 
 
 @dashboard_command("default", CommandGroup.ADMINISTRATION, on={"repos"}, needs=Verb.REPOS)
@@ -103,9 +104,10 @@ async def remove_board(screen: MainScreen, text: str) -> None:
 
     Its webhook is deleted.
     """
-    board = cast("BoardConfig | None", screen.table.row)
-    if board is None:
+    row = cast("BoardRow | None", screen.table.row)
+    if row is None:
         raise Refused("choose a board first")
+    board = row.config
     note = "Its jobs and the comments on its cards are kept."
     if await screen.ask(ConfirmDialog(f"Stop watching board {board.name}?", note)):
         await screen.rt.boards.remove(board.board_id, screen.actor)
@@ -204,10 +206,10 @@ async def _archives(screen: BaseScreen) -> list[tuple[str, str]]:
 
 
 def _repo(screen: MainScreen) -> Repo:
-    repo = cast("Repo | None", screen.table.row)
-    if repo is None:
+    row = cast("RepoRow | None", screen.table.row)
+    if row is None:
         raise Refused("choose a repository first")
-    return repo
+    return row.repo
 
 
 @dashboard_command(
