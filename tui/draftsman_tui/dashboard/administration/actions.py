@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +17,7 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     PromptDialog,
     TextDialog,
 )
+from draftsman_tui.entities.people import LINKS, PEOPLE, person_row
 from draftsman_tui.entities.permission_rules import backtest_lines
 from draftsman_tui.entities.trello_access import remove_webhook
 from draftsman_tui.terminal import times
@@ -120,15 +122,11 @@ async def remove_board(screen: MainScreen, text: str) -> None:
 @dashboard_command("people", CommandGroup.ADMINISTRATION)
 async def people(screen: BaseScreen, text: str) -> None:
     """List people, roles and linked chat accounts."""
+    people = sorted(screen.rt.policy.people.items())
+    now = datetime.now(UTC)
     lines = [
-        f"{name}  {', '.join(sorted(person.roles)) or 'no role'}  "
-        + ", ".join(f"{channel}:{id}" for channel, id in person.ids.items())
-        for name, person in sorted(screen.rt.policy.people.items())
-    ]
-    lines += [
-        f"{link.person}  {link.channel}:{link.external_id} ({link.display_name})"
-        f" linked {times.ago(link.linked_at)} by {link.linked_by}"
-        for link in await screen.rt.people.links()
+        *PEOPLE.text_lines([person_row(name, person) for name, person in people], now),
+        *LINKS.text_lines(await screen.rt.people.links(), now),
     ]
     empty = (
         "No people configured. Add [people.NAME] to the settings, or send /draftsman link in Slack"
