@@ -120,21 +120,9 @@ DELIVERIES: Final[Entity[Delivery]] = Entity(
             most=40,
             order=target_text,
         ),
-        Column(
-            "STATUS",
-            11,
-            help="Its status.",
-            cell=lambda row, _: cells.status_cell(row.status, MEANINGS[row.status]),
-            order=lambda row: row.status,
-        ),
-        Column(
-            "ATTEMPTS",
-            8,
-            help="Attempts to send it.",
-            cell=lambda row, _: Cell(str(row.attempts)),
-            right=True,
-            from_width=90,
-            order=lambda row: row.attempts,
+        shared_columns.status(lambda row: cells.status_cell(row.status, MEANINGS[row.status]), 11),
+        shared_columns.number(
+            "ATTEMPTS", 8, help="Attempts to send it.", of=lambda row: row.attempts, from_width=90
         ),
         shared_columns.age(lambda row: row.created_at),
         Column(

@@ -106,41 +106,26 @@ JOBS: Final[Entity[JobSummary]] = Entity(
             most=9,
             order=lambda row: row.number,
         ),
-        Column(
-            "STATUS",
-            11,
-            help="Its status.",
-            cell=lambda row, _: status_of(row),
-            most=11,
-            order=lambda row: row.status,
-        ),
-        Column(
+        shared_columns.status(lambda row: status_of(row), 11, most=11),
+        shared_columns.text(
             "TITLE",
             help="Title of the job, or its type.",
-            cell=lambda row, _: cells.text(row.ticket_title or row.type),
+            of=lambda row: row.ticket_title or row.type,
             cut=True,
-            order=lambda row: (row.ticket_title or row.type).casefold(),
         ),
         shared_columns.repo(lambda row: row.repo_name, most=24, from_width=84, optional=True),
-        Column(
+        shared_columns.text(
             "AGENT",
             12,
             help="Its agent.",
-            cell=lambda row, _: cells.text(row.agent),
+            of=lambda row: row.agent,
             most=20,
             from_width=120,
-            order=lambda row: row.agent or "",
             optional=True,
         ),
         shared_columns.by(lambda row: row.invoker_id, from_width=150),
-        Column(
-            "RUNS",
-            5,
-            help="Number of its runs.",
-            cell=lambda row, _: Cell(str(row.run_count)),
-            right=True,
-            from_width=160,
-            order=lambda row: row.run_count,
+        shared_columns.number(
+            "RUNS", 5, help="Number of its runs.", of=lambda row: row.run_count, from_width=160
         ),
         Column(
             "CHANGES",

@@ -242,14 +242,13 @@ INBOX: Final[Entity[OpenQuestion]] = Entity(
             cut=True,
             order=lambda row: row.text,
         ),
-        Column(
+        shared_columns.text(
             "TITLE",
             14,
             help="Title of the job, or its type.",
-            cell=lambda row, _: cells.text(row.title),
+            of=lambda row: row.title,
             most=40,
             from_width=100,
-            order=lambda row: row.title,
             below="ABOUT",
         ),
         shared_columns.repo(
@@ -268,13 +267,8 @@ INBOX: Final[Entity[OpenQuestion]] = Entity(
             most=30,
             from_width=170,
         ),
-        Column(
-            "AGENT",
-            12,
-            help="Its agent.",
-            cell=lambda row, _: cells.text(row.agent),
-            from_width=170,
-            order=lambda row: row.agent or "",
+        shared_columns.text(
+            "AGENT", 12, help="Its agent.", of=lambda row: row.agent, from_width=170
         ),
         Column(
             "FOR",
