@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from draftsman.jobs.job_summary import JobSummary
-    from draftsman.queues.queue_models import QueueSummary
+    from draftsman.queues.queue_models import QueueChange, QueueSummary
 
 
 def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
@@ -137,3 +137,15 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
         ),
     ),
 )
+QUEUE_CHANGES: Final[Entity[QueueChange]] = Entity(
+    empty="no queue was paused or reserved yet",
+    columns=(
+        shared_columns.when(lambda row: row.created_at),
+        shared_columns.text("QUEUE", help="Name of the queue.", of=lambda row: row.queue),
+        shared_columns.text("TYPE", help="Type of its jobs.", of=lambda row: row.type),
+        shared_columns.text("ACTION", help="What was changed.", of=lambda row: row.action),
+        shared_columns.by(lambda row: actor_name(row.actor)),
+        shared_columns.text("REASON", help="Its reason.", of=lambda row: row.reason, cut=True),
+    ),
+)
+"""Pauses, reservations and their ends."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from draftsman_tui.entities import cells
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column
+from draftsman_tui.terminal import times
 
 T = TypeVar("T")
 
@@ -85,4 +86,14 @@ def status(
         cell=lambda row, _: cell(row),
         order=order or (lambda row: cell(row).text),
         **layout,
+    )
+
+
+def when(at: Callable[[T], datetime]) -> Column[T]:
+    """Return the column of the time of a change."""
+    return Column(
+        "WHEN",
+        help="When it was changed.",
+        cell=lambda row, now: Cell(times.ago(at(row), now)),
+        order=at,
     )
