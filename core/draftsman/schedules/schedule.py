@@ -111,6 +111,11 @@ def find_zone(name: str) -> ZoneInfo:
         ) from None
 
 
+def in_zone(moment: datetime, zone: str) -> str:
+    """Format a time in an IANA time zone, with the offset: `Mon 2026-11-30 02:00 +0100`."""
+    return moment.astimezone(find_zone(zone)).strftime("%a %Y-%m-%d %H:%M %z")
+
+
 @lru_cache(maxsize=1000)
 def _zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)

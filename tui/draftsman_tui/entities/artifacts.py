@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from draftsman.jobs.job import TERMINAL
-from draftsman_tui.terminal.output import line, styled
+from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -38,36 +38,12 @@ def printable(patch: str) -> str:
     return patch.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def format_size(count: int) -> str:
-    """Format a number of bytes, e.g. `1.5 kB`."""
-    if count < 1000:
-        return f"{count} B"
-    if count < 1_000_000:
-        return f"{count / 1000:.1f} kB"
-    return f"{count / 1_000_000:.1f} MB"
-
-
 def patch_line(text: str) -> Text:
     """Style a line of a patch by its prefix."""
     if text.startswith(("diff ", "index ", "+++", "---", "new ", "deleted ", "rename ")):
         return styled(text, "bold")
     styles = {"+": "green", "-": "red", "@": "cyan"}
     return styled(text, styles.get(text[:1], ""))
-
-
-def is_empty_patch(artifact: Any) -> bool:
-    """Return whether an artifact only states that its run changed nothing."""
-    return bool(artifact.kind == "patch" and artifact.size == 0)
-
-
-def file_text(artifact: Any, *, over: bool) -> Text:
-    """Render an artifact as a line; `over` tells whether its job is finished."""
-    if is_empty_patch(artifact):
-        return styled(f"  no changes{'' if over else ' so far'}  run .{artifact.run}", "dim")
-    return line(
-        styled(f"  {artifact.name}", "bold"),
-        f"  {artifact.kind}  {format_size(artifact.size)}  run .{artifact.run}",
-    )
 
 
 def content_json(data: bytes) -> dict[str, Any]:

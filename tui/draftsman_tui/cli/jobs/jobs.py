@@ -12,6 +12,7 @@ import click
 
 from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman.ids import job_name, question_name
+from draftsman.jobs.details.sections.questions import attention_lines
 from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
 from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
@@ -20,11 +21,11 @@ from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list, print_table
 from draftsman_tui.cli.queues.order import print_queued
 from draftsman_tui.entities import cells
-from draftsman_tui.entities.attention import attention_lines
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.job_list import DEAD_LETTERS, JOBS, status_of
 from draftsman_tui.entities.jobs import reason_data, status_text
 from draftsman_tui.entities.queues import hold_text, worker_text
+from draftsman_tui.entities.sections import indented, reader_at
 from draftsman_tui.terminal import params, times
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -219,7 +220,7 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     app.out.print(line(f"{job_name(number)} ", status, f": {reason.text}"))
     app.out.print(styled(f"  {reason.next_step}", "dim"))
     for question in attention:
-        lines = [*attention_lines(question)]
+        lines = [*indented(attention_lines(question, reader_at()))]
         if len(attention) > 1 and lines:
             app.out.print(styled(f"  {question.name}", "bold"))
         app.out.print(*lines)

@@ -1,12 +1,13 @@
-"""Text rendering of payloads, results and usage."""
+"""Payloads, results and usage as text. Pure.
+
+The text is that of people and agents: a front end makes control characters visible.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
-
-from draftsman_tui.terminal.output import one_line
 
 MAX_DEPTH: Final = 4
 """Nesting levels that are rendered as lines; deeper values are rendered as JSON."""
@@ -41,7 +42,7 @@ def fields(value: Mapping[str, Any], more: str) -> list[str]:
 
 
 def _mapping(value: Mapping[str, Any], depth: int) -> Iterator[str]:
-    names = [one_line(str(name)) for name in value]
+    names = [" ".join(str(name).split()) for name in value]
     width = max((len(name) for name in names if len(name) <= MAX_NAME_WIDTH), default=0)
     for name, item in zip(names, value.values(), strict=True):
         short = _short(item, depth)
@@ -98,9 +99,7 @@ def usage_lines(usage: Mapping[str, Any]) -> str:
     """Render the usage of a run as a line: tokens, cost, models, other figures."""
     known = [name for name in USED if name in usage]
     names = [*known, *sorted(usage.keys() - set(known))]
-    return one_line(
-        " · ".join(f"{USED.get(name, name)} {_amount(name, usage[name])}" for name in names)
-    )
+    return " · ".join(f"{USED.get(name, name)} {_amount(name, usage[name])}" for name in names)
 
 
 def sum_usage(usages: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
@@ -129,3 +128,12 @@ def network_text(network: object, yes: str = "yes", no: str = "no") -> str:
         return yes if network else no
     remainder = f" and {len(network) - SHOWN_HOSTS} more" if len(network) > SHOWN_HOSTS else ""
     return ", ".join(str(host) for host in network[:SHOWN_HOSTS]) + remainder
+
+
+def format_size(count: int) -> str:
+    """Format a number of bytes, e.g. `1.5 kB`."""
+    if count < 1000:
+        return f"{count} B"
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} kB"
+    return f"{count / 1_000_000:.1f} MB"
