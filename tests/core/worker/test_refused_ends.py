@@ -105,7 +105,7 @@ async def refused_run(
         yield process, number
 
 
-@pytest.mark.parametrize("cause", STATES)
+@cases("cause", STATES)
 async def test_a_completed_run_whose_end_is_refused_completes_later_and_delays_no_other(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture, cause: str
 ) -> None:
@@ -146,9 +146,13 @@ async def snooze(ctx: RunContext) -> Outcome:
     return Snooze(3600)
 
 
-@pytest.mark.parametrize("state", ["55P03", "DM001", "23514"])
-@pytest.mark.parametrize(
-    ("handler", "status"), [(fail, S.RETRYING), (cancel, S.CANCELED), (snooze, S.SCHEDULED)]
+@cases(
+    "handler, status, state",
+    [
+        (handler, status, state)
+        for handler, status in ((fail, S.RETRYING), (cancel, S.CANCELED), (snooze, S.SCHEDULED))
+        for state in ("55P03", "DM001", "23514")
+    ],
 )
 async def test_any_other_end_that_is_refused_is_stored_later_and_keeps_no_slot(
     rt: Runtime, make: Factory, conn: Connection, handler: Any, status: Status, state: str
