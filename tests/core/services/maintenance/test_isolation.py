@@ -32,6 +32,7 @@ from draftsman.settings import Settings
 from tests.core.schedules.test_schedules import spec
 from tests.core.worker.workers import runtime_with
 from tests.factories import QUESTION, Factory
+from tests.support.cases import cases
 from tests.support.clock import Clock
 from tests.support.people import People
 from tests.support.statements import rows, run
@@ -70,21 +71,25 @@ class World:
         change: str = "UPDATE ON draftsman.job_states",
         key: str = "number",
     ) -> None:
-        """Refuse a change of the rows with these keys."""
+        """Refuse a change of the rows with these keys, until `accept`.
+
+        The schema is changed here, because a database whose schema was changed is dropped.
+        """
+        await self.conn.execute(REFUSALS)
         for row in refused:
             await run(self.conn, "INSERT INTO draftsman.refusals VALUES (%s, %s)", (row, state))
         trigger = f"CREATE TRIGGER refusals BEFORE {change} FOR EACH ROW"
         await self.conn.execute(f"{trigger} EXECUTE FUNCTION draftsman.refuse_row('{key}')")
 
     async def accept(self) -> None:
-        await run(self.conn, "DELETE FROM draftsman.refusals")
+        await self.conn.execute("DROP FUNCTION draftsman.refuse_row CASCADE")
+        await self.conn.execute("DROP TABLE draftsman.refusals")
 
 
 @pytest.fixture
-async def world(
+def world(
     rt: Runtime, make: Factory, people: People, owner: Actor, clock: Clock, conn: Connection
 ) -> World:
-    await conn.execute(REFUSALS)
     return World(rt, make, people, owner, clock, conn)
 
 
@@ -336,7 +341,7 @@ async def test_rows_in_an_open_transaction_keep_no_other_waiting(
     await world.conn.execute("COMMIT")
 
 
-@pytest.mark.parametrize("state", ["40001", "55P03", "25006", "57014", "DM001"])
+@cases("state", ["40001", "55P03", "25006", "57014", "DM001"])
 async def test_a_conflict_or_an_outage_sets_no_row_aside(world: World, state: str) -> None:
     bad, *_ = await promote(world)
     await world.refuse(bad, state=state)
