@@ -12,16 +12,15 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from draftsman.formats import times
+from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.truncation import truncate
 from draftsman.jobs.status_display import Meaning
 from draftsman.questions.question import MEANINGS
 from draftsman.text import humanize, is_link
 from draftsman_bots.process.http import BodyRejected, read_body
-from draftsman_bots.text import replace_invisible
 from draftsman_bots.web.access import Visit
 from draftsman_bots.web.problems import PageProblem
-
-_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-
 
 TONES: Final[Mapping[Meaning, str]] = {
     Meaning.PENDING: "run",
@@ -50,27 +49,14 @@ def fragment(name: str, **context: Any) -> str:
     return _environment().get_template(f"{name}.html").render(**context)
 
 
-def distance(seconds: float) -> str:
-    """Return a duration in its largest unit: `3 min`."""
-    count, unit = next(
-        ((int(abs(seconds) // size), unit) for size, unit in _UNITS if abs(seconds) >= size),
-        (0, "s"),
-    )
-    return f"{count} {unit}"
-
-
 def _time(moment: datetime, now: datetime | None = None) -> Markup:
     """Return a time relative to now, with the exact time as its title."""
-    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
-    text = f"{distance(seconds)} ago" if seconds >= 0 else f"in {distance(seconds)}"
-    exact = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    now = now or datetime.now(UTC)
+    text = times.ago(moment, now) if moment <= now else times.until(moment, now)
+    exact = moment.astimezone(UTC)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        moment.astimezone(UTC).isoformat(timespec="seconds"), exact, text
+        exact.isoformat(timespec="seconds"), times.format_time(exact, seconds=True), text
     )
-
-
-def _clock(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%m-%d %H:%M:%S}"
 
 
 def _visible(value: Any) -> Any:
@@ -96,7 +82,7 @@ def _environment() -> Environment:
         filters: dict[str, Callable[..., Any]] = {
             "ago": _time,
             "tone": lambda outcome: TONES[MEANINGS[outcome]],
-            "clock": _clock,
+            "truncate": truncate,
             "words": humanize,
         }
         environment.filters.update(filters)

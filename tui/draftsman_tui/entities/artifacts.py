@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from draftsman.formats.amounts import format_size
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.terminal.output import line, styled
 
@@ -36,15 +37,6 @@ async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> 
 def printable(patch: str) -> str:
     """Return a patch, or a line of it, without bytes that are not UTF-8."""
     return patch.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def format_size(count: int) -> str:
-    """Format a number of bytes, e.g. `1.5 kB`."""
-    if count < 1000:
-        return f"{count} B"
-    if count < 1_000_000:
-        return f"{count / 1000:.1f} kB"
-    return f"{count / 1_000_000:.1f} MB"
 
 
 def patch_line(text: str) -> Text:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from draftsman.attention.figures import AttentionFigures, FigureGroup
-from draftsman_tui.terminal import times
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
+from draftsman.formats.times import span
 from draftsman_tui.terminal.output import styled
-from draftsman_tui.terminal.times import span
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -103,10 +104,10 @@ def ratio_text(value: float | None) -> str:
 def summary_text(figures: AttentionFigures) -> str:
     """Describe the figures of all: `20 questions of 8 jobs, 2.5 per job`."""
     if not figures.jobs:
-        return f"{figures.answers:,} answers"
+        return counted(figures.answers, "answer")
     per_job = figures.questions / figures.jobs
-    questions = f"{figures.questions:,} question{'' if figures.questions == 1 else 's'}"
-    jobs = f"{figures.jobs:,} job{'' if figures.jobs == 1 else 's'}"
+    questions = counted(figures.questions, "question")
+    jobs = counted(figures.jobs, "job")
     return (
         f"{questions} of {jobs}, {per_job:.1f} per job;"
         f" interruptions in quiet hours: {figures.quiet_pings}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftsman.deliveries.delivery import MEANINGS, Delivery, DeliveryStatus, UnservedTarget
+from draftsman.formats import times
 from draftsman.ids import job_name
 from draftsman.text import humanize
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
 

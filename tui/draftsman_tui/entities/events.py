@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
+from draftsman.formats.truncation import truncate
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.job import Status
 from draftsman_tui.entities.jobs import status_text
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
@@ -56,8 +58,7 @@ def detail_text(event: Event) -> str:
 
 
 def _value(value: object) -> str:
-    text = one_line(_plain(value))
-    return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
+    return truncate(one_line(_plain(value)), MAX_VALUE_LENGTH)
 
 
 def _plain(value: object) -> str:
@@ -77,5 +78,5 @@ def _is_question(item: object) -> bool:
 def missing_months(parts: Sequence[Any]) -> Iterator[str]:
     """Yield a line for each archived month: the number of events and the archive's location."""
     for part in parts:
-        count = f"{part.events:,} event{'' if part.events == 1 else 's'}"
+        count = counted(part.events, "event")
         yield f"{count} of {part.month:%Y-%m} archived to {part.host}:{part.path}"

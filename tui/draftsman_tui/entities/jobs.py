@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.formats import times
+from draftsman.formats.amounts import format_size
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.runs.run import MEANINGS, RunStatus
 from draftsman.jobs.status_display import Meaning, display_of
-from draftsman_tui.entities.artifacts import format_size
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -197,7 +197,7 @@ def attachment_lines(attachments: Sequence[JobAttachment]) -> Iterator[Text]:
 def attachment_state(item: JobAttachment) -> str:
     """Return the size of an attachment, or why it has none."""
     if item.size is not None:
-        return f"{item.size:,} bytes"
+        return format_size(item.size)
     return f"refused: {item.reason}" if item.reason else "waits for its download"
 
 

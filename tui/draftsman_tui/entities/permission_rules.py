@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from draftsman.durations import format_duration
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
@@ -27,14 +29,14 @@ def expiry_text(rule: PermissionRule, now: datetime | None = None) -> str:
     if rule.status is RuleStatus.ACTIVE and rule.expires_at is not None:
         return times.until(rule.expires_at, now)
     if rule.status is RuleStatus.PROPOSED:
-        return f"for {times.format_duration(rule.seconds)}"
+        return f"for {format_duration(rule.seconds)}"
     ended = rule.ended_at or rule.expires_at
     return "" if ended is None else times.ago(ended, now)
 
 
 def history_lines(rule: PermissionRule) -> Iterator[str]:
     """Yield who proposed, ratified and ended a rule, and when."""
-    decisions = f"{rule.decisions:,} equal decision{'' if rule.decisions == 1 else 's'}"
+    decisions = counted(rule.decisions, "equal decision")
     after = f" after {decisions}" if rule.decisions else ""
     yield f"proposed by {rule.proposed_by}{after}, {times.ago(rule.proposed_at)}"
     if rule.ratified_at is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.plain_text import missing_diff
+from draftsman.formats import times
 from draftsman.ids import job_name
 from draftsman.questions.question import (
     OnExpire,
@@ -16,7 +17,6 @@ from draftsman.questions.question import (
     asking_text,
 )
 from draftsman_tui.entities.attention import attention_lines
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from draftsman.formats import times
 from draftsman.ids import actor_name, job_name
 from draftsman.queues.usage_limits import bucket_title
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:

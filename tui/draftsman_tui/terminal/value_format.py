@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from draftsman.formats.amounts import format_money
 from draftsman_tui.terminal.output import one_line
 
 MAX_DEPTH: Final = 4
@@ -119,7 +120,7 @@ def _amount(name: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if name == "cost_usd" and isinstance(value, int | float):
-        return f"${value:,.4f}"
+        return format_money(value)
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 

@@ -252,7 +252,7 @@ async def test_an_expired_job_shows_time_rule_and_next_step(
     for command in ("why", "show"):
         output = " ".join((await cli(command, work.name)).out.split())
         when = f"{question.expires_at:%Y-%m-%d %H:%M %Z}"
-        assert f"{work.name}/1 expired at {when}: no answer within 2.0 h" in output
+        assert f"{work.name}/1 expired at {when}: no answer within 2 h" in output
         assert "on_expire = 'expire'" in output
         assert f"to retry and ask again: draftsman retry {work.name}" in output
 

@@ -12,6 +12,7 @@ import click
 from draftsman.agent_runs.changes.diff import diffstat
 from draftsman.deliveries import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
+from draftsman.formats import times
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
 from draftsman.jobs.status_display import STATUSES
@@ -19,7 +20,7 @@ from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.artifacts import read_patch
 from draftsman_tui.entities.events import event_text
 from draftsman_tui.entities.jobs import pause_text, result_lines, status_text
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, line, one_line, styled
 
 if TYPE_CHECKING:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.durations import format_duration
 from draftsman.errors import NotFound, Refused, RejectedField, UsageError
+from draftsman.formats import times
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
 from draftsman.jobs.retries import RetryCounts, layer
@@ -21,7 +23,7 @@ from draftsman_tui.cli.queues.order import print_queued
 from draftsman_tui.entities.attention import attention_lines
 from draftsman_tui.entities.jobs import reason_data, status_text
 from draftsman_tui.entities.queues import hold_text, worker_text
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
@@ -302,7 +304,7 @@ def _older(number: int, options: Mapping[str, Any]) -> str:
     if options_set.get("limit") == default:
         del options_set["limit"]
     if "since" in options_set:
-        options_set["since"] = times.format_duration(options_set["since"])
+        options_set["since"] = format_duration(options_set["since"])
     arguments = [word for name, value in options_set.items() for word in _words(name, value)]
     return shlex.join(["draftsman", "jobs", *arguments, "--before", job_name(number)])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.formats import times
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.job import TERMINAL, Job, Source, Status
 from draftsman.jobs.retries import ErrorClass
@@ -39,7 +40,7 @@ from draftsman_tui.entities.questions import (
     escalation_text,
 )
 from draftsman_tui.entities.workflows import group_data, parents_data, parents_text, tree_lines
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import as_data, hanging_indent, line, one_line, styled
 from draftsman_tui.terminal.value_format import fields, network_text, sum_usage, usage_lines

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from draftsman.formats import times
 from draftsman.ids import actor_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import UsageError
+from draftsman.formats import times
 from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.queues import condition_text, worker_text
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import one_line, styled
 
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ import click
 
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.errors import ConfigError, DraftsmanError, Failure, Refused, UsageError
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.jobs.job import Status
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group, number_of
@@ -24,7 +26,7 @@ from draftsman_tui.entities.trello_access import (
     remove_webhook,
     trello,
 )
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import require
 from draftsman_tui.terminal.output import styled
 
@@ -98,7 +100,7 @@ async def test(app: App, board: str) -> None:
             app.out.print("ok    the bot may comment, move cards and change labels")
         _print(app, config, layout.names, previews)
     if failed:
-        count = f"{len(failed)} check{'s' if len(failed) > 1 else ''}"
+        count = counted(len(failed), "check")
         raise Refused(f"{config.name}: {count} failed")
 
 
@@ -350,7 +352,7 @@ def _state(checks: list[Check] | None) -> Text:
     if failed := sum(check.status == "fail" for check in checks):
         return styled(f"{failed} failed", "bold red")
     if warned := sum(check.status == "warn" for check in checks):
-        return styled(f"{warned} warning{'' if warned == 1 else 's'}", "yellow")
+        return styled(counted(warned, "warning"), "yellow")
     return styled("healthy", "green")
 
 

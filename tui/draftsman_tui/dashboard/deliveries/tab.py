@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from draftsman.deliveries.delivery import Delivery, DeliveryStatus
+from draftsman.formats import times
 from draftsman_tui.dashboard.jobs.details.row_layout import (
     Item,
     Row,
@@ -17,7 +18,6 @@ from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.entities.deliveries import error_text, status_cell, subject_text, target_text
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, styled
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from draftsman.formats import times
 from draftsman.ids import run_name, worker_name
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.text import first_line
@@ -20,7 +21,6 @@ from draftsman_tui.dashboard.tables.resource import (
     page,
     table_view,
 )
-from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from draftsman.formats import times
+from draftsman.formats.amounts import format_money
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobSummary
@@ -24,7 +26,6 @@ from draftsman_tui.dashboard.tables.resource import (
     table_view,
 )
 from draftsman_tui.entities.queues import hold_text
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def changes_text(row: JobSummary) -> str:
 def cost_text(row: JobSummary) -> str:
     """Return the cost in dollars; "" for none."""
     dollars = cost(row)
-    return "" if not dollars else f"${dollars:.2f}" if dollars >= 0.005 else "<$0.01"
+    return format_money(dollars, cents=True) if dollars else ""
 
 
 def live_text(row: JobSummary, now: datetime) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.deliveries.plain_text import resolution_text
+from draftsman.formats import times
 from draftsman.questions.answer import Answer
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, note, row_of, wrap_row
@@ -14,7 +15,6 @@ from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.entities.questions import choice_lines, detail_lines, heading
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 OPEN_CONTEXT_LINES: Final = 12

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from draftsman.formats import times
 from draftsman.schedules.schedule import MEANINGS, Schedule
 from draftsman.schedules.template import Template
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
-from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

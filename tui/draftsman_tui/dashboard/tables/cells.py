@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from draftsman.formats import times
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning, display_of
 from draftsman.text import humanize
 from draftsman_tui.dashboard.tables.resource import Cell
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 ROLES: Final[Mapping[Meaning, str]] = {
@@ -56,9 +56,7 @@ def age(moment: datetime | None, now: datetime) -> Cell:
 
 def clock(moment: datetime, now: datetime) -> Cell:
     """Format the local time of day, or day and minute if it is not today."""
-    here = moment.astimezone()
-    today = now.astimezone().date()
-    return Cell(here.strftime("%H:%M:%S" if here.date() == today else "%m-%d %H:%M"), "dim")
+    return Cell(times.clock(moment, now, narrow=True), "dim")
 
 
 def until(moment: datetime | None, now: datetime) -> Cell:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from draftsman.formats import times
 from draftsman.ids import worker_name
 from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
 from draftsman_tui.entities.workers import HEALTH_MEANINGS, health_of
-from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

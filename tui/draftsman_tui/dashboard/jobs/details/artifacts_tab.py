@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from draftsman.formats import times
 from draftsman_tui.dashboard.jobs.details.row_layout import (
     Item,
     Row,
@@ -17,7 +18,6 @@ from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.dashboard.jobs.details.ticket_tab import json_rows
 from draftsman_tui.entities.artifacts import file_text, is_empty_patch
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, styled
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from draftsman.formats import times
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.people.spans import actor_spans, spans_text
@@ -18,7 +19,6 @@ from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from draftsman_tui.dashboard.tables.cells import ROLES
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.dashboard.widgets.column_layout import fit
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 QUEUE = "queued"
@@ -273,6 +273,4 @@ def _axis_row(axis: _Axis, label: int, *, over: bool) -> Row:
 
 def _clock(moment: datetime, previous: datetime | None, end: datetime) -> str:
     """Return a local time, with the date if it is not that of the previous time."""
-    here = moment.astimezone()
-    before = end if previous is None else previous
-    return here.strftime("%H:%M:%S" if here.date() == before.astimezone().date() else "%m-%d %H:%M")
+    return times.clock(moment, end if previous is None else previous, narrow=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from draftsman.formats import times
 from draftsman.ids import run_name, worker_name
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import (
@@ -22,7 +23,6 @@ from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.dashboard.tables.cells import ROLES
 from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.entities.jobs import checkpoint_text, run_text, steps_text
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 from draftsman_tui.terminal.value_format import sum_usage, usage_lines
 
