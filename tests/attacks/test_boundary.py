@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.validation.commands import CommandRunner
@@ -139,7 +140,7 @@ async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path
 )
 async def test_a_command_that_fills_the_disk_is_killed(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", a="one\n")
-    workspace = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
+    workspace = await Workspace.prepare(tmp_path / "data", RepoSource.of(str(source)), job=1, run=1)
     workspace = await workspace.with_sandbox(SandboxSettings())
     quotas = QuotaSettings(disk_bytes=4_000_000, disk_interval=0.1)
     runner = CommandRunner(workspace, "", {}, DEADLINE, quotas=quotas)

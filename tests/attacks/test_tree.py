@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
 from draftsman.sandbox.processes import process_tree
@@ -103,7 +104,7 @@ async def prepared(folder: Path, mode: str) -> tuple[Workspace, Path]:
     outside.mkdir()
     (outside / "key").write_text("a key of another user")
     repo = make_repository(folder / "repo", a="one\n")
-    workspace = await Workspace.prepare(folder / "data", str(repo), job=1, run=1)
+    workspace = await Workspace.prepare(folder / "data", RepoSource.of(str(repo)), job=1, run=1)
     return await workspace.with_sandbox(SandboxSettings.model_validate({"mode": mode})), outside
 
 
@@ -195,7 +196,9 @@ async def test_folders_of_runs_are_private_and_a_failed_prepare_leaves_none(
 
     monkeypatch.setattr(Workspace, "_clone", broken)
     with pytest.raises(OSError, match="no space left"):
-        await Workspace.prepare(tmp_path / "data", str(tmp_path / "repo"), job=2, run=1)
+        await Workspace.prepare(
+            tmp_path / "data", RepoSource.of(str(tmp_path / "repo")), job=2, run=1
+        )
     assert list((tmp_path / "data" / "runs").iterdir()) == []
 
 

@@ -14,8 +14,14 @@ from syrupy.assertion import SnapshotAssertion
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.builder import build_document
-from draftsman.deliveries.documents.document import Choices, InFile, Paragraph, Quote
-from draftsman.deliveries.plain_text import render_plain
+from draftsman.deliveries.documents.document import (
+    Choices,
+    InFile,
+    Paragraph,
+    Quote,
+    elsewhere,
+)
+from draftsman.deliveries.documents.plain import render_plain
 from draftsman_bots.forges.deliveries.render import render as render_comment
 from draftsman_bots.slack.deliveries.render import render as render_blocks
 from draftsman_bots.trello.deliveries.render import render as render_card
@@ -106,9 +112,9 @@ def test_what_is_cut_off_is_said_with_the_place_to_read_it(name: str) -> None:
     ]
     assert cut or message.subject.error == LONG
     for text in (slack(message), forge(message), render_card(message, NAMES)):
-        noted = any(isinstance(part, InFile) for part in parts)
         assert "…" in text
-        assert not noted or "The full text" in text
+        assert not any(isinstance(part, InFile) for part in parts) or "The full text" in text
+        assert not any(map(elsewhere, parts)) or "To read it: `draftsman show D-7`" in text
 
 
 def test_choices_that_are_left_out_can_be_read_elsewhere() -> None:

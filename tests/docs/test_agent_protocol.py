@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.agent_messages import AskMessage, ResultMessage
 from draftsman.sandbox.processes.process import MalformedLine
@@ -29,7 +30,9 @@ def test_page_matches_the_models() -> None:
 @pytest.fixture
 async def workspace(tmp_path: Path) -> Workspace:
     await make_sample_repo(tmp_path / "sample")
-    return await Workspace.prepare(tmp_path / "data", str(tmp_path / "sample"), job=7, run=1)
+    return await Workspace.prepare(
+        tmp_path / "data", RepoSource.of(str(tmp_path / "sample")), job=7, run=1
+    )
 
 
 async def run(

@@ -175,7 +175,7 @@ def _apply(mutant: Mutant, server: Server) -> None:
         server._marker = server.home / f"mutant-{os.getpid()}"
     elif mutant.path.endswith(".sql"):
         known = queries.load(reach.module_name(mutant.path))
-        known.update(queries.parse(text))
+        known.update(queries.parse(text)[0])
     else:
         module = reach.module_of(mutant.path)
         reach.replace_code(module, text, [reach.outer_unit(mutant, module)])

@@ -21,7 +21,7 @@ from draftsman.deliveries.delivery import (
     SendResult,
     Unconfirmed,
 )
-from draftsman.deliveries.plain_text import render_plain
+from draftsman.deliveries.documents.plain import render_plain
 from draftsman.errors import Failure
 from tests.support.http_server import Reply, Request
 

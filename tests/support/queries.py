@@ -12,6 +12,8 @@ from draftsman.database import named_queries as queries
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionStatus
+from draftsman.worker.store import next_due_query
+from tests.support.declared_sweeps import DUE_QUERIES
 
 CORE: Final = Path(draftsman.__file__).parent
 FILES: Final = {
@@ -26,6 +28,7 @@ MODULES: Final = {
 }
 """Modules that the files belong to, by the same names."""
 TEXTS: Final = {family: queries.load(module) for family, module in MODULES.items()}
+TEXTS["worker"] = TEXTS["worker"] | {"next_due": next_due_query(DUE_QUERIES)}
 QUERIES: Final = [(family, name) for family, texts in TEXTS.items() for name in texts]
 NAMES: Final = {TEXTS[family][name]: f"{family}.{name}" for family, name in QUERIES}
 """Name of a query, by its text."""

@@ -13,10 +13,7 @@ from draftsman.errors import UsageError
 from draftsman.ids import question_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from draftsman.people.actor import Actor
-    from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
 
 VERBS: Final = ("ack", "snooze", "delegate")
@@ -74,20 +71,6 @@ def person_named(rt: Runtime, actor: Actor, text: str) -> str:
         if account and person.ids.get(actor.channel, "").partition("@")[0] == account:
             return person.name
     return account
-
-
-def chosen_question(
-    questions: Sequence[Question], job: int | None, ordinal: int | None
-) -> Question | None:
-    """Return the only open question that a comment may mean, else None."""
-    open_questions = [
-        question
-        for question in questions
-        if question.status == "open"
-        and job in (None, question.job)
-        and ordinal in (None, question.ordinal)
-    ]
-    return open_questions[0] if len(open_questions) == 1 else None
 
 
 def _plain(text: str) -> str:

@@ -1,8 +1,8 @@
-"""Comments that pause, resume or cancel a job: `/pause REASON`, `/resume`, `/cancel REASON`."""
+"""Commands that pause, resume or cancel a job."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
@@ -12,29 +12,33 @@ if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.questions.answer import Verdict
     from draftsman.runtime import Runtime
-    from draftsman_bots.conversation.parser import ParsedText
 
 
-async def change(rt: Runtime, job: int, actor: Actor, comment: ParsedText, key: str) -> None:
-    """Change a job as the comment with this key says, once; raises DraftsmanError."""
-    match comment.verb:
-        case "pause" if not comment.text.strip():
-            raise UsageError("a pause needs a reason: /pause REASON")
-        case "pause":
-            await rt.job_control.pause(job, actor, comment.text, event=key)
-        case "resume":
-            await rt.job_control.resume(job, actor, event=key)
-        case _:
-            await _cancel(rt, job, actor, comment.text)
+VERBS: Final = ("pause", "resume", "cancel")
 
 
-async def _cancel(rt: Runtime, job: int, actor: Actor, reason: str) -> None:
-    """Cancel a job; a comment that arrives again finds it canceled."""
+async def change(rt: Runtime, job: int, actor: Actor, verb: str, reason: str, key: str) -> str:
+    """Pause, resume or cancel a job, once for each key; return the reply. Raises DraftsmanError."""
+    if verb == "cancel":
+        return await _cancel(rt, job, actor, reason)
+    if verb == "resume":
+        await rt.job_control.resume(job, actor, event=key)
+        return f"{job_name(job)} is resumed."
+    if not reason:
+        raise UsageError(f"a pause needs a reason: pause {job_name(job)} REASON")
+    await rt.job_control.pause(job, actor, reason, event=key)
+    return f"{job_name(job)} is paused."
+
+
+async def _cancel(rt: Runtime, job: int, actor: Actor, reason: str) -> str:
+    """Cancel a job; a text that arrives again finds it canceled."""
     try:
-        await rt.job_control.cancel(job, actor, reason or None)
+        result = await rt.job_control.cancel(job, actor, reason or None)
     except Refused:
         if (await rt.read_model.job(job)).status is not Status.CANCELED:
             raise
+        return f"{job_name(job)} is already canceled."
+    return f"{job_name(job)} is {'being canceled' if result.requested else 'canceled'}."
 
 
 # The sentence about a pause in the reply to an answer, which does not continue a paused job.

@@ -55,13 +55,19 @@ class EventContext:
         """The comments there."""
         return discussion_of(self.rt.settings, self.issue)
 
+    @property
+    def account(self) -> Actor:
+        """The author of the event, without a person."""
+        login = f"{self.forge}:{self.event.author}".casefold()
+        return Actor(Source.FORGE, login, self.event.author)
+
     async def actor(self) -> Actor:
         """Return the author of the event, with the person of the login if it is mapped.
 
         Raises OtherAccount if another account acted under this login before.
         """
-        login = f"{self.forge}:{self.event.author}".casefold()
-        actor = await self.rt.people.actor(Actor(Source.FORGE, login, self.event.author))
+        login = self.account.id
+        actor = await self.rt.people.actor(self.account)
         if actor.person is not None and self.event.author_id:
             bound_id = await self.rt.people.bind_account(actor, self.event.author_id)
             if bound_id != self.event.author_id:

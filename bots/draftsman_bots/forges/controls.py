@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
+from draftsman.errors import NotFound
 from draftsman.forges.forge_event import EventKind
 from draftsman.forges.project import is_project
-from draftsman.ids import job_name
-from draftsman.jobs.job import AGENT_TYPE, TERMINAL
-from draftsman_bots.conversation import job_controls
 from draftsman_bots.conversation.commands import About, Surface, help_text, unavailable
-from draftsman_bots.forges.replies import UNMAPPED, reply, reply_without_job
+from draftsman_bots.forges.replies import UNMAPPED
 
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
+    from draftsman.people.actor import Actor
     from draftsman_bots.conversation.parser import ParsedText
     from draftsman_bots.forges.context import EventContext
 
-DONE: Final = {"pause": "paused", "resume": "resumed", "cancel": "canceled"}
 
-
-def is_control(comment: ParsedText) -> bool:
-    """Return whether a comment commands a job of draftsman: other programs have such commands."""
-    if comment.verb != "tell" and comment.verb not in DONE:
-        return False
-    return comment.job is not None or comment.addressed
+def is_for_bot(comment: ParsedText) -> bool:
+    """Return whether a comment is none for another program, which may have such commands, too."""
+    command = comment.command
+    is_shared = command is None or command.about is About.QUESTION
+    return is_shared or comment.addressed or comment.job is not None
 
 
 def reply_text(comment: ParsedText) -> str:
@@ -38,31 +34,24 @@ def reply_text(comment: ParsedText) -> str:
     return help_text(Surface.FORGE) if command.about is About.NOTHING else ""
 
 
-async def on_control(context: EventContext, comment: ParsedText) -> str:
-    """Execute the command in the name of its author; return `answered` or `refused`."""
-    actor = await context.actor()
+async def check_command(context: EventContext, actor: Actor, comment: ParsedText) -> str:
+    """Return why a command on a job is refused; "" if it is not.
+
+    The secret of a repository's webhook proves nothing about the jobs of other repositories.
+    """
     if actor.person is None:
-        await reply_without_job(context, UNMAPPED.format(login=actor.id))
-        return "refused"
+        return UNMAPPED.format(login=actor.id)
+    if comment.job is None:
+        return ""
     try:
-        job = await _job(context, comment)
-    except (NotFound, UsageError) as error:
-        await reply_without_job(context, str(error))
-        return "refused"
-    try:
-        if comment.verb == "tell":
-            sent = await context.rt.messages.send(
-                job.number, actor, comment.text, event=context.key[-500:]
-            )
-            await reply(context, job.number, f"{sent}.")
-        else:
-            await job_controls.change(context.rt, job.number, actor, comment, context.key[-500:])
-            if context.event.kind is EventKind.ANSWER:  # an issue shows the state of its job
-                await reply(context, job.number, f"{DONE[comment.verb]}.")
-    except (NotPermitted, Refused, UsageError) as error:
-        await reply(context, job.number, str(error))
-        return "refused"
-    return "answered"
+        named = await context.rt.read_model.job(comment.job)
+    except NotFound as error:
+        return str(error)
+    is_here = any(job.number == named.number for job in await jobs_here(context))
+    project = context.event.project
+    if is_here or is_project(context.settings.url, project, named.repo_host, named.repo):
+        return ""
+    return f"{named.name} is not a job of {project}"
 
 
 async def jobs_here(context: EventContext) -> list[Job]:
@@ -73,25 +62,3 @@ async def jobs_here(context: EventContext) -> list[Job]:
         of_pull = context.rt.forge_events.follow_ups.jobs_of_pull
         numbers |= set(await of_pull(context.forge, event.project, event.number))
     return [await context.rt.read_model.job(number) for number in sorted(numbers, reverse=True)]
-
-
-async def _job(context: EventContext, comment: ParsedText) -> Job:
-    """Return the named job, else the newest unfinished one here; raises NotFound and UsageError.
-
-    The secret of a repository's webhook proves nothing about the jobs of other repositories.
-    """
-    jobs = await jobs_here(context)
-    if comment.job is not None:
-        named = await context.rt.read_model.job(comment.job)
-        is_here = any(job.number == named.number for job in jobs)
-        if not is_here and not is_project(
-            context.settings.url, context.event.project, named.repo_host, named.repo
-        ):
-            raise UsageError(f"{named.name} is not a job of {context.event.project}")
-        return named
-    if comment.verb == "tell":
-        jobs = [job for job in jobs if job.type == AGENT_TYPE]
-    if not jobs:
-        example = f"/draftsman {comment.verb} {job_name(142)} …"
-        raise UsageError(f"no job was requested here; name it: {example}")
-    return next((job for job in jobs if job.status not in TERMINAL), jobs[0])

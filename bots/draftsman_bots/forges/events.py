@@ -9,9 +9,10 @@ from draftsman.forges.api.connection import forge_at
 from draftsman.forges.forge_event import EventKind, is_resolved, labeled
 from draftsman_bots.conversation.commands import About
 from draftsman_bots.conversation.parser import FORGE, parse
+from draftsman_bots.conversation.resolution import Outcome
 from draftsman_bots.forges.context import OtherAccount
-from draftsman_bots.forges.controls import is_control, on_control, reply_text
-from draftsman_bots.forges.questions import IGNORED, on_answer
+from draftsman_bots.forges.controls import is_for_bot, reply_text
+from draftsman_bots.forges.questions import IGNORED, on_comment
 from draftsman_bots.forges.replies import reply_without_job
 from draftsman_bots.forges.requests import request_job
 
@@ -49,16 +50,14 @@ async def _on_event(context: EventContext) -> str:
     if text := reply_text(comment):
         await reply_without_job(context, text)
         return "answered"
-    if is_control(comment):
-        return await on_control(context, comment)
-    about = comment.command.about if comment.command else About.QUESTION
-    outcome = IGNORED
-    if about is About.QUESTION or (about is About.REQUEST and comment.doubtful):
-        outcome = await on_answer(context, comment)
-    is_request = comment.addressed and not (comment.decision or comment.job)
-    if outcome == IGNORED and is_request and event.kind is EventKind.ISSUE_COMMENT:
-        return await request_job(context, comment)
-    return outcome
+    if not is_for_bot(comment):
+        return IGNORED
+    outcome, resolved = await on_comment(context, comment)
+    is_text = comment.command is None or comment.command.about is About.REQUEST
+    is_unused = resolved.outcome in (Outcome.MESSAGE, Outcome.TALK, Outcome.COMMAND)
+    if not (is_text and is_unused and comment.addressed) or comment.decision or comment.job:
+        return outcome
+    return await request_job(context, comment) if event.kind is EventKind.ISSUE_COMMENT else IGNORED
 
 
 async def _with_labeling(context: EventContext, label: str) -> EventContext:
@@ -80,10 +79,11 @@ def classify(event: ForgeEvent, mention: str) -> ForgeEvent:
     comment = parse(event.text, FORGE, name=mention)
     if comment is None or not comment.explicit:
         return event
-    about = comment.command.about if comment.command else None
-    answers = comment.question is not None or comment.decision is not None
-    is_command = (answers and about in (None, About.QUESTION)) or (
-        comment.addressed and about is About.QUESTION
+    about = comment.command.about if comment.command else About.QUESTION
+    is_answer = about is About.QUESTION and (
+        comment.question is not None
+        or comment.decision is not None
+        or (comment.addressed and bool(comment.verb))
     )
-    is_for_bot = is_command or is_control(comment) or reply_text(comment)
-    return replace(event, kind=EventKind.ANSWER) if is_for_bot else event
+    is_command = about not in (About.QUESTION, About.REQUEST) and is_for_bot(comment)
+    return replace(event, kind=EventKind.ANSWER) if is_answer or is_command else event

@@ -136,10 +136,8 @@ async def show(context: WebContext, request: Request) -> Response:
     """Show a job."""
     visit = await context.access.required(request)
     number = await _number(request)
-    job = await context.rt.read_model.job(number)
-    why = await context.rt.read_model.why(number)
-    questions, _ = await context.rt.questions.of_job(number)
-    events = await context.rt.read_model.latest_job_events(number, limit=EVENTS)
+    details = await context.rt.read_model.details(number, events=EVENTS)
+    job = details.job
     entries, cursor = await context.rt.log_feed.tail(number, LOG_ITEMS)
     return page(
         "job",
@@ -147,14 +145,14 @@ async def show(context: WebContext, request: Request) -> Response:
         active="jobs",
         job=job,
         tone=_tone(job),
-        why=why.text,
-        is_final=job.status in TERMINAL,
-        questions=questions[::-1],
+        why=details.wait_reason.text,
+        is_final=details.is_over,
+        questions=details.questions[::-1],
         results=list(_result(job)),
-        events=[_event(event) for event in reversed(events)],
+        events=[_event(event) for event in reversed(details.events)],
         lines=log_lines(entries),
         cursor=encode_cursor(cursor),
-        has_patch=await context.rt.changes.patch(number) is not None,
+        has_patch=any(artifact.kind == "patch" for artifact in details.artifacts),
     )
 
 

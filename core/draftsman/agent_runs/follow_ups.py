@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from draftsman.agent_runs.clones.open_branches import branch_work
+from draftsman.agent_runs.clones.workspace import ContinuedBranch
 from draftsman.agent_runs.iteration_plan import IterationPlan
 from draftsman.agent_runs.policy_check import current_policy
 from draftsman.errors import Failure
-from draftsman.forges.api.connection import git_login_of
 from draftsman.forges.follow_up import FollowedPull
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.outcome import Done
@@ -69,18 +68,6 @@ def _question_about(followed: FollowedPull, limit: int) -> QuestionSpec:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ContinuedBranch:
-    """The branch that an iteration continues, as `Workspace.prepare` takes it."""
-
-    name: str | None = None
-    """None for the branch of the job."""
-    parents: tuple[str, ...] = ()
-    work: str | None = None
-    """The commit with the work on the branch; None for the work of the checkpoint."""
-    base: str | None = None
-
-
 async def continued_branch(plan: IterationPlan) -> ContinuedBranch:
     """Return the branch that the iteration continues.
 
@@ -93,22 +80,13 @@ async def continued_branch(plan: IterationPlan) -> ContinuedBranch:
         return ContinuedBranch()
     earlier = plan.checkpoint.get("follow_up")
     if earlier and earlier["job"] in (run.job.number, run.job.retry_of):
-        return ContinuedBranch(name=followed.branch, parents=tuple(earlier["parents"]))
+        return ContinuedBranch(followed.branch, parents=tuple(earlier["parents"]))
     branch = await branch_work(
-        data_dir=run.settings.data_dir,
-        source=plan.repository.source,
+        run.settings.data_dir,
+        plan.source,
         branch=followed.branch,
         base_branch=followed.base,
-        base=str(plan.checkpoint.get("base_sha") or ""),
+        base=plan.checkpoint.get("base_sha"),
         job=run.job.number,
-        http=run.settings.http,
-        login=git_login_of(run.settings, plan.repository.source),
     )
-    if branch is None:
-        return ContinuedBranch(name=followed.branch)
-    return ContinuedBranch(
-        name=followed.branch,
-        parents=branch.parents,
-        work=branch.work,
-        base=branch.base or None,
-    )
+    return branch or ContinuedBranch(followed.branch)

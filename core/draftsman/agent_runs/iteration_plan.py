@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from draftsman.agent_runs.agent_choice import choose_agent
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.iteration import Iteration
 from draftsman.agent_runs.repository import JobRepository, resolve_repository
 from draftsman.agent_runs.validation.fresh_clone import setup_has_more_access
+from draftsman.forges.api.connection import git_login_of
 from draftsman.forges.follow_up import FollowedPull
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.reserved_names import Owner
@@ -36,6 +38,13 @@ class IterationPlan:
     """The base commit of earlier runs."""
     followed: FollowedPull | None
     """The pull request that the job follows up on."""
+
+    @property
+    def source(self) -> RepoSource:
+        """The source of the repository; raises Failure `not_a_repository`."""
+        settings = self.run.settings
+        location = self.repository.source
+        return RepoSource.of(location, settings.http, git_login_of(settings, location))
 
     @property
     def saved(self) -> SavedProfile | None:

@@ -38,7 +38,6 @@ from draftsman.agent_runs.validation.fresh_clone import run_setup
 from draftsman.agent_runs.written_attachments import write_attachments
 from draftsman.costs import budgets
 from draftsman.errors import Failure
-from draftsman.forges.api.connection import git_login_of
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.worker_run import WorkerRun, to_answer
 from draftsman.jobs.reserved_names import Owner
@@ -112,23 +111,17 @@ async def _run_iteration(
 async def _prepare_workspace(plan: IterationPlan) -> Workspace:
     """Clone the repository at the commit from which the iteration goes on."""
     run = plan.run
-    branch = await continued_branch(plan)
-    base = branch.base or plan.checkpoint.get("base_sha") or plan.pinned_base or plan.repository.ref
     return await Workspace.prepare(
         run.settings.data_dir,
-        plan.repository.source,
+        plan.source,
         job=run.job.number,
         run=run.job.run,
         tag=clone_tag(run.job.id),
-        base=base,
+        base=plan.checkpoint.get("base_sha") or plan.pinned_base or plan.repository.ref,
         bundle=plan.bundle,
-        branch=branch.name,
-        parents=branch.parents,
-        work=branch.work,
         restored=not plan.sets_up_on_base,
         created_at=run.job.created_at,
-        http=run.settings.http,
-        login=git_login_of(run.settings, plan.repository.source),
+        branch=await continued_branch(plan),
     )
 
 

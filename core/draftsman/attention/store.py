@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.types.json import Jsonb
 
-from draftsman.attention.attention import AttentionRow, QuestionNotification, ReminderDelay
+from draftsman.attention.attention import (
+    AttentionRow,
+    QuestionAttention,
+    QuestionNotification,
+    ReminderDelay,
+    attention_of,
+)
 from draftsman.attention.digests import DigestHours, DigestQuestion
 from draftsman.attention.figures import AttentionFigures, FigureGroup, Interruption
 from draftsman.attention.ladder import DueStep, StepPlan
 from draftsman.database.database import Connection, execute, fetch_all, fetch_one, rows, scalar
-from draftsman.database.named_queries import load
+from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
@@ -26,6 +32,10 @@ if TYPE_CHECKING:
     from draftsman.attention.pager_event import PagerEvent
 
 _Q = load(__name__)
+
+LADDERS_DUE: Final = load_parts(__name__)["ladders_due"]
+REMIND_DUE: Final = load_parts(__name__)["remind_due"]
+"""Queries of the times when sweeps are due."""
 
 
 async def acknowledge(
@@ -119,6 +129,18 @@ async def ladder_attention(conn: Connection, jobs: Sequence[int]) -> list[Attent
 async def notifications(conn: Connection, jobs: Sequence[int]) -> list[QuestionNotification]:
     """Return the notifications about the questions of these jobs, oldest first."""
     return await fetch_all(conn, _Q["notifications"], {"jobs": list(jobs)}, QuestionNotification)
+
+
+async def attention(
+    conn: Connection, jobs: Sequence[int]
+) -> dict[tuple[int, int], QuestionAttention]:
+    """Return the notifications and delays of the open questions of jobs, by job and ordinal."""
+    states = await ladder_attention(conn, jobs)
+    sent = await notifications(conn, jobs) if states else []
+    return {
+        (row.job, row.question): attention_of(row, sent, await delays(conn, row.job, row.question))
+        for row in states
+    }
 
 
 async def delegate(

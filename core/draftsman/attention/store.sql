@@ -47,6 +47,9 @@ SELECT p.ladders
  ORDER BY r.id
  LIMIT 1
 
+-- part: ladders_due
+SELECT min(due_at) FROM draftsman.question_ladders WHERE due_at IS NOT NULL
+
 -- The steps that are due. Those of jobs that another transaction has locked are left out.
 -- name: due_steps
 SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.owners, q.kind, q.key,
@@ -109,6 +112,9 @@ SELECT draftsman.delegate_question(%(job)s::bigint, %(question)s::int,
 
 -- Reminders of open questions. Their number is stored with the question, so that a restart repeats
 -- none.
+
+-- part: remind_due
+SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL
 
 -- name: due_reminders
 SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invoker,

@@ -151,7 +151,13 @@ class BudgetSweep:
 
     def sweeps(self) -> Sequence[Sweep]:
         """Return the sweep of budgets."""
-        return [Sweep(name="budgets", run=self.sweep)]
+        return [
+            Sweep(
+                name="budgets",
+                description="writes the configured budgets, and ends reservations of ended runs",
+                run=self.sweep,
+            )
+        ]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Apply changed budgets; return the number of deleted reservations of lost runs."""

@@ -6,12 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from enum import StrEnum
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, LiteralString, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, LiteralString, ParamSpec, TypeVar, cast
 
 import psycopg
-from psycopg import AsyncConnection, errors
+from psycopg import AsyncConnection, IsolationLevel, errors
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
@@ -178,6 +179,19 @@ class Database:
         """Lend a connection inside a transaction."""
         async with self.connection() as conn, conn.transaction():
             yield conn
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Connection]:
+        """Lend a connection inside a transaction all of whose statements read the same state."""
+        async with self.connection() as conn:
+            level = conn.isolation_level
+            await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+            try:
+                async with conn.transaction():
+                    yield conn
+            finally:
+                if conn.info.transaction_status is TransactionStatus.IDLE:  # else it is discarded
+                    await conn.set_isolation_level(level)
 
     async def run_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run `work` in a transaction; retry after a deadlock or a serialization failure."""
@@ -491,6 +505,21 @@ async def fetch_one(
         await cursor.execute(query, params)
         record = await cursor.fetchone()
         return None if record is None else with_sentences(record)
+
+
+async def fetch_record(
+    conn: Connection, query: LiteralString, params: Params | None = None
+) -> Mapping[str, Any] | None:
+    """Return the first row by the names of its columns, for several calls of `from_record`."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchone()
+
+
+def from_record(row: type[T], record: Mapping[str, Any]) -> T:
+    """Return a `row` of those columns of a record that are its fields."""
+    columns = {field.name for field in fields(cast(Any, row))} & record.keys()
+    return with_sentences(row(**{name: record[name] for name in columns}))
 
 
 async def scalar(conn: Connection, query: LiteralString, params: Params | None = None) -> Any:

@@ -12,16 +12,25 @@ _NAME = re.compile(r"^-- (name|part): (\w+)\n", re.MULTILINE)
 _INCLUDE = re.compile(r"^-- include: (\w+)\n", re.MULTILINE)
 
 
-@cache
 def load(module: str) -> dict[str, LiteralString]:
     """Return the queries of a module by name: those of `store.sql` for `draftsman.costs.store`."""
+    return _read(module)[0]
+
+
+def load_parts(module: str) -> dict[str, LiteralString]:
+    """Return the parts of a module by name, for a query of another module."""
+    return _read(module)[1]
+
+
+@cache
+def _read(module: str) -> tuple[dict[str, LiteralString], dict[str, LiteralString]]:
     package, *path = module.split(".")
     file = files(package).joinpath(*path[:-1], f"{path[-1]}.sql")
     return parse(file.read_text(encoding="utf-8"))
 
 
-def parse(text: str) -> dict[str, LiteralString]:
-    """Return the queries of a file's text by name.
+def parse(text: str) -> tuple[dict[str, LiteralString], dict[str, LiteralString]]:
+    """Return the queries of a file's text by name, and its parts by name.
 
     A query starts with `-- name: NAME`; `-- include: PART` inserts an earlier text that starts with
     `-- part: PART` and that several queries share. The text ships with the package, so it counts as
@@ -29,12 +38,10 @@ def parse(text: str) -> dict[str, LiteralString]:
     characters.
     """
     pieces = _NAME.split(text)
-    shared: dict[str, str] = {}
+    parts: dict[str, LiteralString] = {}
     queries: dict[str, LiteralString] = {}
     for kind, name, section in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-        body = _INCLUDE.sub(lambda match: shared[match[1]], section)
-        if kind == "part":
-            shared[name] = body
-        else:
-            queries[name] = _MARGIN.sub("", body).strip().rstrip(";")
-    return queries
+        body = _INCLUDE.sub(lambda match: f"{parts[match[1]]}\n", section)
+        texts = parts if kind == "part" else queries
+        texts[name] = _MARGIN.sub("", body).strip().rstrip(";")
+    return queries, parts

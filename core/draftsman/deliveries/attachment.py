@@ -17,43 +17,30 @@ from draftsman.deliveries.delivery import (
     DeliveryTransition,
     Message,
 )
-from draftsman.deliveries.plain_text import render_plain
+from draftsman.deliveries.documents.builder import build_document
+from draftsman.deliveries.documents.document import InFile
+from draftsman.deliveries.documents.plain import render_plain
 from draftsman.deliveries.result_text import raw_data
 from draftsman.errors import Failure
 from draftsman.ids import job_name
 
 CHAT_CHANNELS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO, ChannelName.FORGE})
 """Channels that show files to people."""
-LINES: Final = 30
-LENGTH: Final = 2800
-"""Maximum lines of a context and characters of any text in a message."""
-
-
-def is_long(text: str, lines: int | None = None) -> bool:
-    """Return whether a message truncates this text."""
-    return len(text) > LENGTH or (lines is not None and len(text.splitlines()) > lines)
-
-
-def is_truncated_result(message: Message) -> bool:
-    """Return whether the message of a result shows a part of its text only."""
-    return is_long(render_plain(message))
 
 
 def overflow_files(message: Message) -> list[dict[str, Any]]:
     """Return the payloads of the files that complete a message."""
+    if not any(isinstance(part, InFile) for part in build_document(message)):
+        return []
     question = message.question
-    payload = message.payload or {}
-    if message.kind is DeliveryKind.QUESTION and question is not None:
-        snippet = question.context_snippet or ""
-        suffix = "diff" if is_diff(snippet) else "txt"
-        file = {"whole": "context", "name": f"{question.name.replace('/', '-')}.{suffix}"}
-        return [file] if is_long(snippet, LINES) else []
-    if message.kind is DeliveryKind.RESULT and (is_truncated_result(message) or _data(message)):
+    if message.kind is DeliveryKind.RESULT:
         return [{"whole": "result", "name": f"{message.subject.name}-result.md"}]
-    if message.kind is DeliveryKind.NOTICE and "to" not in payload:
-        text = str(payload.get("text", ""))
-        name = f"{message.subject.name}-{message.seq}.txt"
-        return [{"text": text, "name": name}] if is_long(text) else []
+    if message.kind is DeliveryKind.QUESTION and question is not None:
+        suffix = "diff" if is_diff(question.context_snippet or "") else "txt"
+        return [{"whole": "context", "name": f"{question.name.replace('/', '-')}.{suffix}"}]
+    if message.kind is DeliveryKind.NOTICE:
+        text = str((message.payload or {}).get("text", ""))
+        return [{"text": text, "name": f"{message.subject.name}-{message.seq}.txt"}]
     return []
 
 

@@ -241,8 +241,17 @@ class Archives:
     def sweeps(self) -> Sequence[Sweep]:
         """Return the sweeps of the coming months and of those past the retention."""
         return [
-            Sweep(name="partitions", run=self.make_partitions),
-            Sweep(name="prune", run=self.prune, min_interval=PRUNE_INTERVAL),
+            Sweep(
+                name="partitions",
+                description="creates the event partitions of the coming months",
+                run=self.make_partitions,
+            ),
+            Sweep(
+                name="prune",
+                description="archives and drops events and logs past their retention",
+                run=self.prune,
+                min_interval=PRUNE_INTERVAL,
+            ),
         ]
 
     async def make_partitions(self, term: LeaderTerm) -> int:

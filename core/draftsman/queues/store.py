@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from draftsman.database.database import Connection, fetch_all, rows, scalar
-from draftsman.database.named_queries import load
+from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
@@ -23,6 +23,11 @@ from draftsman.queues.queue_models import (
 from draftsman.queues.usage_limits import LimitChange, LimitUse
 
 _Q = load(__name__)
+
+HOLDS_DUE: Final = load_parts(__name__)["holds_due"]
+LIMITS_DUE: Final = load_parts(__name__)["limits_due"]
+POSTPONED_DUE: Final = load_parts(__name__)["postponed_due"]
+"""Queries of the times when sweeps are due."""
 
 
 async def pause(conn: Connection, queue: str, type: str | None, reason: str, actor: str) -> bool:

@@ -320,6 +320,9 @@ SELECT queue, job, actor, seconds, reserved_at, expires_at
   FROM draftsman.active_reservations
  ORDER BY queue
 
+-- part: holds_due
+SELECT min(expires_at) FROM draftsman.queue_reservations
+
 -- name: expire_reservations
 SELECT draftsman.delete_expired_reservations()
  WHERE %(term)s::bigint IS NULL OR EXISTS (
@@ -346,6 +349,9 @@ SELECT draftsman.check_limits(%(limit)s)
  WHERE %(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
+
+-- part: limits_due
+SELECT min(next_at) FROM draftsman.limit_buckets WHERE next_at IS NOT NULL
 
 -- name: give_places
 SELECT draftsman.give_places(%(limit)s)
@@ -397,6 +403,10 @@ SELECT n.name, n.running, n.rate, n.period, n.burst, (coalesce(b.taken, 0) + p.c
  ORDER BY n.name
 
 -- Work that transactions left to the leader: `core/draftsman/jobs/runs/sweep.py` has the rules of such statements.
+
+-- part: postponed_due
+SELECT least((SELECT min(due_at) FROM draftsman.postponed_work),
+             (SELECT min(due_at) FROM draftsman.pending_cancels))
 
 -- Work that transactions postponed: at most so many buckets, keys and jobs.
 -- name: do_postponed

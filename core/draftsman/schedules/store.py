@@ -16,13 +16,16 @@ from draftsman.database.database import (
     rows,
     scalar,
 )
-from draftsman.database.named_queries import load
+from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.schedules.schedule import Fire, FireStatus, Schedule, ScheduleSpec
 from draftsman.schedules.template import Template, TemplateDefinition
 
 _Q = load(__name__)
+
+SCHEDULES_DUE: Final = load_parts(__name__)["schedules_due"]
+"""Query of the time when the sweep is due."""
 
 MAX_SCHEDULES: Final = 20_000
 """Maximum number of schedules read."""

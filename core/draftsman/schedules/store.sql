@@ -94,6 +94,19 @@ SELECT s.name AS schedule, f.due_at, f.status, f.job,
 -- include: occurrences
  WHERE f.job = %(job)s
 
+-- A waiting occurrence is due when the previous job of its schedule has finished.
+-- part: schedules_due
+SELECT least(
+    (SELECT min(fire_at) FROM draftsman.schedules
+      WHERE fire_at IS NOT NULL AND paused_at IS NULL),
+    (SELECT f.due_at FROM draftsman.schedule_fires f
+       JOIN draftsman.schedules s ON s.id = f.schedule AND s.paused_at IS NULL
+       LEFT JOIN draftsman.job_states j ON j.number = s.last_job
+      WHERE f.status = 'waiting'
+        AND (j.number IS NULL
+             OR j.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+      LIMIT 1))
+
 -- Schedules with an occurrence that is due, locked. Two leaders lock different schedules; the
 -- primary key of the occurrences is the last defense.
 -- name: due

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import LiteralString
 from uuid import UUID
 
 from draftsman.database.database import Connection, execute, fetch_all, rows, scalar
@@ -110,6 +111,11 @@ async def deregister_candidates(
 # When the leader has something to do.
 
 
-async def next_due(conn: Connection) -> float | None:
-    """Return the seconds until something is due; None when nothing is scheduled."""
-    return await scalar(conn, _Q["next_due"])  # type: ignore[no-any-return]
+async def next_due(conn: Connection, times: Iterable[LiteralString]) -> float | None:
+    """Return the seconds until the earliest of the times of sweeps; None when there is none."""
+    return await scalar(conn, next_due_query(times))  # type: ignore[no-any-return]
+
+
+def next_due_query(times: Iterable[LiteralString]) -> LiteralString:
+    """Return the query of the seconds until the earliest of these times."""
+    return _Q["next_due"].format(times=", ".join(f"({time})" for time in times))

@@ -113,9 +113,14 @@ async def skipped(conn: Connection, job: int) -> Sequence[tuple[int, int | None,
 
 async def tree(conn: Connection, job: int, limit: int) -> JobTree:
     """Return the first jobs of a tree; none if the job does not exist."""
-    jobs = await fetch_all(conn, _Q["tree"], {"job": job, "limit": limit}, TreeJob)
-    total = await tree_size(conn, job) if len(jobs) == limit else len(jobs)
+    jobs, total = await tree_jobs(conn, job, limit)
     return JobTree(await parents(conn, job), jobs, total, await spawner(conn, job))
+
+
+async def tree_jobs(conn: Connection, job: int, limit: int) -> tuple[list[TreeJob], int]:
+    """Return the first jobs of a tree, and how many it has."""
+    jobs = await fetch_all(conn, _Q["tree_jobs"], {"job": job, "limit": limit}, TreeJob)
+    return jobs, await tree_size(conn, job) if len(jobs) == limit else len(jobs)
 
 
 async def causes(conn: Connection, job: int) -> list[int]:

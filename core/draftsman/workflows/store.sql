@@ -131,7 +131,7 @@ SELECT x.number, d.parent, coalesce(d.condition::text, 'any')
 
 -- A job, first, and all that wait for it or that it spawned, the oldest first, with their parents in the tree. A retry is newer than
 -- the jobs that it took over.
--- name: tree
+-- name: tree_jobs
 WITH tree AS MATERIALIZED (
     SELECT n AS number FROM draftsman.descendants(%(job)s::bigint) AS n
 )

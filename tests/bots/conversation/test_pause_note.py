@@ -36,8 +36,8 @@ def context(paused: bool) -> Any:
         (
             {"accepted": False, "resolved": False, "reason": "no"},
             True,
-            "Your answer was not accepted: it was rejected",
-            "Your answer was not accepted: it was rejected",
+            "Your answer was not accepted: it was rejected.",
+            "Your answer was not accepted: it was rejected.",
         ),
     ],
 )

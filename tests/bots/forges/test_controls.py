@@ -10,6 +10,7 @@ from draftsman.forges.follow_up_jobs.service import FollowUpSweep
 from draftsman.forges.forge_event import EventKind
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.forges.events import classify
 from tests.bots.forges.issues import LABEL, Issue, comment
@@ -109,9 +110,10 @@ async def test_a_mention_after_the_answer_is_another_request(
     name = f"D-{work.number}/1"
     await issue.delivered(work.number)
     assert await issue.on(comment("red", "ben", 70)) == "answered"
-    closed = (await rt.questions.get(work.number, 1)).answered_at
+    question = await rt.questions.get(work.number, 1)
+    closed = question.answered_at
     assert closed is not None
-    late = comment("@draftsman the darker of both", "anna", 71, at=closed - timedelta(seconds=1))
+    late = comment("@draftsman the darker of both", "anna", 71, at=question.asked_at)
     assert await issue.on(late) == "refused", "written before the answer"
     assert await issue.on(comment(f"@draftsman {name} blue", "anna", 72)) == "refused"
     assert await issue.on(comment("@draftsman blue", "anna", 73)) == "refused", "a choice"
@@ -185,6 +187,27 @@ async def test_help_and_commands_of_slack_get_a_reply_if_draftsman_is_addressed(
     assert "/answer [D-142/1] TEXT: answers" in commands
     assert "list is a command of Slack only" in elsewhere
     assert await rt.read_model.jobs() == []
+
+
+async def test_a_word_that_a_question_accepts_is_no_command(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    verbs = QuestionSpec(key="what", text="What now?", choices=("retry", "cancel"))
+    work = await make.asked(verbs, notify=issue.side.notify)
+    await issue.delivered(work.number)
+    assert await issue.on(comment("@draftsman cancel", "ben", 100)) == "answered"
+    assert (await rt.questions.get(work.number, 1)).resolution is not None
+    assert (await rt.read_model.job(work.number)).status is not Status.CANCELED
+
+
+async def test_a_command_for_one_of_several_jobs_changes_none(
+    issue: Issue, rt: Runtime, make: Factory, people: People
+) -> None:
+    jobs = [await make.queued(actor=people.anna, notify=issue.side.notify) for _ in range(2)]
+    assert await issue.on(comment("/draftsman cancel", "anna", 101)) == "refused"
+    assert {(await rt.read_model.job(job)).status for job in jobs} == {Status.QUEUED}
+    asked = (await issue.delivered(jobs[1]))[-1]
+    assert f"Which job is meant: D-{jobs[1]} or D-{jobs[0]}?" in asked
 
 
 async def test_a_request_in_a_comment_has_a_mode_and_options(

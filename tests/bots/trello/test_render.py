@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
-from draftsman.deliveries.documents.markdown import EMOJI
 from draftsman.formats.truncation import utf16_length
 from draftsman.jobs.job import Status
+from draftsman.jobs.status_display import STATUSES
 from draftsman.people.spans import ActorRef, decode_spans, encode_spans, spans_text
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman.trello.cards import FIELDS
@@ -198,7 +198,7 @@ def test_notice_to_a_person_mentions_them() -> None:
 def test_every_status_is_shown(status: Status) -> None:
     message = message_of(DeliveryKind.STATUS)
     text = render(replace(message, subject=replace(message.subject, status=status)))
-    assert text.startswith(f"{EMOJI[status]} **D-7** **Tidy ")
+    assert text.startswith(f"{STATUSES[status].emoji} **D-7** **Tidy ")
     assert str(status).replace("_", " ") in text
 
 

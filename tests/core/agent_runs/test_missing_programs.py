@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.validation.commands import CommandRunner, missing_module
 from draftsman.agent_runs.validation.fresh_clone import FreshClone
@@ -31,7 +32,7 @@ async def test_a_tool_that_the_work_deleted_is_not_missing_on_the_host(tmp_path:
     base = git("rev-parse", "HEAD", cwd=source)
     git("rm", "-q", "check.py", "check.sh", cwd=source)
     git("commit", "-qm", "deleted", cwd=source)
-    workspace = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
+    workspace = await Workspace.prepare(tmp_path / "data", RepoSource.of(str(source)), job=1, run=1)
     workspace = await workspace.with_sandbox(SandboxSettings())
     clone = FreshClone(workspace, CommandRunner(workspace, "", {}, 60.0), None, base)
     missing = {}

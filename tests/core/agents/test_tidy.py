@@ -13,6 +13,7 @@ import pytest
 
 from draftsman.agent_runs.clones.git import git_environment
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.agent_messages import (
     ActivityMessage,
@@ -84,7 +85,9 @@ def run_its_tests(folder: Path) -> None:
 async def tidy(
     source: Path, answers: dict[str, str | None], profile: ProfileSettings = RUFF, **more: Any
 ) -> tuple[Workspace, AgentTranscript]:
-    workspace = await Workspace.prepare(source.parent / "data", str(source), job=1, run=1)
+    workspace = await Workspace.prepare(
+        source.parent / "data", RepoSource.of(str(source)), job=1, run=1
+    )
     start = start_in(workspace, profile, **more)
     transcript = await run_agent(TIDY, start, workspace.path, workspace.home, reply_with(answers))
     workspace = replace(workspace, sandbox=transcript.sandbox)
@@ -293,7 +296,9 @@ async def test_a_slow_fixer_is_stopped_at_its_timeout(repository: Path) -> None:
 
 
 async def test_a_park_stops_a_running_command(repository: Path) -> None:
-    workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
+    workspace = await Workspace.prepare(
+        repository.parent / "data", RepoSource.of(str(repository)), job=1, run=1
+    )
     hang = script("hang", f"import signal; {(mark := repr(str(workspace.home)))}; signal.pause()")
     quick = CommandSettings(**script("quick", ""))
     profile = ProfileSettings(validation_commands=(quick, CommandSettings(**hang)), fix_commands=())
@@ -315,7 +320,9 @@ async def test_a_park_stops_a_running_command(repository: Path) -> None:
 async def test_a_refused_checkpoint_ends_the_agent_with_one_line_and_its_class(
     repository: Path, error_class: AgentErrorClass
 ) -> None:
-    workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
+    workspace = await Workspace.prepare(
+        repository.parent / "data", RepoSource.of(str(repository)), job=1, run=1
+    )
 
     def reply(message: FromAgent) -> ToAgent | None:
         if message.id is None:

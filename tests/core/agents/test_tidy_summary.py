@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.agent_messages import ResultMessage
 from draftsman.settings.agents import AgentSettings
@@ -33,7 +34,7 @@ async def test_a_command_that_did_not_run_does_not_pass(
     source = make_repository(tmp_path / "notes")
     fix = FixSettings(name="one", command=("sed", "-i", "s/one/ONE/", "a.txt"))
     profile = ProfileSettings(validation_commands=validators, fix_commands=(fix,))
-    space = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
+    space = await Workspace.prepare(tmp_path / "data", RepoSource.of(str(source)), job=1, run=1)
     reply = reply_with({"apply": "safe fixes"})
     transcript = await run_agent(TIDY, start_in(space, profile), space.path, space.home, reply)
     [result] = transcript.of(ResultMessage)

@@ -8,6 +8,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.protocol.agent_messages import CheckpointMessage, ResultMessage
 from draftsman.agent_runs.protocol.protocol import AnswerBody
@@ -59,7 +60,7 @@ class Host:
         stored = 0
         self.workspace = workspace = await Workspace.prepare(
             self.source.parent / f"{self.name}{self.runs}",
-            str(self.source),
+            RepoSource.of(str(self.source)),
             job=1,
             run=self.runs,
             base=self.base,

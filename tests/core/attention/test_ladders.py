@@ -71,6 +71,7 @@ async def test_each_step_is_taken_once_at_its_time(
     number = (await make_with(rt).asked(ASK, actor=anna)).number
     assert await sweep(rt, 3) == 1
     assert await sent(rt, number) == ["U0ANNA"], "the job has no thread"
+    assert await rt.sweeps.next_due() == pytest.approx(HOUR, abs=5)
     await clock.forward(HOUR - 1)
     assert await sweep(rt) == 0
     await clock.forward(2)

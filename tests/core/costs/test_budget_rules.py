@@ -17,10 +17,12 @@ from draftsman.costs.budgets import (
     state_of,
     use_text,
 )
-from draftsman.deliveries.plain_text import question_lines
+from draftsman.deliveries.delivery import DeliveryKind
+from draftsman.deliveries.documents.plain import render_plain
 from draftsman.errors import UsageError
 from draftsman.questions.answer import parse_amount
 from draftsman.questions.question import BUDGET_KEY, Question, QuestionKind, QuestionStatus
+from tests.core.deliveries.channels.channel_contract import message
 from tests.support.cases import cases
 
 JOB = BudgetState("used", "job:142", None, "cost_usd", 5.25, 0, 5.0)
@@ -102,6 +104,6 @@ def test_messages_do_not_offer_the_budget_as_an_action_to_approve() -> None:
         expires_at=None,
         answered_at=None,
     )
-    lines = "\n".join(question_lines(question))
-    assert "Add $20" in lines
-    assert "if approved" not in lines
+    text = render_plain(message(DeliveryKind.QUESTION, question=question))
+    assert "Add $20" in text
+    assert "If approved" not in text

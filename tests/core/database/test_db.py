@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import select
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import psycopg
 import pytest
@@ -19,9 +20,11 @@ from draftsman.database.database import (
 )
 from draftsman.database.database_connection import (
     CONFLICT_RETRIES,
+    DatabaseConnection,
     TransactionConflict,
     retry_conflicts,
 )
+from draftsman.database.pooler_connection import PoolerConnection
 from draftsman.errors import (
     DatabaseUnreachable,
     DraftsmanError,
@@ -43,6 +46,35 @@ async def test_a_missing_server_is_reported_in_one_line() -> None:
     with pytest.raises(DatabaseUnreachable) as caught:
         await Database("postgresql://nobody@127.0.0.1:1/none", FAST, enums=ENUMS).open()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [DatabaseConnection, PoolerConnection])
+async def test_only_the_transaction_of_a_snapshot_keeps_its_state(
+    kind: type[DatabaseConnection],
+    db: Database,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    conn = await kind.connect(database_url, autocommit=True)
+    if isinstance(conn, PoolerConnection):
+        await conn.begin_with({}, read_only=False)
+
+    @asynccontextmanager
+    async def lend() -> AsyncIterator[Connection]:
+        yield conn
+
+    monkeypatch.setattr(db, "connection", lend)
+    level = "SELECT current_setting('transaction_isolation')"
+    async with conn:
+        for _ in range(2):
+            async with db.snapshot() as lent:
+                assert await value(lent, level) == "repeatable read"
+            async with db.transaction() as lent:
+                assert await value(lent, level) == "read committed"
+        with pytest.raises(errors.DivisionByZero):
+            async with db.snapshot() as lent:
+                await run(lent, "SELECT 1 / 0")
+        assert await value(conn, level) == "read committed"
 
 
 async def test_a_database_without_the_schema_is_reported_with_the_migrate_command(

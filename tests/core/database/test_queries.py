@@ -34,6 +34,7 @@ OTHER_NAMES = {
     "schema.forget_functions": "drop_vanished",
     "schema.set_local": "PoolerConnection",
     "schema.wake": "receives_notifications",
+    "worker.next_due": "next_due_query",
 }
 """Queries whose function has another name: theirs is a builtin, or they are part of a whole."""
 INDEXES = {

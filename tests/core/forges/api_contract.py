@@ -15,6 +15,7 @@ from uuid import UUID
 
 import pytest
 
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.forges.api.connection import KINDS, forge_settings, git_login_of
 from draftsman.forges.api.publication import OpenedPullRequest, open_pull_request
@@ -68,11 +69,11 @@ class ForgeHarness:
         """Clone the repository with the token of the forge."""
         return await Workspace.prepare(
             self.folder / "data",
-            self.fake.url,
+            RepoSource.of(
+                self.fake.url, self.settings.http, git_login_of(self.settings, self.fake.url)
+            ),
             job=1,
             run=run,
-            http=self.settings.http,
-            login=git_login_of(self.settings, self.fake.url),
         )
 
     @property

@@ -107,6 +107,15 @@ async def test_the_next_due_time_is_the_earliest_of_all(
     assert (await rt.sweeps.next_due() or 0) < -40
 
 
+async def test_a_question_without_further_reminders_is_due_at_its_deadline(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.asked(QUESTION.model_copy(update={"expires_in": 100.0}))
+    await clock.forward(95)
+    await rt.sweeps.run("remind", LeaderTerm())
+    assert await rt.sweeps.next_due() == pytest.approx(5, abs=4)
+
+
 async def test_claimable_jobs_are_announced_once_a_queue(
     make: Factory, rt: Runtime, conn: Connection, clock: Clock
 ) -> None:
@@ -134,8 +143,7 @@ async def test_an_operator_can_run_a_sweep_manually(rt: Runtime, people: People,
 async def test_an_unknown_sweep_is_refused_with_the_known_sweeps(
     rt: Runtime, people: People
 ) -> None:
-    names = "choose: decisions, expire, remind, ladders, promote, schedules, follow_ups, limits"
-    with pytest.raises(UsageError, match=names):
+    with pytest.raises(UsageError, match=f"choose: {', '.join(rt.sweeps.names)}$"):
         await rt.sweeps.run_now("broom", people.olga)
 
 

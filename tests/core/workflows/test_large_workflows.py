@@ -42,7 +42,8 @@ async def _canceled(conn: Connection) -> int:
 async def _sweep(rt: Runtime, conn: Connection) -> int:
     """Do the postponed work as the leader does, which looks again while some is due."""
     passes = 0
-    while await rt.sweeps.run("postponed", LeaderTerm()):
+    while (due := await rt.sweeps.next_due()) is not None and due <= 0:
+        await rt.sweeps.run("postponed", LeaderTerm())
         passes += 1
     assert await rows(conn, "SELECT id FROM draftsman.postponed_work") == []
     assert await rows(conn, "SELECT job FROM draftsman.pending_cancels") == []

@@ -84,7 +84,7 @@ CALLS: Final[dict[str, Call]] = {
     "workflows.skipped": _READ,
     "jobs.missing": Call(lambda conn: jobs.missing(conn, [MIDDLE, MISSING])),
     "workflows.parents": _READ,
-    "workflows.tree": _READ,
+    "workflows.tree_jobs": _READ,
     "workflows.tree_size": _READ,
     "workflows.waiting_count": _READ,
     "workflows.tree_invokers": _READ,

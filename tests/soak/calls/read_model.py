@@ -42,6 +42,12 @@ def _why(number: int, rows: int = 300, why: str = "") -> Call:
     return Call(lambda conn: read_model.why(conn, number, ALIVE), rows, why)
 
 
+def _details(number: int) -> Call:
+    return Call(
+        lambda conn: read_model.details(conn, number, ALIVE), 1500, "it counts to a thousand"
+    )
+
+
 def _feed(epoch: int, txid: int, id: int = 0) -> Call:
     return Call(
         lambda conn: read_model.events(conn, (epoch, txid, id), 200), 2000, "200 of a partition"
@@ -116,6 +122,11 @@ CALLS: Final[dict[str, Call]] = {
     "details.why: a suspect": _why(last_of("retrying", 1), 1500, "it counts to a thousand"),
     "details.why: completed": _why(MIDDLE, 1500, "it counts to a thousand"),
     "details.why: missing": _why(MISSING),
+    **{f"details.details: {name}": _details(number) for name, number in ENDS.items()},
+    **_each(
+        "job_events_of_kinds",
+        lambda conn, number: read_model.job_events_of_kinds(conn, number, ("sandbox_applied",)),
+    ),
     "details.counts": Call(
         lambda conn: read_model.counts(conn, 10_000), ALL - FINISHED + 50_000, COUNTED
     ),

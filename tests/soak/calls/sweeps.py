@@ -22,6 +22,7 @@ from draftsman.worker import store as worker
 from draftsman.worker.registry import store as workers
 from tests.soak.calls.call import ALIVE, MIDDLE, Call, last_of
 from tests.soak.history import WORKER, WORKER_IDS, WORKERS
+from tests.support.declared_sweeps import DUE_QUERIES
 
 HAND = LeaderTerm()
 LEADER = LeaderTerm(WORKER, 1)
@@ -122,7 +123,7 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.notify_dead_letters": Call(
         lambda conn: deliveries.notify_dead_letters(conn, LEADER, 200, parse("log"))
     ),
-    "worker.next_due": Call(worker.next_due),
+    "worker.next_due": Call(lambda conn: worker.next_due(conn, DUE_QUERIES)),
     "worker.rescue: nobody died": _rescue([], ALIVE),
     "worker.rescue: a dead worker": _rescue([WORKER], ALIVE, rows=3000, why=CREWS),
     "worker.rescue: all workers died": _rescue(WORKER_IDS, ALIVE, RUNNING, 4500, CREWS),

@@ -79,8 +79,9 @@ async def test_a_running_embedded_server_is_used_without_psutil() -> None:
     assert "psutil" not in modules
 
 
-async def test_help_loads_neither_settings_nor_a_driver() -> None:
-    modules = await loaded_modules("--help", "")
+@pytest.mark.parametrize("line", ["--help", "sweep --help"])
+async def test_help_loads_neither_settings_nor_a_driver(line: str) -> None:
+    modules = await loaded_modules(line, "")
     assert packages(modules) & {"psycopg", "pydantic"} == set()
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any, Final
 from uuid import UUID
 
 from draftsman.costs.budgets import BudgetUse
 from draftsman.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
 from draftsman.events.event import Event
+from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity
 from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.job import GroupKind, Job, Mode, OnFailure, OnLost, Source, Status
-from draftsman.jobs.job_summary import JobSummary
+from draftsman.jobs.job_summary import JobSummary, JobVersion, Replacement
 from draftsman.jobs.runs.run import Run, RunStatus
 from draftsman.people.actor import Actor
 from draftsman.people.policy import ROLES
@@ -32,12 +32,14 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.schedules.schedule import FireStatus, Misfire, Overlap, Schedule
 from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman.trello.board import BoardConfig, LabelRule
+from draftsman.worker.registry.registered_worker import RegisteredWorker
+from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import JobGroup
 from draftsman_tui.dashboard.costs.view import BudgetRow
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.snapshot import JobPatch, JobSnapshot
-from draftsman_tui.dashboard.worker.view import WorkerRow
+from draftsman_tui.entities.workers import Health, WorkerRow
 from tests.tui.dashboard.fixture_figures import COSTS, FIGURES, RULES
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -220,19 +222,25 @@ def delivery(seq: int, status: DeliveryStatus) -> Delivery:
 
 
 def worker(number: int, silent: float) -> WorkerRow:
-    row = SimpleNamespace(
+    row = RegisteredWorker(
         id=UUID(int=number),
         host=f"build-{number}",
+        host_id="",
         pid=4200 + number,
+        pid_started=0,
         version="0.1.0",
+        types=[],
         queues=["default", "nightly"],
         slots=10,
+        draining=False,
+        started_at=ago(600),
+        heartbeat_at=ago(silent),
         busy=3,
         heartbeat_age=silent,
+        connected=True,
         leader=number == 1,
-        started_at=ago(600),
     )
-    return WorkerRow(row, "silent" if silent > 60 else "alive")
+    return WorkerRow(row, Health.SILENT if silent > 60 else Health.ALIVE)
 
 
 def event(id: int, kind: str, to: str | None, **payload: Any) -> Event:
@@ -377,30 +385,49 @@ def whole_job() -> Job:
     return Job(**nothing | same | given)
 
 
-def job_snapshot() -> JobSnapshot:
-    """Return a snapshot of a job with data in every tab."""
+def job_details(**parts: Any) -> JobDetails:
+    """Return a job with an open question, and with other parts of the test."""
     answered = Answer(
         *(1, 142, 1, "input", "slack", "e-1", "U012ABCDEF", "Ben", "ben", {"text": "coins"}),
         accepted=False,
         reason="there is no such choice",
         created_at=ago(1),
     )
+    unset: dict[str, Any] = dict.fromkeys((field.name for field in fields(JobDetails)), ())
+    given: dict[str, Any] = {
+        "job": whole_job(),
+        "at": NOW,
+        "version": JobVersion(Status.WAITING_FOR_INPUT, 7, paused=False),
+        "wait_reason": WaitReason(
+            Status.WAITING_FOR_INPUT, "question", "D-142/1 needs an answer", "a: answer it"
+        ),
+        "runs": [run(142, 1, RunStatus.PARKED)],
+        "questions": [question()],
+        "open_questions": [question()],
+        "answers": [answered],
+        "attention": {},
+        "retry_chain": [],
+        "replacement": Replacement(None, None, None),
+        "tree": JobTree([], [], 0, None),
+        **dict.fromkeys(("occurrence", "group", "family")),
+        "events": ROWS["events"][::-1],
+        "deliveries": ROWS["deliveries"],
+    }
+    return JobDetails(**unset | given | parts)
+
+
+def job_snapshot(**parts: Any) -> JobSnapshot:
+    """Return a snapshot of a job with data in every tab, and with other parts of the test."""
     lines = [
         *("cloning https://git.example/acme/inventory", "ruff check .", "Found 3 errors."),
         "inventory/stock.py:1:8: F401 `os` imported but unused",
     ]
+    details = job_details(**parts)
     return JobSnapshot(
-        whole_job(),
+        details,
         NOW,
-        why=WaitReason(
-            Status.WAITING_FOR_INPUT, "question", "D-142/1 needs an answer", "a: answer it"
-        ),
-        events=ROWS["events"][::-1],
-        runs=[run(142, 1, RunStatus.PARKED)],
-        questions=[question()],
-        answers=[answered],
+        events=details.events,
         responders={1: "anna, ben"},
-        deliveries=ROWS["deliveries"],
         log=LogView([LogLine(nth, 1, text) for nth, text in enumerate(lines)]),
         patch=JobPatch(PATCH, len(PATCH)),
     )

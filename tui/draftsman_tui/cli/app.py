@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
+    from draftsman_tui.entities.entity import Entity
     from draftsman_tui.terminal.params import Completed
 
 Function = Callable[..., Any]
@@ -124,12 +125,18 @@ class Group(click.Group):
     """A command with subcommands: prints its help without arguments, suggests on a typo."""
 
     def subcommand(
-        self, name: str, *, examples: tuple[str, ...] = (), long_running: bool = False
+        self,
+        name: str,
+        *,
+        examples: tuple[str, ...] = (),
+        long_running: bool = False,
+        lists: Entity[Any] | None = None,
     ) -> Callable[[Function], click.Command]:
         """Turn a function into a command of this group, as `command` does."""
 
         def decorate(function: Function) -> click.Command:
-            subcommand = command(name, examples=examples, long_running=long_running)(function)
+            declare = command(name, examples=examples, long_running=long_running, lists=lists)
+            subcommand = declare(function)
             self.add_command(subcommand)
             return subcommand
 
@@ -188,19 +195,36 @@ class ListGroup(Group):
         return super().parse_args(ctx, args)
 
 
+class ListCommand(click.Command):
+    """A command that lists an entity; its help says what the columns mean."""
+
+    def __init__(self, *args: Any, entity: Entity[Any], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._entity = entity
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the columns before the examples."""
+        with formatter.section("Columns"):
+            formatter.write_dl([*self._entity.help_lines()])
+        super().format_epilog(ctx, formatter)
+
+
 def command(
     name: str,
     *,
     section: Section | None = None,
+    cls: type[click.Command] = click.Command,
     examples: tuple[str, ...] = (),
     long_running: bool = False,
+    lists: Entity[Any] | None = None,
 ) -> Callable[[Function], click.Command]:
     """Turn a function that takes the App and its own parameters into a command.
 
     The help lists it in its section, with the first line of the docstring; a command without a
-    section belongs to a group. The function may be a coroutine. Every command accepts `--json` and,
-    in any position, the global options. A `long_running` command handles shutdown signals with
-    `shutdown_signals`; other commands keep Python's default handling.
+    section belongs to a group. The help of a command that `lists` an entity has its columns. The
+    function may be a coroutine. Every command accepts `--json` and, in any position, the global
+    options. A `long_running` command handles shutdown signals with `shutdown_signals`; other
+    commands keep Python's default handling.
     """
 
     def decorate(function: Function) -> click.Command:
@@ -214,7 +238,11 @@ def command(
 
                 asyncio.run(result)
 
-        command = click.command(name, epilog=example_lines(examples))(run)
+        epilog = example_lines(examples)
+        if lists is None:
+            command = click.command(name, cls, epilog=epilog)(run)
+        else:
+            command = click.command(name, ListCommand, entity=lists, epilog=epilog)(run)
         command.params += shared_options(hidden=True)
         command.params.append(_option("--json", "json", "Output JSON."))
         _register(command, section)

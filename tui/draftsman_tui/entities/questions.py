@@ -39,7 +39,7 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
     review = await rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     attention = await rt.acknowledgments.attention([question.job])
     return [
-        heading(question, await answerers(rt, question)),
+        heading(question, answerers(rt, question, await invoker_of(rt, question))),
         *job_lines(question),
         *(styled(f"  {text_line}") for text_line in question.text.splitlines()),
         *detail_lines(question),
@@ -154,8 +154,15 @@ def answer_command(question: Question) -> Text:
     return styled(f"  draftsman answer {question.name} NUMBER{free_text}", "cyan")
 
 
-async def answerers(rt: Runtime, question: Question) -> str:
-    """List the people who may answer, separated by commas."""
+async def invoker_of(rt: Runtime, question: Question) -> str:
+    """Return the person or account that requested the job of a question."""
+    if isinstance(question, OpenQuestion):
+        return question.requester
+    return (await rt.read_model.job(question.job)).invoker_id
+
+
+def answerers(rt: Runtime, question: Question, invoker: str) -> str:
+    """List the people who may answer a question of the invoker's job, separated by commas."""
     if question.kind is QuestionKind.APPROVAL:
         people = sorted(rt.policy.approvers(question.approvers))
         votes = f"{question.quorum} of " if question.quorum > 1 else ""
@@ -166,5 +173,4 @@ async def answerers(rt: Runtime, question: Question) -> str:
     names = rt.policy.approvers(question.approvers)
     names |= {name for name, person in rt.policy.people.items() if "responder" in person.roles}
     people = sorted(names)
-    invoker = (await rt.read_model.job(question.job)).invoker_id
     return ", ".join([*people, *([] if invoker in people else [invoker])])

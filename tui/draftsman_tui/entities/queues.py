@@ -1,12 +1,15 @@
-"""Text rendering of queues: pauses, reservations, and the conditions that jobs wait for."""
+"""Queues, their pauses and reservations, and the conditions that jobs wait for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from draftsman.formats import times
 from draftsman.ids import actor_name, job_name
 from draftsman.queues.usage_limits import bucket_title
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import START_WORKER, Column, Entity
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
@@ -65,3 +68,87 @@ def condition_text(hold: str, held_by: str | None) -> str:
         "trial": "its turn: jobs that were lost together run one at a time",
     }
     return names.get(hold, "its paused queue")
+
+
+def status_of(queue: QueueSummary) -> str:
+    """Return `open`, `paused` or `reserved`."""
+    return "paused" if queue.pauses else "reserved" if queue.reservation else "open"
+
+
+def _queued(queue: QueueSummary) -> Cell:
+    plus = "+" if queue.capped and not queue.pause else ""
+    return Cell(f"{queue.queued:,}{plus}")
+
+
+def _held(queue: QueueSummary) -> Cell:
+    if not queue.held:
+        return Cell("0")
+    return Cell(f"{queue.held:,}{'+' if queue.capped else ''}", "warns")
+
+
+def _oldest(queue: QueueSummary) -> Cell:
+    return Cell("" if queue.oldest_wait is None else times.span(queue.oldest_wait), "dim")
+
+
+QUEUES: Final[Entity[QueueSummary]] = Entity(
+    empty="no queue has jobs or a worker",
+    hint=START_WORKER,
+    columns=(
+        Column(
+            "QUEUE",
+            16,
+            help="Name of the queue.",
+            cell=lambda row, _: cells.text(row.name, "key"),
+            most=30,
+            order=lambda row: row.name,
+        ),
+        Column(
+            "STATUS",
+            8,
+            help="Its status.",
+            cell=lambda row, _: Cell(
+                status_of(row), "calm" if status_of(row) == "open" else "warns"
+            ),
+            order=lambda row: status_of(row) == "open",
+        ),
+        Column(
+            "QUEUED",
+            9,
+            help="Jobs that can be claimed.",
+            cell=lambda row, _: _queued(row),
+            right=True,
+            order=lambda row: row.queued,
+        ),
+        Column(
+            "HELD",
+            9,
+            help="Jobs that cannot be claimed, such as those of a paused queue or type.",
+            cell=lambda row, _: _held(row),
+            right=True,
+            order=lambda row: row.held,
+        ),
+        Column(
+            "RUNNING",
+            7,
+            help="Jobs that run.",
+            cell=lambda row, _: Cell(f"{row.running:,}"),
+            right=True,
+            order=lambda row: row.running,
+        ),
+        Column(
+            "OLDEST",
+            7,
+            help="Time for which the first job has waited.",
+            cell=lambda row, _: _oldest(row),
+            right=True,
+            order=lambda row: row.oldest_wait or 0,
+            largest_first=True,
+        ),
+        Column(
+            "BLOCKED",
+            help="Who paused or reserved the queue, and what its jobs wait for.",
+            cell=lambda row, now: cells.text(blocks_text(row, now)),
+            optional=True,
+        ),
+    ),
+)

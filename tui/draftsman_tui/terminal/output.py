@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 MIN_COLUMN_WIDTH: Final = 8
-"""Minimum width of a table column in cells."""
+"""Minimum width of a truncated table column in cells."""
+GAP: Final = 2
+"""Cells between the columns of a table."""
 MAX_ERROR_TEXT: Final = 300
 """Maximum number of characters of lost output that an error repeats."""
 
@@ -168,10 +170,10 @@ class CommandOutput:
         ]
         cut = [flexible] if isinstance(flexible, int) else list(flexible)
         preferred = [widths[at] for at in cut]
-        available = self.width - sum(widths) + sum(preferred) - 2 * (len(heads) - 1)
+        available = self.width - sum(widths) + sum(preferred) - GAP * (len(heads) - 1)
         minimum = [min(MIN_COLUMN_WIDTH, size) for size in preferred]
         limits = dict(zip(cut, share(minimum, preferred, available), strict=True))
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
         for index, head in enumerate(heads):
             table.add_column(
                 head,

@@ -54,10 +54,10 @@ async def on_command(ctx: BotContext, body: dict[str, Any]) -> Reply | None:
         return None
     target = job_target(command.channel, "", command.user.id)
     origin = RequestOrigin(command.key, target, command.trigger_id)
-    text = readable_text(command.text)
+    parsed = parse_slack(readable_text(command.text))
     try:
-        reply = await dispatch_text(ctx, command.user, command.channel, origin, text)
-        if _submits_job(parse_slack(text), reply):
+        reply = await dispatch_text(ctx, command.user, command.channel, origin, parsed)
+        if _submits_job(parsed, reply):
             ctx.background.spawn(_notify_if_absent(ctx, command))
         return reply
     except DraftsmanError as error:

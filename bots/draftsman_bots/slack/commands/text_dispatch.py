@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.formats.times import span
 from draftsman_bots.conversation.commands import Access, Surface, command_names, help_lines
-from draftsman_bots.conversation.parser import ParsedText, parse_slack
+from draftsman_bots.conversation.parser import ParsedText
 from draftsman_bots.conversation.requests import JobRequest, ScheduleRequest
 from draftsman_bots.slack.deliveries.mrkdwn import escape, escape_truncated
 from draftsman_bots.slack.deliveries.render import BOT_NAME
@@ -43,10 +43,9 @@ def usage(ctx: BotContext) -> Reply:
 
 
 async def dispatch_text(
-    ctx: BotContext, user: SlackUser, channel: str, origin: RequestOrigin, text: str
+    ctx: BotContext, user: SlackUser, channel: str, origin: RequestOrigin, parsed: ParsedText
 ) -> Reply | None:
-    """Execute the text; None if there is no reply. Raises DraftsmanError."""
-    parsed = parse_slack(text)
+    """Execute a text; None if there is no reply. Raises DraftsmanError."""
     actor = await _authorize(ctx, user, channel, parsed)
     if parsed.problem:
         return Reply(escape_truncated(parsed.problem))
@@ -58,7 +57,7 @@ async def dispatch_text(
             return await schedules.propose(ctx, actor, channel, user.id, request)
     match parsed.command.name if parsed.command else "":
         case "":
-            return _unknown_reply(text)
+            return _unknown_reply(parsed.literal)
         case "help":
             return usage(ctx)
         case "link":

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman.deliveries.attachment import is_long
 from draftsman.deliveries.delivery import (
     COPY_GONE,
     TARGET_GONE,
@@ -23,7 +22,8 @@ from draftsman.deliveries.delivery import (
     SendResult,
     Unconfirmed,
 )
-from draftsman.deliveries.plain_text import render_plain
+from draftsman.deliveries.documents.document import LENGTH
+from draftsman.deliveries.documents.plain import render_plain
 from draftsman.errors import Failure
 from draftsman.jobs.job import Source
 from draftsman.questions.question import QuestionKind
@@ -236,7 +236,7 @@ class SlackChannel:
         event_metadata: dict[str, Any] | None = {} if "metadata" in (refusal.code or "") else None
         result = await self._post(message, self._render_plain(message), event_metadata)
         full_text = render_plain(message)
-        if isinstance(result, Receipt) and is_long(full_text):
+        if isinstance(result, Receipt) and len(full_text) > LENGTH:
             file = File(f"{message.subject.name}.txt", full_text.encode("utf-8", "replace"))
             if not isinstance(failed := await self.upload(message, file), Receipt):
                 _log.warning(

@@ -40,11 +40,12 @@ from draftsman.deliveries.documents.document import (
     Quote,
     Step,
     Text,
+    elsewhere,
     fit,
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
-from draftsman.deliveries.plain_text import brief_spans
-from draftsman.jobs.job import Source, Status
+from draftsman.deliveries.documents.plain import brief_text
+from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question
 from draftsman_bots.slack import ids
@@ -67,23 +68,6 @@ from draftsman_bots.slack.deliveries.blocks import (
 from draftsman_bots.slack.deliveries.mrkdwn import MAX_TEXT, escape_truncated, mention_spans
 from draftsman_bots.text import truncate, truncate_spans
 
-STATUS_EMOJI: Final = {
-    Status.SCHEDULED: ":alarm_clock:",
-    Status.QUEUED: ":hourglass:",
-    Status.CLAIMED: ":hourglass:",
-    Status.RUNNING: ":gear:",
-    Status.RESUMED: ":gear:",
-    Status.RETRYING: ":repeat:",
-    Status.WAITING_FOR_INPUT: ":question:",
-    Status.WAITING_FOR_APPROVAL: ":question:",
-    Status.COMPLETED: ":white_check_mark:",
-    Status.FAILED: ":x:",
-    Status.DEAD_LETTER: ":x:",
-    Status.CANCELED: ":no_entry_sign:",
-    Status.EXPIRED: ":stopwatch:",
-    None: ":no_entry:",
-}
-"""Emoji of a headline; that of a denied job is at None."""
 BOT_NAME: Final = "@draftsman"
 """The mention of the bot, with the name in the manifests."""
 LONG_LABEL: Final = 60
@@ -166,7 +150,7 @@ def render(
 def render_plain_text(message: Message, *, replies: bool = False) -> str:
     """Return the message as plain text within Slack's limit."""
     instruction = "reply in this thread" if replies else f"mention {BOT_NAME} in this thread"
-    return mention_spans(brief_spans(message, instruction), MAX_TEXT)
+    return mention_spans(brief_text(message, instruction), MAX_TEXT)
 
 
 def print_blocks(
@@ -186,7 +170,10 @@ def print_blocks(
             texts = [part.text for part in group if isinstance(part, Note)]
             blocks.append(context(*(printer.text(text) for text in texts)))
         else:
-            blocks += [block for part in group for block in printer.blocks(part)]
+            for part in group:
+                blocks += printer.blocks(part)
+                if notice := elsewhere(part):
+                    blocks.append(context(printer.text(notice)))
     return blocks
 
 
@@ -225,27 +212,34 @@ class _Printer:
             case Headline(mark, name, title, verb):
                 named = f" {bold(title)}" if title.strip() else ""
                 asks = f" {verb}:" if verb else ""
-                yield section(f"{STATUS_EMOJI[mark]} *{name}*{named}{asks}")
-            case Facts(items) | Footer(items):
-                if isinstance(part, Footer) and (hint := self._reactions_hint(items)):
-                    yield context(hint)
-                yield context(*(self.text(item) for item in items))
+                yield section(f"{mark.slack_emoji} *{name}*{named}{asks}")
             case Paragraph(text, most):
                 yield from paragraphs(truncate_spans(self._with_steps(text), most), 5)
             case Quote(text, most):
                 yield from paragraphs(truncate(text, most), 6)
             case Code(text, most):
                 yield code_block(truncate(text, most))
-            case InFile(what):
-                yield context(f"{what} is a file in this thread.")
             case Choices(items):
                 yield from paragraphs(_described(items), 3)
             case Addressees(people):
                 yield section(f"For {_mentions(people)}")
             case Controls(items):
                 yield from self._controls(items)
-            case Note():
-                yield context(self.text(part.text))
+            case _:
+                yield from self._small(part)
+
+    def _small(self, part: Part) -> Iterator[Block]:
+        match part:
+            case Facts():
+                yield context(*(self.text(item) for item in part.all))
+            case Footer(items):
+                if hint := self._reactions_hint(items):
+                    yield context(hint)
+                yield context(*(self.text(item) for item in items))
+            case InFile(what):
+                yield context(f"{what} is a file in this thread.")
+            case Note(text):
+                yield context(self.text(text))
 
     def _with_steps(self, text: Text) -> Text:
         """Return a text that says how to take its steps in Slack."""

@@ -12,6 +12,7 @@ from draftsman.deliveries.documents.builder import RETRYABLE
 from draftsman.formats.truncation import utf16_length
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.job_summary import JobSummary
+from draftsman.jobs.status_display import STATUSES
 from draftsman.people.policy import Verb
 from draftsman.questions.question import Question
 from draftsman_bots.conversation.requests import MODES
@@ -27,7 +28,7 @@ from draftsman_bots.slack.deliveries.blocks import (
     section,
 )
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated, local_time
-from draftsman_bots.slack.deliveries.render import STATUS_EMOJI, controls
+from draftsman_bots.slack.deliveries.render import controls
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget, send_ephemeral
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.text import truncate
@@ -179,9 +180,8 @@ def _refresh() -> Block:
 
 def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
     state = "paused" if job.shown_as_paused else str(job.status).replace("_", " ")
-    block = section(
-        f"{STATUS_EMOJI[job.status]} *D-{job.number}* {bold(job.ticket_title or job.type, 120)}"
-    )
+    title = bold(job.ticket_title or job.type, 120)
+    block = section(f"{STATUSES[job.status].slack_emoji} *D-{job.number}* {title}")
     block["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
     value = ids.job_value(job.number)
     if job.status in RETRYABLE and Verb.RETRY in allowed:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import UsageError
 from draftsman.formats.amounts import counted
-from draftsman.ids import parse_job, parse_question
+from draftsman.ids import job_name, parse_job, parse_question
 from draftsman.jobs.retries import ErrorClass
 from draftsman.people.spans import ActorRef
 from draftsman.text import humanize
 from draftsman_bots.conversation import attention as attention_commands
+from draftsman_bots.conversation import job_controls
 from draftsman_bots.conversation.answers import build_response
 from draftsman_bots.slack.deliveries.blocks import Block, actions, button, section
 from draftsman_bots.slack.deliveries.mrkdwn import (
@@ -95,25 +96,12 @@ async def _tell(ctx: BotContext, actor: Actor, command: ParsedText, key: str) ->
     return await thread_messages.send(ctx, actor, job.number, command.text, key)
 
 
-async def _pause(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
-    job = await _job(ctx, command)
-    if not command.text:
-        raise UsageError(f"the reason is missing: pause {job.name} REASON")
-    await ctx.rt.job_control.pause(job.number, actor, command.text, event=key)
-    return Reply(
-        f"{job.name} is paused. To continue it: `{ctx.settings.command} resume {job.name}`"
-    )
-
-
-async def _resume(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
-    job = await _job(ctx, command)
-    await ctx.rt.job_control.resume(job.number, actor, event=key)
-    return Reply(f"{job.name} is resumed.")
-
-
-async def _cancel(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
-    job = await _job(ctx, command)
-    return await cancel(ctx, actor, job.number, command.text or None)
+async def _change(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
+    job = (await _job(ctx, command)).number
+    text = await job_controls.change(ctx.rt, job, actor, command.verb, command.text, key)
+    if command.verb == "pause":
+        text += f" To continue it: `{ctx.settings.command} resume {job_name(job)}`"
+    return Reply(text)
 
 
 async def _retry(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
@@ -121,10 +109,9 @@ async def _retry(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -
     return await retry(ctx, actor, job.number, again=bool(_AGAIN.fullmatch(command.text)))
 
 
-async def cancel(ctx: BotContext, actor: Actor, job: int, reason: str | None = None) -> Reply:
+async def cancel(ctx: BotContext, actor: Actor, job: int) -> Reply:
     """Cancel a job; raises DraftsmanError."""
-    result = await ctx.rt.job_control.cancel(job, actor, reason)
-    return Reply(f"D-{job} is being canceled." if result.requested else f"D-{job} is canceled.")
+    return Reply(await job_controls.change(ctx.rt, job, actor, "cancel", "", ""))
 
 
 async def retry(ctx: BotContext, actor: Actor, job: int, *, again: bool = False) -> Reply:
@@ -220,9 +207,7 @@ _VERBS: Final[dict[str, Callable[[BotContext, Actor, ParsedText, str], Awaitable
     "status": _status,
     "show": _show,
     "tell": _tell,
-    "pause": _pause,
-    "resume": _resume,
-    "cancel": _cancel,
+    **dict.fromkeys(job_controls.VERBS, _change),
     "retry": _retry,
     "answer": _answer,
     "approve": _approve,

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import DraftsmanError
+from draftsman.ids import job_name
 from draftsman_bots.conversation.parser import DECISIONS, ParsedText, parse_slack
 from draftsman_bots.conversation.requests import MODES, JobRequest
+from draftsman_bots.conversation.resolution import Outcome, Resolved
 from draftsman_bots.slack.commands.text_dispatch import dispatch_text, duplicate_reply
 from draftsman_bots.slack.deliveries.blocks import section
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
@@ -36,6 +38,14 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.transport.dispatcher import EventListener
 
+CHANGED_ANSWERS: Final = (Outcome.ANSWER_EDITED, Outcome.ANSWER_DELETED, Outcome.REPEATED)
+NOT_BACKFILLED: Final = (
+    Outcome.COMMAND,
+    Outcome.EDITED_COMMAND,
+    Outcome.MESSAGE,
+    Outcome.NOT_HERE,
+    Outcome.WHICH_JOB,
+)
 _log = logging.getLogger(__name__)
 
 
@@ -64,7 +74,7 @@ async def on_message(ctx: BotContext, body: dict[str, Any], bot: str) -> None:
 
 
 async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, notify: bool) -> None:
-    """Handle a reply from the backfill as an answer; commands are too old to execute.
+    """Handle a reply from the backfill as an answer; commands and messages are too old.
 
     `notify`: its author is notified if the answer is not accepted. Raises errors that a retry may
     fix.
@@ -72,18 +82,16 @@ async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, no
     event = payloads.parse_message(body, bot)
     if event is None or not event.thread:
         return
-    parsed = parse_slack(event.text, addressed=_is_addressed(event))
     try:
-        if _is_command(event, parsed) and not await thread_replies.questions_for(
-            ctx, event, parsed
-        ):
+        found = await thread_replies.resolve_message(ctx, event)
+        if found is None or found[1].outcome in NOT_BACKFILLED:
             return
-        reply = await thread_replies.handle_reply(ctx, event, parsed, backfilled=True)
+        reply = await thread_replies.reply_to(ctx, event, *found)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
         reply = error_reply(error)
-    if notify and reply is not thread_replies.NOT_AN_ANSWER:
+    if notify:
         _send_reply(ctx, event, reply)
 
 
@@ -94,26 +102,31 @@ def _send_reply(ctx: BotContext, message: MessageEvent, reply: Reply | None) -> 
 
 async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
     """Return the reply to a message, if any."""
-    if message.change is not MessageChange.POSTED and await thread_replies.record_edit(
-        ctx, message
-    ):
-        return None
+    addressed = message.mentioned or message.private
+    parsed = parse_slack(message.text, addressed=addressed)
+    found = await thread_replies.resolve_message(ctx, message) if message.thread else None
+    if found is not None and found[1].outcome in CHANGED_ANSWERS:
+        return await thread_replies.reply_to(ctx, message, *found)
     if message.change is MessageChange.DELETED:
         return None
-    addressed = _is_addressed(message)
-    parsed = parse_slack(message.text, addressed=addressed)
-    job = (
-        message.change is MessageChange.EDITED
-        and addressed
-        and await job_requests.find_job(ctx, message)
-    )
-    if job:
-        return await job_requests.edit_notice(ctx, message, parsed, job)
-    if message.thread:
-        reply = await _in_thread(ctx, message, parsed)
-        if reply is not thread_replies.NOT_AN_ANSWER:
-            return reply
-        addressed = addressed or _is_command(message, parsed)
+    if message.change is MessageChange.EDITED and addressed:
+        job = await job_requests.find_job(ctx, message)
+        if job is not None:
+            return await job_requests.edit_notice(ctx, message, parsed, job)
+    if found is None:
+        return await _outside(ctx, message, parsed, addressed=addressed)
+    in_thread, resolved = found
+    if not _is_command(in_thread, resolved):
+        return await _in_thread(ctx, message, in_thread, resolved)
+    if in_thread.request is not None and resolved.questions:
+        return _waiting_reply(resolved)
+    return await _outside(ctx, message, _in_place(in_thread, resolved), addressed=True)
+
+
+async def _outside(
+    ctx: BotContext, message: MessageEvent, parsed: ParsedText, *, addressed: bool
+) -> Reply | None:
+    """Handle a command or a request, and a text outside of the threads of jobs."""
     if not addressed:
         return await thread_replies.thread_hint(ctx, message)
     invalid_direct = message.private and (parsed.problem or not parsed.verb)
@@ -130,7 +143,7 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
     target = job_target(message.channel, message.thread or message.ts, message.user.id)
     origin = RequestOrigin(message.key, target, attachments=refs)
     if not isinstance(request, JobRequest):
-        return await dispatch_text(ctx, message.user, message.channel, origin, message.text)
+        return await dispatch_text(ctx, message.user, message.channel, origin, parsed)
     origin = replace(origin, revises=await thread_messages.finished_job(ctx, message))
     actor = await authorize_person(ctx, message.user, message.channel)
     submitted = await job_requests.submit(ctx, actor, origin, request)
@@ -144,26 +157,30 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
     return None
 
 
-async def _in_thread(ctx: BotContext, message: MessageEvent, parsed: ParsedText) -> Reply | None:
-    """Handle a message in a thread; return NOT_AN_ANSWER if it answers nothing."""
-    if not _is_command(message, parsed):
-        return await thread_replies.handle_reply(ctx, message, parsed)
-    if not parsed.addressed and not await thread_replies.is_of_job(ctx, message):
-        return None
-    if names := await thread_replies.questions_for(ctx, message, parsed):
-        return _with_command(
-            ctx, message, await thread_replies.handle_reply(ctx, message, parsed), names
-        )
-    open_questions = (
-        await thread_replies.open_question_names(ctx, message)
-        if isinstance(parsed.request, JobRequest)
-        else []
-    )
-    if not open_questions:
-        return thread_replies.NOT_AN_ANSWER
+async def _in_thread(
+    ctx: BotContext, message: MessageEvent, parsed: ParsedText, resolved: Resolved
+) -> Reply | None:
+    """Handle a text that is no command of the thread's job."""
+    reply = await thread_replies.reply_to(ctx, message, parsed, resolved)
+    if parsed.verb and parsed.doubtful and parsed.verb not in DECISIONS:
+        names = [question.name for question in resolved.questions]
+        return _with_command(ctx, message, reply, names)
+    return reply
+
+
+def _is_command(parsed: ParsedText, resolved: Resolved) -> bool:
+    """Return whether a text is executed as a command, also on a job or question elsewhere."""
+    if resolved.outcome is Outcome.COMMAND:
+        return True
+    is_elsewhere = resolved.outcome is Outcome.NOT_HERE and bool(parsed.ref)
+    return is_elsewhere or (resolved.outcome is Outcome.WHICH_JOB and not resolved.jobs)
+
+
+def _waiting_reply(resolved: Resolved) -> Reply:
+    names = ", ".join(question.name for question in resolved.questions)
     return Reply(
-        f"A job in this thread is waiting for an answer to {', '.join(open_questions)}: use its"
-        " buttons. To start a new job, write outside this thread."
+        f"A job in this thread is waiting for an answer to {names}: use its buttons. To start a new"
+        " job, write outside this thread."
     )
 
 
@@ -198,16 +215,9 @@ def _with_command(
     return Reply(f"{reply.text}\n{note}", blocks)
 
 
-def _is_addressed(message: MessageEvent) -> bool:
-    return message.mentioned or message.private
-
-
-def _is_command(message: MessageEvent, parsed: ParsedText) -> bool:
-    """Return whether a message in a thread is a command: in it, or after a mention.
-
-    Answers and decisions without a name are for the thread's question.
-    """
-    if not parsed.verb or parsed.problem or (parsed.doubtful and not message.mentioned):
-        return False
-    is_answer = parsed.verb in DECISIONS or (parsed.verb == "answer" and not parsed.doubtful)
-    return bool(parsed.ref) or not is_answer
+def _in_place(parsed: ParsedText, resolved: Resolved) -> ParsedText:
+    """Return a command with the job of its thread, if it names none."""
+    if parsed.ref or len(resolved.jobs) != 1:
+        return parsed
+    job = resolved.jobs[0]
+    return replace(parsed, ref=job_name(job), job=job)

@@ -198,11 +198,18 @@ class MessageEvent:
     files: tuple[FileRef, ...] = ()
     parent: str = ""
     """Author of the thread's first message; "" if unknown."""
+    edited: str = ""
+    """The ts of the edit."""
 
     @property
     def key(self) -> str:
         """The idempotency key, the same for all copies, edits and the deletion."""
         return ids.message_key(self.workspace, self.channel, self.ts)
+
+    @property
+    def version(self) -> str:
+        """The idempotency key of an edit; "" for a message that was posted."""
+        return f"{self.key}:{self.edited}" if self.edited else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,6 +441,7 @@ def _message(
         private=string(event, "channel_type") == "im" or channel.startswith("D"),
         files=parse_files(message),
         parent=string(message, "parent_user_id"),
+        edited=string(nested(message, "edited"), "ts"),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.deliveries.plain_text import already_recorded
 from draftsman.errors import NotPermitted
 from draftsman.ids import job_name
 from draftsman.questions.answer import Verdict
@@ -12,6 +11,7 @@ from draftsman.questions.question import Question
 from draftsman.questions.response import Response
 from draftsman_bots.conversation.answers import is_shown_by_question
 from draftsman_bots.conversation.job_controls import pause_note
+from draftsman_bots.conversation.replies import verdict_spans
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated, mention_spans
 from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.slack.people.access import actor_of, authorize
@@ -78,16 +78,4 @@ async def _pause_note(ctx: BotContext, job: int, verdict: Verdict) -> str:
 
 def verdict_reply(verdict: Verdict) -> Reply:
     """Return the reply to a response."""
-    if verdict.recorded:
-        return Reply(escape_truncated(already_recorded(verdict)))
-    if not verdict.accepted:
-        reason = mention_spans(verdict.reason_spans or ("it was rejected",))
-        return Reply(f"Your answer was not accepted: {reason}")
-    if not verdict.resolved:
-        return Reply(f"{verdict.name}: approval recorded, {verdict.votes} of {verdict.quorum}.")
-    resolution = verdict.resolution or {}
-    answer = verdict.answer_text
-    suffix = f": {escape_truncated(answer, 300)}" if answer else ""
-    return Reply(
-        f"{verdict.name} is {escape_truncated(str(resolution.get('outcome', 'answered')))}{suffix}."
-    )
+    return Reply(mention_spans(verdict_spans(verdict)))

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeVar
 from draftsman.deliveries.thread import QuestionMessage
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure, LostRace
 from draftsman.processes.lifecycle import StopSignal
-from draftsman.questions.question import Question, QuestionStatus
 from draftsman.runtime import Runtime
+from draftsman_bots.conversation.resolution import closed_since
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.message_ref import MessageRef
 from draftsman_bots.slack.health import BotHealth
@@ -144,7 +144,8 @@ class Backfill:
             questions, answers = await self._rt.questions.of_job(number)
             if any(answer.source_event_id == key for answer in answers):
                 return
-            if any(closed_since(question, reply["ts"]) for question in questions):
+            written = datetime.fromtimestamp(float(reply["ts"]), UTC)
+            if any(closed_since(question, written) for question in questions):
                 return
         await self._handler(_event(workspace, channel, reply), notify)
 
@@ -175,15 +176,6 @@ def _replies(page: Data, oldest: str) -> list[Data]:
         return []
     replies = [message for message in messages if isinstance(message, dict)]
     return [reply for reply in replies if isinstance(reply.get("ts"), str) and reply["ts"] > oldest]
-
-
-def closed_since(question: Question, ts: str) -> bool:
-    """Return whether a question that is closed now was open at this ts."""
-    if question.status is QuestionStatus.OPEN:
-        return False
-    written = datetime.fromtimestamp(float(ts), UTC)
-    ended = question.answered_at
-    return question.asked_at <= written and (ended is None or ended >= written)
 
 
 def _event(workspace: str, channel: str, reply: Data) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman.questions.response import Response
 from draftsman_bots.conversation.answers import build_response, is_shown_by_question
 from draftsman_bots.conversation.job_controls import pause_note
+from draftsman_bots.conversation.replies import verdict_spans
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.deliveries.checklists import item_names
 from draftsman_bots.trello.deliveries.error_text import error_text
-from draftsman_bots.trello.jobs.card_messages import reply, verdict_text
+from draftsman_bots.trello.jobs.card_messages import reply
 from draftsman_bots.trello.requests.label_jobs import GONE_STATUSES
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ async def _answer(
     if verdict.recorded:
         text = already_recorded(verdict)
         return await reply(context, action, job, actor, text, "already_recorded")
-    await reply(context, action, job, actor, verdict_text(verdict))
+    await reply(context, action, job, actor, verdict_spans(verdict))
     if not verdict.resolved and not verdict.duplicate:
         await _uncheck(context, action)
     return "rejected"

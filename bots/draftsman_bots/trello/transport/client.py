@@ -3,7 +3,7 @@
 Boards, cards, lists and labels are py-trello objects, whose methods `read` and `write` call where
 a single request suffices and its reply has all the data. The other requests use `fetch_json`:
 
-- Cards: see `transport.cards` and `usecases.card_ticket`.
+- Cards: see `transport/cards.py` and `requests/card_ticket.py`.
 - A list with its board: `List` does not keep `idBoard`.
 - Attachments: `Card.attach` gives a file no title other than its name.
 - Webhooks: `WebHook` lacks the failures, and `create_hook` puts the token into the URL.

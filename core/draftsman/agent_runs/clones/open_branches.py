@@ -14,10 +14,9 @@ from typing import Final
 
 from draftsman.agent_runs.clones.git import git, git_failure, git_status, git_version
 from draftsman.agent_runs.clones.mirror import open_mirror
-from draftsman.agent_runs.clones.source import Login, RepoSource
-from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
+from draftsman.agent_runs.clones.source import RepoSource
+from draftsman.agent_runs.clones.workspace import ContinuedBranch, Snapshot, Workspace
 from draftsman.agent_runs.policies.conflicts import PREFIX, BranchConflict, job_of
-from draftsman.settings.http import HttpSettings
 
 HEADS: Final = "refs/heads/"
 MERGE_TREE: Final = (2, 38)
@@ -119,49 +118,36 @@ async def first_file(mirror: Path, commit: str, paths: Sequence[str], most: int)
     return b""
 
 
-@dataclass(frozen=True, slots=True)
-class BranchWork:
-    """The work on a branch, to go on from: `work` has its tree, on top of `base`."""
-
-    work: str
-    base: str
-    parents: tuple[str, ...]
-    """The parents of the next commit: the head, and the base if that has to be merged."""
-
-
 async def branch_work(
     data_dir: Path,
-    source: str,
+    source: RepoSource,
+    *,
     branch: str,
     base_branch: str,
-    base: str,
-    *,
+    base: str | None,
     job: int,
-    http: HttpSettings | None,
-    login: Login | None,
-) -> BranchWork | None:
+) -> ContinuedBranch | None:
     """Return the work on a branch of the source, with commits of people; None if it is gone.
 
     If it conflicts with the base branch as it is now, this is the new base, and the files of the
     work have the conflict markers of the merge. Raises Failure with origin `git`.
     """
-    repo = RepoSource.of(source, http, login)
-    mirror = await open_mirror(data_dir, repo)
+    mirror = await open_mirror(data_dir, source)
     names = {"head": f"{HEADS}{branch}", "tip": f"{HEADS}{base_branch}"}
-    tips = await repo.tips(mirror, list(names.values()))
+    tips = await source.tips(mirror, list(names.values()))
     head = tips.get(names["head"])
     tip = tips.get(names["tip"])
     if head is None:
         return None
     prefix = f"{FOLLOWED}{job}/"
     specs = [f"+{ref}:{prefix}{name}" for name, ref in names.items() if ref in tips]
-    await repo.fetch_refs(mirror, specs)
+    await source.fetch_refs(mirror, specs)
     if tip is None or (tree := await _conflicting_merge(mirror, head, tip)) is None:
-        return BranchWork(head, base, (head,))
+        return ContinuedBranch(branch, parents=(head,), work=head, base=base)
     commit = await git("commit-tree", tree, "-p", tip, "-m", "merge", cwd=mirror)
     work = commit.decode().strip()
     await git("update-ref", f"{prefix}work", work, cwd=mirror)
-    return BranchWork(work, tip, (head, tip))
+    return ContinuedBranch(branch, parents=(head, tip), work=work, base=tip)
 
 
 async def _conflicting_merge(mirror: Path, ours: str, theirs: str) -> str | None:

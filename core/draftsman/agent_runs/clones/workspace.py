@@ -27,13 +27,12 @@ from typing import Any, Final, Self
 from draftsman.agent_runs.clones import home_files
 from draftsman.agent_runs.clones.git import COMMITTER, git, git_failure
 from draftsman.agent_runs.clones.mirror import commit_time, fetch_base, open_mirror
-from draftsman.agent_runs.clones.source import Login, RepoSource
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.errors import Failure
 from draftsman.ids import job_name, run_name
 from draftsman.sandbox.run_sandbox import change_owner, open_run_sandbox
 from draftsman.sandbox.sandbox_plan import RunSandbox
-from draftsman.settings.http import HttpSettings
 from draftsman.settings.sandbox import SandboxSettings
 
 # Paths in JSON values, made relative.
@@ -157,6 +156,20 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class ContinuedBranch:
+    """A branch that a job continues."""
+
+    name: str | None = None
+    """None for the branch of the job."""
+    parents: tuple[str, ...] = ()
+    """The parents of the next commit: the head, and the base if that has to be merged."""
+    work: str | None = None
+    """A commit of the mirror with the work on the branch; None for the work of the bundle."""
+    base: str | None = None
+    """The commit below that work; None for the base of the job."""
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
     """The clone of a run. Create it with `prepare`; `remove` it at the end."""
 
@@ -179,7 +192,7 @@ class Workspace:
     async def prepare(
         cls,
         data_dir: Path,
-        source: str,
+        source: RepoSource,
         *,
         job: int,
         run: int,
@@ -188,49 +201,42 @@ class Workspace:
         bundle: bytes | None = None,
         restored: bool = True,
         created_at: datetime | None = None,
-        http: HttpSettings | None = None,
-        login: Login | None = None,
-        branch: str | None = None,
-        parents: tuple[str, ...] = (),
-        work: str | None = None,
+        branch: ContinuedBranch = ContinuedBranch(),
     ) -> Self:
-        """Create the clone on branch `draftsman/D-<job>`, or on another `branch`.
+        """Create the clone on the branch of the job, `draftsman/D-<job>`, or on another `branch`.
 
         `tag` distinguishes jobs with the same number in several databases. `base` is a ref or a
-        full commit id (None: the source's HEAD). A `bundle` of an earlier run's work is applied,
-        uncommitted, and its files of the home are written; without `restored`, only by
-        `restore`. A commit `work` of the mirror replaces its work. `parents` are those of the
-        commits of the work. The commits of all runs of the job
-        have the date `created_at` (None: the date of the base), so that the same work gets the
-        same commit id. `http` is the egress policy for a URL (None: public addresses), `login`
-        gives its token. Raises Failure with origin `git`.
+        full commit id (None: the source's HEAD); a base of the branch replaces it. A `bundle` of
+        an earlier run's work is applied, uncommitted, and its files of the home are written;
+        without `restored`, only by `restore`. The commits of all runs of the job have the date
+        `created_at` (None: the date of the base), so that the same work gets the same commit id.
+        Raises Failure with origin `git`.
         """
-        repo_source = RepoSource.of(source, http, login)
-        mirror = await open_mirror(data_dir, repo_source)
+        mirror = await open_mirror(data_dir, source)
         name = f"{run_name(job, run)}-{tag}" if tag else run_name(job, run)
         ref = f"refs/draftsman/{name}"
-        base_sha = await fetch_base(repo_source, mirror, base, f"{ref}/base")
+        base_sha = await fetch_base(source, mirror, branch.base or base, f"{ref}/base")
         date_time = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
         folder = data_dir / "runs" / name
         date = f"{int(date_time.timestamp())} +0000"
         self = cls(
             folder=folder,
             mirror=mirror,
-            source=repo_source,
+            source=source,
             job=job,
             run=run,
             tag=tag,
             base_sha=base_sha,
             date=date,
-            own_branch=branch,
-            parents=parents,
+            own_branch=branch.name,
+            parents=branch.parents,
         )
         try:
             await asyncio.to_thread(_create_folders, folder)
             unpacked = await self._unpack(bundle) if bundle else None
-            if work is not None:
-                await git("update-ref", self.ref("work"), work, cwd=mirror)
-            work = work or unpacked or base_sha
+            if branch.work is not None:
+                await git("update-ref", self.ref("work"), branch.work, cwd=mirror)
+            work = branch.work or unpacked or base_sha
             await self._clone(work if restored else base_sha)
             if restored and bundle:
                 await self._restore_home()

@@ -80,12 +80,11 @@ async def fresh_clone(
     on_base = setup_has_more_access(run, work.saved, work.network)
     clone = await Workspace.prepare(
         run.settings.data_dir,
-        workspace.source.location,
+        workspace.source,
         job=workspace.job,
         run=workspace.run,
         tag=f"{workspace.tag}-{purpose}",
         base=workspace.base_sha if on_base else commit,
-        http=run.settings.http,
     )
     try:
         clone = await clone.with_sandbox(run.settings.sandbox)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from draftsman.agent_runs.clones.git import git
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.agent_runs.validation.commands import CommandResult, CommandRunner
 from draftsman.errors import Failure, UsageError
@@ -55,13 +56,11 @@ async def inspect_repository(
     """Clone a repository for the duration of the block; raises Failure with origin `git`."""
     workspace = await Workspace.prepare(
         settings.data_dir,
-        source,
+        RepoSource.of(source, settings.http, git_login_of(settings, source)),
         job=0,
         run=os.getpid(),
         tag=secrets.token_hex(6),
         base=ref,
-        http=settings.http,
-        login=git_login_of(settings, source),
     )
     try:
         workspace = await workspace.with_sandbox(settings.sandbox)

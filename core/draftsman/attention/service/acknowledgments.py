@@ -12,7 +12,6 @@ from draftsman.attention.attention import (
     MAX_DELAY,
     QuestionAttention,
     ReminderDelay,
-    attention_of,
 )
 from draftsman.database.database import Connection, Database
 from draftsman.errors import DraftsmanError, QuestionClosed, Refused, UsageError
@@ -134,14 +133,8 @@ class Acknowledgments:
         """Return the notifications and delays of the open questions of jobs, by job and ordinal."""
         if not jobs:
             return {}
-        async with self._db.connection() as conn, conn.transaction():
-            rows = await store.ladder_attention(conn, jobs)
-            notifications = await store.notifications(conn, jobs)
-            delays = [await store.delays(conn, row.job, row.question) for row in rows]
-        return {
-            (row.job, row.question): attention_of(row, notifications, held)
-            for row, held in zip(rows, delays, strict=True)
-        }
+        async with self._db.transaction() as conn:
+            return await store.attention(conn, jobs)
 
     async def delays(self, job: int, ordinal: int) -> list[ReminderDelay]:
         """Return the acknowledgment and the snoozes of a question that hold."""

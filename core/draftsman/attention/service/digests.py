@@ -42,6 +42,7 @@ class Digests:
         return [
             Sweep(
                 name="digests",
+                description="sends digests of questions",
                 run=partial(repeat, self.sweep, self._limit),
                 isolations=(self._isolation,),
             )

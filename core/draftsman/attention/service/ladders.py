@@ -13,7 +13,7 @@ from draftsman.database.isolation import Isolation
 from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.service.message_builder import with_identity_links
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
+from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat
 from draftsman.people.policy import Policy
 from draftsman.questions.asked_question import QuestionLadder
 
@@ -39,9 +39,10 @@ class LadderSweep:
         return [
             Sweep(
                 name="ladders",
+                description="takes the steps of ladders, which notify people",
                 run=partial(repeat, self.sweep, self._limit),
                 isolations=(self._isolation,),
-                due_turn=DueTurn.QUESTIONS,
+                due=DueTime(DueTurn.QUESTIONS, store.LADDERS_DUE),
             )
         ]
 

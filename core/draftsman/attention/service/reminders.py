@@ -11,7 +11,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
+from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat
 from draftsman.people.hours import InterruptibleHours, QuietHours
 from draftsman.people.policy import Policy
 from draftsman.questions.question import QuestionKind
@@ -34,9 +34,10 @@ class Reminders:
         return [
             Sweep(
                 name="remind",
+                description="sends reminders at 50 % and 90 % of the time of a question",
                 run=partial(repeat, self.remind, self._limit),
                 isolations=(self._isolation,),
-                due_turn=DueTurn.QUESTIONS,
+                due=DueTime(DueTurn.QUESTIONS, store.REMIND_DUE),
             )
         ]
 

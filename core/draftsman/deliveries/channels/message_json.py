@@ -14,7 +14,8 @@ from draftsman.deliveries.delivery import (
     Subject,
     Unconfirmed,
 )
-from draftsman.deliveries.plain_text import how_to_answer, render_plain, resolution_text
+from draftsman.deliveries.documents.plain import how_to_answer, render_plain
+from draftsman.deliveries.plain_text import resolution_text
 from draftsman.errors import Failure
 from draftsman.questions.question import Question
 

@@ -24,7 +24,8 @@ from draftsman.deliveries.delivery import (
     Receipt,
     SendResult,
 )
-from draftsman.deliveries.plain_text import how_to_answer, resolution_text
+from draftsman.deliveries.documents.plain import how_to_answer
+from draftsman.deliveries.plain_text import resolution_text
 from draftsman.errors import Failure
 from draftsman.formats.truncation import truncate
 from draftsman.outbound import secret_values

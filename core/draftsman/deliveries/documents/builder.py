@@ -7,15 +7,10 @@ from typing import Any, Final
 
 from draftsman.agent_runs.changes.diff import diffstat, is_diff
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.attachment import (
-    LENGTH,
-    LINES,
-    is_long,
-    is_truncated_result,
-    overflow_files,
-)
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.deliveries.documents.document import (
+    LENGTH,
+    LINES,
     Action,
     Addressees,
     Choice,
@@ -37,6 +32,7 @@ from draftsman.deliveries.documents.document import (
     Step,
     Text,
     Time,
+    is_cut,
 )
 from draftsman.deliveries.plain_text import (
     job_outcome_spans,
@@ -44,14 +40,15 @@ from draftsman.deliveries.plain_text import (
     notice_spans,
     pause_text,
     progress_text,
-    render_plain,
     resolution_spans,
+    same_question_text,
     shown_error,
     state_text,
     title_before,
 )
-from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url
+from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
+from draftsman.jobs.status_display import display_of
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import Question, QuestionKind
 
@@ -89,15 +86,18 @@ def _parts(message: Message) -> Iterator[Part]:
             yield from _result(message)
         case DeliveryKind.NOTICE:
             yield from _notice(message)
-        case _:
-            yield Paragraph((render_plain(message),), LENGTH)
+        case DeliveryKind.FILE:
+            name = (message.payload or {}).get("name")
+            yield Paragraph((f"{message.subject.name}: file {name}",), LENGTH)
+        case _:  # its question is gone
+            yield Paragraph((f"{message.subject.name}: {message.kind}",), LENGTH)
 
 
 def _status(message: Message) -> Iterator[Part]:
     """Yield the card of a job, which is edited with each status and with progress."""
     subject = message.subject
-    yield _headline(subject)
-    yield Facts(tuple(_facts(subject)))
+    yield _headline(subject, _says(subject))
+    yield _facts(subject)
     for line in progress_text(message).splitlines():
         yield Note((line,))
     if error := shown_error(subject):
@@ -119,7 +119,7 @@ def _question(message: Message, question: Question) -> Iterator[Part]:
         )
     title = title_before(question, message.subject.title)
     verb = "asks for approval" if is_approval else "asks"
-    yield Headline(Status.WAITING_FOR_INPUT, question.name, title, verb)
+    yield Headline(display_of(Status.WAITING_FOR_INPUT), question.name, title, verb)
     yield Quote(question.text, QUESTION_LENGTH, show)
     if (snippet := question.context_snippet or "").strip():
         yield from _context(snippet, show)
@@ -147,7 +147,7 @@ def _context(snippet: str, show: Command) -> Iterator[Part]:
         yield Code(diffstat(snippet), LENGTH // 2, folds=True)
     lines = "\n".join(snippet.splitlines()[:LINES])
     yield Code(lines, LENGTH, language="diff" if diff else "", folds=True, full=show)
-    if is_long(snippet, LINES):
+    if len(snippet) > LENGTH or len(snippet.splitlines()) > LINES:
         yield InFile("Truncated. The full text")
 
 
@@ -161,14 +161,17 @@ def _conditions(question: Question) -> Iterator[Text]:
         yield (f"no answer in time: also sent to {question.escalate_to}",)
     if question.expires_at is not None:
         yield "expires ", Time(question.expires_at, "at")
-    action = Action.APPROVE if question.kind is QuestionKind.APPROVAL else Action.ANSWER
-    yield (
-        Step(
-            action,
-            question.name,
-            choices=bool(question.choices),
-            freeform=question.freeform_allowed,
-        ),
+    yield (answer_step(question),)
+
+
+def answer_step(question: Question) -> Step:
+    """Return how to answer a question."""
+    is_approval = question.kind is QuestionKind.APPROVAL
+    return Step(
+        Action.APPROVE if is_approval else Action.ANSWER,
+        question.name,
+        choices=bool(question.choices),
+        freeform=question.freeform_allowed,
     )
 
 
@@ -217,24 +220,31 @@ def _closed(subject: Subject, question: Question) -> Iterator[Part]:
 def _result(message: Message) -> Iterator[Part]:
     subject = message.subject
     result = subject.result or {}
-    yield _headline(subject)
-    if subject.status is not Status.COMPLETED:  # the summary below says so
-        yield Paragraph(job_outcome_spans(subject, again=""), LENGTH // 2)
-        if subject.status is not Status.CANCELED:
-            retry = Step(Action.RETRY, f"draftsman retry {subject.name}")
-            yield Note(("to retry: ", retry))
-    yield from _result_facts(result)
+    says = _says(subject) if subject.status is Status.COMPLETED else ()
+    yield _headline(subject, says)
+    texts = [*_outcome(subject), *_result_facts(result)]
+    yield from texts
     if subject.group_stop:
         yield Note((subject.group_stop,))
-    yield Facts(tuple(_facts(subject, outcome=False)))
-    if overflow_files(message):
-        is_truncated = is_truncated_result(message)
-        yield InFile("Truncated. The full text" if is_truncated else "The data of the result")
+    yield _facts(subject, outcome=False)
+    if any(map(is_cut, texts)):
+        yield InFile("Truncated. The full text")
+    elif raw_data(result):
+        yield InFile("The data of the result")
     controls = [_retry()] if subject.status in RETRYABLE else []
     if subject.type == AGENT_TYPE and subject.status in TERMINAL:
         controls.append(Control(Action.REVISE, "Retry with changes…"))
     if controls:
         yield Controls(tuple(controls))
+
+
+def _outcome(subject: Subject) -> Iterator[Part]:
+    """Yield why a job did not complete, and how to retry it."""
+    if subject.status is Status.COMPLETED:
+        return
+    yield Paragraph(job_outcome_spans(subject, again=""), LENGTH // 2)
+    if subject.status is not Status.CANCELED:
+        yield Note(("to retry: ", Step(Action.RETRY, f"draftsman retry {subject.name}")))
 
 
 def _result_facts(result: dict[str, Any]) -> Iterator[Part]:
@@ -251,28 +261,40 @@ def _result_facts(result: dict[str, Any]) -> Iterator[Part]:
 def _notice(message: Message) -> Iterator[Part]:
     payload = message.payload or {}
     prefix, *spans = notice_spans(message)
-    yield Paragraph((prefix, *spans), LENGTH)
-    if is_long(str(payload.get("text", ""))) and "to" not in payload:
+    notice = Paragraph((prefix, *spans), LENGTH)
+    yield notice
+    if is_cut(notice) and "to" not in payload:
         yield InFile("Truncated. The full text")
     if isinstance(rule := payload.get("rule"), int) and rule > 0:
         yield Controls((Control(Action.RATIFY, "Ratify"), Control(Action.DECLINE, "Decline")))
 
 
-def _headline(subject: Subject) -> Headline:
-    return Headline(None if subject.denied else subject.status, subject.name, subject.title)
+def _headline(subject: Subject, says: Text) -> Headline:
+    mark = display_of(subject.status, denied=subject.denied)
+    return Headline(mark, subject.name, subject.title, says=says)
+
+
+def _says(subject: Subject) -> Text:
+    """Return the status as the end of a sentence about the job."""
+    predicate = display_of(subject.status, denied=subject.denied).predicate
+    if subject.status is Status.RETRYING and subject.next_retry_at is not None:
+        return f"{predicate} ", Time(subject.next_retry_at, "at")
+    return (predicate + same_question_text(subject),)
 
 
 def _retry() -> Control:
     return Control(Action.RETRY, "Retry")
 
 
-def _facts(subject: Subject, *, outcome: bool = True) -> Iterator[Text]:
-    """Yield facts of a job; a result has shown the `outcome` of a denial or cancel before."""
-    if not subject.denied:
-        state: Text = (state_text(subject),)
-        if subject.status is Status.RETRYING and subject.next_retry_at is not None:
-            state = (*state, " ", Time(subject.next_retry_at, "at"))
-        yield state
+def _facts(subject: Subject, *, outcome: bool = True) -> Facts:
+    """Return facts of a job; a result has shown the `outcome` of a denial or cancel before."""
+    state: Text = () if subject.denied else (state_text(subject),)
+    if subject.status is Status.RETRYING and subject.next_retry_at is not None:
+        state = (*state, " ", Time(subject.next_retry_at, "at"))
+    return Facts(tuple(_details(subject, outcome=outcome)), state)
+
+
+def _details(subject: Subject, *, outcome: bool) -> Iterator[Text]:
     if pause := pause_text(subject):
         yield (pause,)
     if outcome and (subject.status is Status.CANCELED or subject.denied):

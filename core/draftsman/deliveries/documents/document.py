@@ -9,10 +9,14 @@ from enum import Enum, StrEnum
 from typing import Final, TypeVar
 
 from draftsman.deliveries.plain_text import format_time
-from draftsman.jobs.job import Status
+from draftsman.jobs.status_display import StatusDisplay
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
 
+LENGTH: Final = 2800
+"""Maximum characters of most texts."""
+LINES: Final = 30
+"""Maximum lines of the context of a question."""
 SHORT: Final = 300
 """Characters of a fact, and of a note."""
 SHRUNK: Final = 2500
@@ -99,18 +103,25 @@ Text = tuple[Span, ...]
 class Headline:
     """The line of a job, or of a question, that begins a message."""
 
-    mark: Status | None
-    """The status of the job; None: a person denied it."""
+    mark: StatusDisplay
     name: str
     title: str
     verb: str = ""
+    says: Text = ()
+    """The words of the mark, for a medium without emoji."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Short facts in a line."""
+    """Short facts in a line; the `state` is one that the headline of a medium may say."""
 
     items: tuple[Text, ...]
+    state: Text = ()
+
+    @property
+    def all(self) -> tuple[Text, ...]:
+        """The facts with the state."""
+        return (self.state, *self.items) if self.state else self.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +223,24 @@ Part = (
 )
 Document = tuple[Part, ...]
 Piece = TypeVar("Piece")
+
+
+def is_cut(part: Part) -> bool:
+    """Return whether a medium shows the beginning of a part only."""
+    match part:
+        case Paragraph(text, most):
+            return len("".join(map(str, text))) > most
+        case Quote(text, most) | Code(text, most):
+            return len(text) > most
+        case _:
+            return False
+
+
+def elsewhere(part: Part) -> Text:
+    """Return the notice where to read a text that is cut off here; empty for any other part."""
+    if isinstance(part, Paragraph | Quote) and part.full is not None and is_cut(part):
+        return "Truncated. To read it: ", part.full
+    return ()
 
 
 class Fold(Enum):

@@ -28,28 +28,11 @@ from draftsman.deliveries.documents.document import (
     Step,
     Text,
     Time,
+    elsewhere,
 )
-from draftsman.jobs.job import Status
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
 
-EMOJI: Final = {
-    Status.SCHEDULED: "⏰",
-    Status.QUEUED: "⏳",
-    Status.CLAIMED: "⏳",
-    Status.RUNNING: "⚙️",
-    Status.RESUMED: "⚙️",
-    Status.RETRYING: "🔁",
-    Status.WAITING_FOR_INPUT: "❓",
-    Status.WAITING_FOR_APPROVAL: "❓",
-    Status.COMPLETED: "✅",
-    Status.FAILED: "❌",
-    Status.DEAD_LETTER: "❌",
-    Status.CANCELED: "🚫",
-    Status.EXPIRED: "⌛",
-    None: "⛔",
-}
-"""Emoji of a headline; that of a denied job is at None."""
 MAX_TITLE: Final = 500
 MAX_ADDRESSEES: Final = 20
 """People who are mentioned; the others are counted."""
@@ -95,23 +78,24 @@ def print_markdown(document: Document, markup: Markup) -> str:
 def _paragraphs(document: Document, markup: Markup) -> Iterator[str]:
     for part in document:
         yield _paragraph(part, markup)
+        yield print_text(elsewhere(part), markup, most=SHORT)
 
 
 def _paragraph(part: Part, markup: Markup) -> str:
     match part:
         case Headline(mark, name, title, verb):
             asks = f"{verb}:" if verb else ""
-            words = (EMOJI[mark], strong(name), strong(markup.line(title, MAX_TITLE)), asks)
+            words = (mark.emoji, strong(name), strong(markup.line(title, MAX_TITLE)), asks)
             return " ".join(filter(None, words))
-        case Facts(items):
-            facts = (print_text(item, markup, most=SHORT, is_line=True) for item in items)
+        case Facts():
+            facts = (print_text(item, markup, most=SHORT, is_line=True) for item in part.all)
             return " · ".join(filter(None, facts))
-        case Paragraph(text, most, full):
-            return print_text(text, markup, most=most) + _cut(plain(text, markup), most, full)
+        case Paragraph(text, most):
+            return print_text(text, markup, most=most)
         case Note(text):
             return print_text(text, markup, most=SHORT, is_line=True)
-        case Quote(text, most, full):
-            return quoted(markup.block(text, most)) + _cut(text, most, full)
+        case Quote(text, most):
+            return quoted(markup.block(text, most)) if text.strip() else ""
         case Code(text, most, language):
             return markup.code(text, most, language)
         case InFile(what):
@@ -183,13 +167,6 @@ def _special(span: Link | Command | Step, markup: Markup) -> str:
 def _padded(escaped: str, words: str) -> str:
     """Return an escaped text with the blank at its end, which escaping may have removed."""
     return f"{escaped.rstrip()} " if words.endswith(" ") else escaped
-
-
-def _cut(text: str, most: int, full: Command | None) -> str:
-    """Return the notice for a text that was cut off."""
-    if len(text) <= most or full is None:
-        return ""
-    return f"\n\nTruncated. To read it: `{full.line}`"
 
 
 def _choices(choices: Choices, markup: Markup) -> str:

@@ -13,7 +13,7 @@ from draftsman.deliveries.store import deliveries as store
 from draftsman.deliveries.target import Target
 from draftsman.ids import job_name
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat, run_isolated
+from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat, run_isolated
 
 _log = logging.getLogger(__name__)
 
@@ -31,9 +31,10 @@ class DeadLetters:
         return [
             Sweep(
                 name="notify",
+                description="sends dead letters without a target to the fallback",
                 run=partial(repeat, self.notify, self._limit),
                 isolations=(self._isolation,),
-                due_turn=DueTurn.OTHERS,
+                due=DueTime(DueTurn.OTHERS, store.NOTIFY_DUE),
             )
         ]
 

@@ -15,7 +15,7 @@ from draftsman.database.database import (
     rows,
     scalar,
 )
-from draftsman.database.named_queries import load
+from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
 from draftsman.deliveries.delivery import (
     ChannelName,
@@ -33,6 +33,9 @@ from draftsman.jobs.runs.run import LeaderTerm, Lease
 from draftsman.jobs.runs.store import jobs
 
 _Q = load(__name__)
+
+NOTIFY_DUE: Final = load_parts(__name__)["notify_due"]
+"""Query of the time when the sweep is due."""
 
 MAX_FILES: Final = 5
 """Maximum number of artifacts sent with a result; others are requested by name."""

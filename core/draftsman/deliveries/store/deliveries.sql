@@ -446,6 +446,9 @@ SELECT c.job, c.status::text, (SELECT count(*) FROM skipped) AS skipped,
 
 -- Dead letters without a target, for the leader: `core/draftsman/jobs/runs/sweep.py` has the rules of such statements.
 
+-- part: notify_due
+SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1
+
 -- part: unnotified
 SELECT j.number FROM draftsman.unnotified_jobs u
   JOIN draftsman.job_states j ON j.number = u.job

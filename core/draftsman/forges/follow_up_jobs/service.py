@@ -59,6 +59,7 @@ class FollowUpSweep:
         return [
             Sweep(
                 name="follow_ups",
+                description="follows up on pull requests",
                 run=self.sweep,
                 isolations=(self._isolation,),
                 max_interval=INTERVAL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,8 @@ from draftsman.database.database import (
     execute,
     fetch_all,
     fetch_one,
+    fetch_record,
+    from_record,
     rows,
     scalar,
 )
@@ -21,7 +24,7 @@ from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.jobs.details.stats import ActivityBucket
 from draftsman.jobs.details.wait_reason import JobFacts
 from draftsman.jobs.job import TERMINAL, Job
-from draftsman.jobs.job_summary import JobSummary, JobVersion, RetryLink
+from draftsman.jobs.job_summary import JobSummary, JobVersion, Replacement, RetryLink
 from draftsman.jobs.runs.run import Run
 
 _Q = load(__name__)
@@ -74,6 +77,14 @@ async def latest_job_events(conn: Connection, job: int, after: int, limit: int) 
     """Return the newest events of a job after an id, newest first."""
     params = {"job": job, "after": after, "limit": limit}
     return await fetch_all(conn, _Q["latest_job_events"], params, Event)
+
+
+async def job_events_of_kinds(
+    conn: Connection, job: int, kinds: Sequence[str], limit: int = PAGE_SIZE
+) -> list[Event]:
+    """Return the newest events of some kinds of a job, newest first."""
+    params = {"job": job, "kinds": list(kinds), "limit": limit}
+    return await fetch_all(conn, _Q["job_events_of_kinds"], params, Event)
 
 
 async def events(
@@ -154,6 +165,50 @@ async def chain(conn: Connection, job: int) -> list[RetryLink]:
 async def why(conn: Connection, job: int, lease: float) -> JobFacts | None:
     """Return the data that decides why a job waits."""
     return await fetch_one(conn, _Q["why"], {"job": job, "lease": lease}, JobFacts)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job with the data that decides why it waits, and the parts that it has."""
+
+    job: Job
+    facts: JobFacts
+    replacement: Replacement
+    parts: JobParts
+
+
+@dataclass(frozen=True, slots=True)
+class JobParts:
+    """Which parts a job has, at a time of the database's clock."""
+
+    at: datetime
+    spawned_by: int | None
+    has_parents: bool
+    has_children: bool
+    has_group: bool
+    has_retry: bool
+    has_questions: bool
+    has_steps: bool
+    has_artifacts: bool
+    has_messages: bool
+    has_attachments: bool
+    has_targets: bool
+    has_deliveries: bool
+    has_archives: bool
+    has_pull_request: bool
+
+
+async def details(conn: Connection, job: int, lease: float) -> JobRecord | None:
+    """Return a job, and which parts of it are to be read."""
+    record = await fetch_record(conn, _Q["details"], {"job": job, "lease": lease})
+    if record is None:
+        return None
+    return JobRecord(
+        job=from_record(Job, record),
+        facts=from_record(JobFacts, record),
+        replacement=from_record(Replacement, record),
+        parts=from_record(JobParts, record),
+    )
 
 
 async def counts(conn: Connection, most: int) -> dict[str, int]:

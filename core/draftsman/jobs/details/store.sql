@@ -1,16 +1,21 @@
 -- Queries behind the front ends.
 
+-- part: job
+       j.number, j.id, j.type, j.idempotency_key, j.request_digest, j.queue, j.priority, j.position,
+       j.subject_key, j.concurrency_key, j.hold::text, j.held_by, j.status, j.claimed_from, j.mode, j.source,
+       j.source_type::text, j.external_event_id, j.invoker_id, j.invoker_display_name, j.repo_host,
+       j.repo_owner, j.repo_name, j.ticket_url, j.ticket_title, j.ticket_text, j.payload, j.overrides,
+       j.requested_skills, j.tags, j.agent, j.retry_of, j.chain_length, j.template, j.template_version,
+       j.run_at, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries, j.next_retry_at,
+       j.last_error, j.error_class::text, j.on_lost, j.worker_id, j.lease_token, j.cancel_requested_at,
+       j.cancel_requested_by, j.cancel_reason, j.pr_url, j.result, j.version, j.created_at, j.queued_at,
+       j.claimed_at, j.started_at, j.finished_at, j.updated_at
+
 -- name: get
-SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
-       concurrency_key, hold::text, held_by, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
-       invoker_display_name, repo_host, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
-       overrides, requested_skills, tags, agent, retry_of, chain_length, template,
-       template_version, run_at, run_count, attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
-       error_class::text, on_lost, worker_id, lease_token, cancel_requested_at,
-       cancel_requested_by, cancel_reason, pr_url, result, version, created_at, queued_at, claimed_at,
-       started_at, finished_at, updated_at
-  FROM draftsman.jobs
- WHERE number = %(number)s
+SELECT
+-- include: job
+  FROM draftsman.jobs j
+ WHERE j.number = %(number)s
 
 -- name: find
 SELECT number FROM draftsman.job_requests
@@ -145,6 +150,15 @@ SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.act
  CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
  WHERE e.id > %(after)s
  ORDER BY e.id DESC
+ LIMIT %(limit)s
+
+-- The newest events of some kinds of a job, of which only the search for them costs.
+-- name: job_events_of_kinds
+SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
+       txid::text::bigint AS txid
+  FROM draftsman.job_events
+ WHERE job = %(job)s AND kind = ANY (%(kinds)s::text[])
+ ORDER BY id DESC
  LIMIT %(limit)s
 
 -- The event feed of all jobs, safe to follow: never past a transaction that may still commit.
@@ -295,16 +309,12 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
  ORDER BY chain_length
 
 -- Why a job waits: its place in the view that claims use, and the workers that could claim it.
--- name: why
-SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
-       j.error_class::text, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries,
-       j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
+-- part: facts
        p.queue IS NULL AND coalesce(v.job = j.number, true) AND EXISTS (
            SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
        v.job AS reserved_for, v.actor AS reserved_by, v.expires_at AS reserved_until,
        j.started_at IS NOT NULL AS started,
        EXISTS (SELECT FROM draftsman.job_checkpoints k WHERE k.job = j.number) AS has_checkpoint,
-       j.hold::text, j.held_by, j.concurrency_key,
        (SELECT k.number FROM draftsman.job_states k
          WHERE k.concurrency_key = j.concurrency_key AND (k.hold >= 'key') IS NOT TRUE
            AND k.finished_at IS NULL) AS key_holder,
@@ -351,6 +361,8 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        s.job IS NOT NULL AS awaits_trial,
        (SELECT t.job FROM draftsman.suspects t
          WHERE t.crash = s.crash AND t.status = 'trial' ORDER BY t.job LIMIT 1) AS on_trial
+
+-- part: of_facts
   FROM draftsman.jobs j
   LEFT JOIN LATERAL (
        SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
@@ -367,6 +379,51 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
               coalesce(sum(w.slots), 0) AS slots
          FROM draftsman.serving_workers(%(lease)s) w WHERE j.queue = ANY (w.queues)) x
  WHERE j.number = %(job)s
+
+-- name: why
+SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
+       j.error_class::text, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries,
+       j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
+       j.hold::text, j.held_by, j.concurrency_key,
+-- include: facts
+-- include: of_facts
+
+-- A job, why it waits, its unique key, and which parts it has: most jobs have few, and only these
+-- are read.
+-- name: details
+SELECT
+-- include: job
+     ,
+-- include: facts
+     , draftsman.now() AS at,
+       (SELECT key FROM draftsman.unique_keys WHERE job = j.number) AS key,
+       (SELECT replaces FROM draftsman.unique_keys WHERE job = j.number) AS replaces,
+       (SELECT n.job FROM draftsman.unique_keys n WHERE n.replaces = j.number) AS replaced_by,
+       (SELECT d.job FROM draftsman.job_dependencies d
+         WHERE d.parent = j.number AND d.job < j.number AND d.spawned LIMIT 1) AS spawned_by,
+       EXISTS (SELECT FROM draftsman.job_dependencies d
+                WHERE d.job = j.number AND NOT d.spawned) AS has_parents,
+       EXISTS (SELECT FROM draftsman.job_dependencies d WHERE d.parent = j.number AND NOT d.spawned)
+           OR EXISTS (SELECT FROM draftsman.job_dependencies d
+                       WHERE d.job = j.number AND d.spawned) AS has_children,
+       EXISTS (SELECT FROM draftsman.job_group_members m WHERE m.job = j.number) AS has_group,
+       EXISTS (SELECT FROM draftsman.job_requests n
+                WHERE n.type = j.type AND n.idempotency_key
+                      = 'retry:' || CASE WHEN j.retry_of IS NULL THEN j.number::text
+                        ELSE split_part(j.idempotency_key, ':', 2) END
+                        || ':' || (j.chain_length + 1)) AS has_retry,
+       EXISTS (SELECT FROM draftsman.job_questions q WHERE q.job = j.number) AS has_questions,
+       EXISTS (SELECT FROM draftsman.job_steps k WHERE k.job = j.number) AS has_steps,
+       EXISTS (SELECT FROM draftsman.artifacts a
+                WHERE a.job = j.number AND a.kind <> 'bundle') AS has_artifacts,
+       EXISTS (SELECT FROM draftsman.job_messages m WHERE m.job = j.number) AS has_messages,
+       EXISTS (SELECT FROM draftsman.job_files f WHERE f.job = j.number) AS has_attachments,
+       EXISTS (SELECT FROM draftsman.job_targets t WHERE t.job = j.number) AS has_targets,
+       EXISTS (SELECT FROM draftsman.deliveries d WHERE d.job = j.number) AS has_deliveries,
+       EXISTS (SELECT FROM draftsman.archived_jobs a WHERE a.job = j.number) AS has_archives,
+       EXISTS (SELECT FROM draftsman.pull_requests p WHERE p.root = j.number)
+           OR EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = j.number) AS has_pull_request
+-- include: of_facts
 
 -- Exact counts of active jobs; of each final status, jobs are counted up to a limit.
 -- name: counts

@@ -23,7 +23,7 @@ from draftsman.jobs.pending_decisions import store
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import jobs
-from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
+from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 from draftsman.questions import answer as reading
@@ -64,9 +64,10 @@ class PendingDecisions:
         return [
             Sweep(
                 name="decisions",
+                description="applies answers and cancels whose undo window has ended",
                 run=partial(repeat, self.apply_due, self._limit),
                 isolations=(self._isolation,),
-                due_turn=DueTurn.QUESTIONS,
+                due=DueTime(DueTurn.QUESTIONS, store.DECISIONS_DUE),
             )
         ]
 

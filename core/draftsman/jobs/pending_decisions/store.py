@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
 from draftsman.database.database import Connection, fetch_all, fetch_one, scalar
-from draftsman.database.named_queries import load
+from draftsman.database.named_queries import load, load_parts
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 
 _Q = load(__name__)
+
+DECISIONS_DUE: Final = load_parts(__name__)["decisions_due"]
+"""Query of the time when the sweep is due."""
 
 
 async def hold(

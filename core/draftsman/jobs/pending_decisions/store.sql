@@ -17,6 +17,9 @@ SELECT draftsman.finish_decision(%(id)s::bigint)
 -- name: undo
 SELECT draftsman.undo_decision(%(id)s::bigint)
 
+-- part: decisions_due
+SELECT min(applies_at) FROM draftsman.pending_decisions
+
 -- Decisions that are due, for the leader. Those of jobs that another transaction has locked are left
 -- out: it may stay open, and the leader would wait for it.
 -- name: due

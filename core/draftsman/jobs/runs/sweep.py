@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, auto
 from operator import itemgetter
-from typing import Final, Protocol
+from typing import Final, LiteralString, Protocol
 
 from draftsman.database.database import Connection
 from draftsman.database.isolation import Isolation
@@ -41,17 +41,28 @@ class DueTurn(IntEnum):
     OTHERS = auto()
 
 
+@dataclass(frozen=True, slots=True)
+class DueTime:
+    """When a sweep has something to do, and its turn among those that run then."""
+
+    turn: DueTurn
+    query: LiteralString
+    """Query of the earliest time; NULL when there is none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """A periodic change by the leader; `draftsman sweep NAME` makes it by hand."""
 
     name: str
+    description: str
+    """What it does, for its line in the help and in `docs/operations.md`."""
     run: Callable[[LeaderTerm], Awaitable[int]]
     """Makes the change, and returns the number of changed rows."""
     isolations: Sequence[Isolation] = ()
     """The rows that it sets aside, as the database refuses them."""
-    due_turn: DueTurn | None = None
-    """When it runs as soon as something is due; None: it runs at intervals only."""
+    due: DueTime | None = None
+    """When it has something to do; None: it runs at intervals only."""
     follows_deaths: bool = False
     """Whether it also runs as soon as a worker on the leader's host has died."""
     min_interval: float = 0.0
@@ -71,7 +82,7 @@ class Sweep:
 
 def in_due_order(sweeps: Iterable[Sweep]) -> list[Sweep]:
     """Return the sweeps that run as soon as something is due, in their order."""
-    turns = [(sweep.due_turn, sweep) for sweep in sweeps if sweep.due_turn is not None]
+    turns = [(sweep.due.turn, sweep) for sweep in sweeps if sweep.due is not None]
     return [sweep for _, sweep in sorted(turns, key=itemgetter(0))]
 
 

@@ -71,7 +71,14 @@ class PermissionRules:
 
     def sweeps(self) -> Sequence[Sweep]:
         """Return the sweep of proposed rules."""
-        return [Sweep(name="rules", run=self.sweep, isolations=(self._isolation,))]
+        return [
+            Sweep(
+                name="rules",
+                description="proposes permission rules",
+                run=self.sweep,
+                isolations=(self._isolation,),
+            )
+        ]
 
     async def all(self, repo: str | None = None) -> list[PermissionRule]:
         """Return the rules of a repository, `owner/name` or a name alone, or all; newest first."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from draftsman.database.database import Database
 from draftsman.database.isolation import Isolation, run_all
 from draftsman.jobs.runs.run import LeaderTerm
-from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat, run_isolated
+from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat, run_isolated
 from draftsman.questions.store import questions as store
 
 
@@ -24,9 +24,10 @@ class Expiry:
         return [
             Sweep(
                 name="expire",
+                description="escalates or closes questions past their deadline",
                 run=self.expire,
                 isolations=(self._escalated, self._closed),
-                due_turn=DueTurn.QUESTIONS,
+                due=DueTime(DueTurn.QUESTIONS, store.EXPIRE_DUE),
             )
         ]
 

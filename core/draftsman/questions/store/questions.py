@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
@@ -19,7 +19,7 @@ from draftsman.database.database import (
     rows,
     scalar,
 )
-from draftsman.database.named_queries import load
+from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm, Lease
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from draftsman.questions.question_spec import QuestionSpec
 
 _Q = load(__name__)
+
+EXPIRE_DUE: Final = load_parts(__name__)["expire_due"]
+"""Query of the time when the sweep is due."""
 
 QuestionCursor = tuple[datetime | None, int, int]
 """Position among the open questions: expiry (None: never), job and ordinal."""

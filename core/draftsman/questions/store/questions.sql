@@ -306,6 +306,9 @@ SELECT i.job, i.question,
 
 -- Questions whose time is over, for the leader: `core/draftsman/jobs/runs/sweep.py` has the rules of such statements.
 
+-- part: expire_due
+SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'
+
 -- part: escalating
 SELECT j.number FROM draftsman.job_questions q
   JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal

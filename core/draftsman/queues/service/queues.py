@@ -16,7 +16,7 @@ from draftsman.ids import actor_name, job_name, pause_name, unknown_job
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import jobs as job_store
-from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
+from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
 from draftsman.queues import store
@@ -275,7 +275,14 @@ class Queues:
 
     def sweeps(self) -> Sequence[Sweep]:
         """Return the sweep of held jobs."""
-        return [Sweep(name="holds", run=self.sweep, due_turn=DueTurn.OTHERS)]
+        return [
+            Sweep(
+                name="holds",
+                description="holds jobs of paused types, and releases others",
+                run=self.sweep,
+                due=DueTime(DueTurn.OTHERS, store.HOLDS_DUE),
+            )
+        ]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Hold jobs of paused types; release jobs of an interrupted resume and of free keys.

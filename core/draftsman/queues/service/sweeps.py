@@ -14,7 +14,7 @@ from draftsman.ids import new_id
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.jobs.runs.store import claim
-from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat, run_isolated
+from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat, run_isolated
 from draftsman.queues import store
 from draftsman.queues.queue_models import UnhandledType
 from draftsman.settings.job_types import TypeSettings
@@ -50,7 +50,14 @@ class LimitSweep:
 
     def sweeps(self) -> Sequence[Sweep]:
         """Return the sweep of limits."""
-        return [Sweep(name="limits", run=self.sweep, due_turn=DueTurn.PLACES)]
+        return [
+            Sweep(
+                name="limits",
+                description="writes the configured limits, and gives free places",
+                run=self.sweep,
+                due=DueTime(DueTurn.PLACES, store.LIMITS_DUE),
+            )
+        ]
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Apply changed limits, and give places that are due; return the number of jobs."""
@@ -91,9 +98,10 @@ class PostponedWork:
         return [
             Sweep(
                 name="postponed",
+                description="does what transactions left: places, keys, children and groups",
                 run=self.sweep,
                 isolations=(self._postponed, self._canceled),
-                due_turn=DueTurn.POSTPONED_WORK,
+                due=DueTime(DueTurn.POSTPONED_WORK, store.POSTPONED_DUE),
             )
         ]
 
@@ -148,6 +156,7 @@ class TypeSweep:
         return [
             Sweep(
                 name="types",
+                description="keeps jobs of types without a worker from delaying others",
                 run=self.sweep,
                 isolations=(self._isolation,),
                 max_interval=INTERVAL,

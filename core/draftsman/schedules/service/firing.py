@@ -29,7 +29,7 @@ from draftsman.jobs.requests.service.submissions import Submissions, SubmittedJo
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import checkpoints
 from draftsman.jobs.runs.store import jobs as job_store
-from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat
+from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.policy import ROLES, Policy, Verb
@@ -150,9 +150,10 @@ class Firing:
         return [
             Sweep(
                 name="schedules",
+                description="submits the jobs of schedules",
                 run=self.fire,
                 isolations=(self._isolation,),
-                due_turn=DueTurn.NEW_JOBS,
+                due=DueTime(DueTurn.NEW_JOBS, store.SCHEDULES_DUE),
             )
         ]
 

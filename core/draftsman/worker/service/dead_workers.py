@@ -49,18 +49,21 @@ class DeadWorkers:
         return [
             Sweep(
                 name="rescue",
+                description="rescues the jobs of dead workers",
                 run=partial(repeat, self.rescue, self._limit),
                 isolations=(self._rescued,),
                 follows_deaths=True,
             ),
             Sweep(
                 name="suspects",
+                description="tries jobs that were lost together, one at a time",
                 run=self.suspects,
                 isolations=(self._suspects,),
                 max_interval=SUSPECTS_INTERVAL,
             ),
             Sweep(
                 name="deregister",
+                description="removes dead workers",
                 run=self.deregister,
                 isolations=(self._deregistered,),
                 follows_deaths=True,

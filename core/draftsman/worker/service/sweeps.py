@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from draftsman.database.database import Database, on_connection
+from draftsman.database.database import Database
 from draftsman.errors import UsageError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import Sweep
@@ -37,6 +37,7 @@ class Sweeps:
         self._db = db
         self._policy = policy
         self._by_name = {sweep.name: sweep for sweep in sweeps}
+        self._due_times = [sweep.due.query for sweep in sweeps if sweep.due is not None]
         self._dead_workers = dead_workers
         self._leading = db.dedicated_session(pinned=False, lease=lease)
         """Session of the leader's lease, so that it never waits for a pooled connection."""
@@ -72,7 +73,10 @@ class Sweeps:
         counts = {isolation.sweep: len(isolation.aside) for isolation in isolations}
         return {sweep: count for sweep, count in counts.items() if count}
 
-    next_due = on_connection(store.next_due)
+    async def next_due(self) -> float | None:
+        """Return the seconds until a sweep has something to do; None when nothing is scheduled."""
+        async with self._db.connection() as conn:
+            return await store.next_due(conn, self._due_times)
 
     async def has_dead_local_workers(self) -> bool:
         """Return whether the process of a registered worker on this host has ended."""

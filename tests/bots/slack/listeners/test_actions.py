@@ -46,7 +46,9 @@ async def test_choice_number_is_not_confused_with_a_value(bench: SlackBotHarness
 async def test_approval_by_button_counts_votes(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE.model_copy(update={"quorum": 2}))
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
-    assert await bench.ephemeral_texts(CAROL) == [f"{question.name}: approval recorded, 1 of 2."]
+    assert await bench.ephemeral_texts(CAROL) == [
+        f"{question.name}: your approval was recorded, 1 of 2."
+    ]
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     already = f"{question.name}: your approval is already recorded, 1 of 2."
     assert (await bench.ephemeral_texts(CAROL))[1] == already
@@ -64,7 +66,9 @@ async def test_simultaneous_presses_accept_one_and_inform_the_other(bench: Slack
     _, (winner,) = await bench.answer(question)
     loser = {"carol": DAVE, "dave": CAROL}[winner]
     (text,) = await bench.ephemeral_texts(loser)
-    assert text == f"Your answer was not accepted: {question.name} was already approved by {winner}"
+    assert (
+        text == f"Your answer was not accepted: {question.name} was already approved by {winner}."
+    )
 
 
 async def test_modal_opens_while_the_database_is_locked(bench: SlackBotHarness) -> None:

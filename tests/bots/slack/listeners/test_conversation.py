@@ -40,7 +40,7 @@ async def test_late_click_on_a_decided_question_is_refused(
     late = await bench.slack.interactive(pressed.sent | {"user": {"id": DAVE, "name": "dave"}})
     assert late.acked
     (text,) = await bench.ephemeral_texts(DAVE)
-    assert text == "Your answer was not accepted: D-1/1 was already approved by carol"
+    assert text == "Your answer was not accepted: D-1/1 was already approved by carol."
 
 
 async def test_reply_to_a_direct_copy_decides_only_its_question(
@@ -84,5 +84,5 @@ async def test_a_reply_to_the_copy_of_a_closed_question_answers_no_other(
     (message,) = bench.slack.messages(direct, copy["ts"])[-1:]
     assert (
         message["text"]
-        == f"Your answer was not accepted: D-{job.number}/1 was already approved by carol"
+        == f"Your answer was not accepted: D-{job.number}/1 was already approved by carol."
     )

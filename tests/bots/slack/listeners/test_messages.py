@@ -313,7 +313,7 @@ async def test_reply_after_cancel_is_refused_once(bench: SlackBotHarness) -> Non
     await bench.slack.say(BEN, bench.general, "blue", root)
     (text,) = await bench.ephemeral_texts(BEN)
     verdict = f"{question.name} was already canceled by root (in a terminal)"
-    assert text == f"Your answer was not accepted: {verdict}"
+    assert text == f"Your answer was not accepted: {verdict}."
     await bench.slack.say(BEN, bench.general, "a pity", root)
     assert len(await bench.ephemeral_texts(BEN)) == 1
 
@@ -328,9 +328,9 @@ async def test_reply_after_decision_or_expiry_is_refused(
     await bench.slack.say(DAVE, bench.general, "deny", root)
     await bench.slack.say(BEN, bench.general, "red", expired_root)
     (text,) = await bench.ephemeral_texts(DAVE)
-    assert text == f"Your answer was not accepted: {done.name} was already approved by carol"
+    assert text == f"Your answer was not accepted: {done.name} was already approved by carol."
     (text,) = await bench.ephemeral_texts(BEN)
-    assert text == f"Your answer was not accepted: {over.name} expired before this answer arrived"
+    assert text == f"Your answer was not accepted: {over.name} expired before this answer arrived."
     assert await bench.answer(done) == ("approved", ("carol",))
 
 
@@ -362,7 +362,7 @@ async def test_file_without_text_is_not_an_answer(bench: SlackBotHarness) -> Non
     more = {"subtype": "file_share", "files": [{"id": "F1", "name": "a.png"}]}
     await bench.slack.say(BEN, bench.general, "", root, more=more)
     (text,) = await bench.ephemeral_texts(BEN)
-    assert text.startswith("A file is not an answer")
+    assert text == f"{question.name} needs text or a choice: a file is not an answer."
     assert await bench.is_open(question)
     await bench.slack.say(BEN, bench.general, "as drawn", root, more=more)
     assert await bench.answer(question) == ("as drawn", ("ben",))

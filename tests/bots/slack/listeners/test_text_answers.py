@@ -232,3 +232,17 @@ async def test_a_decision_that_names_another_question_decides_none(
     assert await bench.is_open(gate)
     assert not await bench.is_open(other)
     assert await bench.answer(other) == ("denied", ("carol",))
+
+
+async def test_command_of_a_thread_is_for_its_job(bench: SlackBotHarness) -> None:
+    olga = await bench.linked("olga")
+    question, root = await bench.asked(VERBS)
+    await bench.slack.mention(olga, bench.general, "pause the API is down", root)
+    assert (await bench.rt.read_model.why(question.job)).paused
+    other, _ = await bench.asked(VERBS, root=root)
+    await bench.slack.mention(olga, bench.general, "cancel", root)
+    assert await bench.is_open(question)
+    assert await bench.is_open(other)
+    _, *texts = await bench.ephemeral_texts(olga)
+    assert texts[0].startswith(f"D-{question.job} is paused.")
+    assert texts[1].startswith(f"Which job is meant: D-{other.job} or D-{question.job}?")

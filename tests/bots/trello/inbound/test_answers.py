@@ -174,7 +174,9 @@ async def test_approval_needs_the_exact_word(bench: TrelloBotHarness, trello: Fa
     await bench.poll()
     assert (await bench.answer_state(question))[0] is OPEN
     notices = await bench.notices(card)
-    assert any("D-1/1 needs an approval" in notice for notice in notices)
+    assert any(
+        "D-1/1 needs a decision: reply approve or deny REASON" in notice for notice in notices
+    )
     assert any("may not approve" in notice for notice in notices)
     trello.comment(card, carol, "deny not before noon")
     await bench.poll()
@@ -269,7 +271,7 @@ async def test_comment_with_two_open_questions_asks_which_question(
     assert (await bench.answer_state(second))[0] is OPEN
     trello.comment(card, bench.ben, "/answer D-99/1 2")
     await bench.poll()
-    assert "D-99 has no question on this card" in (await bench.notices(card))[-1]
+    assert "D-99 is not a job of this card" in (await bench.notices(card))[-1]
 
 
 async def test_late_comment_is_refused_with_the_reason(

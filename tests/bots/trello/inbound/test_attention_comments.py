@@ -28,7 +28,7 @@ async def test_comments_delay_the_reminders_of_a_question(
         f"{question.name}: no reminders for you until ",
         "anna may not answer",
         f"a person is required: delegate {question.name} to PERSON",
-        "write another comment that names an open question of this card",
+        f"An edit is not executed. Write another comment: /snooze {question.name} …",
     ):
         assert part in texts, texts
     delays = await bench.rt.acknowledgments.delays(question.job, 1)

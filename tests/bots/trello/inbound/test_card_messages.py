@@ -51,7 +51,7 @@ async def test_a_refused_or_edited_comment_is_no_message(
     assert await _texts(bench, number) == [("ben", "use the v2 API")]
     refused, _, edited = await bench.notices(card)
     assert "may not send messages to jobs" in refused
-    assert f"an edit is not sent to the agent of D-{number}; write another comment" in edited
+    assert f"An edit is not executed. Write another comment: /tell D-{number} …" in edited
     await bench.rt.job_control.cancel(number, bench.people.olga)
     trello.comment(card, bench.ben, "/tell hello")
     await bench.deliver_webhooks()

@@ -50,10 +50,10 @@ async def test_a_comment_pauses_the_job_once_and_another_resumes_it(
     assert "nothing to cancel" not in texts, "the comment arrived three times"
     for part in (
         "may not pause",
-        "a pause needs a reason: /pause REASON",
+        f"a pause needs a reason: pause D-{number} REASON",
         ": the API is down\nuntil noon",
-        f"an edit does not pause D-{number}; write another comment",
-        f"an edit does not cancel D-{number}; write another comment",
+        f"An edit is not executed. Write another comment: /pause D-{number} …",
+        f"An edit is not executed. Write another comment: /cancel D-{number} …",
         "is already paused",
         f"D-{number} was resumed by olga",
     ):

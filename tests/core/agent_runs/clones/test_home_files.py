@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from draftsman.agent_runs.clones import home_files
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
 from tests.core.worker.agent_jobs import make_repository
@@ -28,7 +29,9 @@ def data(tmp_path: Path) -> Path:
 
 
 async def prepare(data: Path, source: Path, **fields: Any) -> Workspace:
-    return await Workspace.prepare(data, str(source), **({"job": 7, "run": 1} | fields))
+    return await Workspace.prepare(
+        data, RepoSource.of(str(source)), **({"job": 7, "run": 1} | fields)
+    )
 
 
 async def test_files_of_the_home_travel_in_the_bundle(

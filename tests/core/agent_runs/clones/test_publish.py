@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.agent_runs.clones.git import NO_ENTRY, explain_error, git_environment
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
 from draftsman.errors import Failure
 
@@ -129,7 +130,7 @@ def source(tmp_path: Path) -> Path:
 
 async def work(tmp_path: Path, source: Path, text: str = "two\n", number: int = 1) -> Workspace:
     workspace = await Workspace.prepare(
-        tmp_path / "data", str(source), job=7, run=number, created_at=CREATED
+        tmp_path / "data", RepoSource.of(str(source)), job=7, run=number, created_at=CREATED
     )
     (workspace.path / "one.txt").write_text(text)
     return workspace

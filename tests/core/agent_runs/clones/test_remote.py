@@ -183,7 +183,7 @@ async def test_an_allowed_repository_is_cloned_and_pushed_to(
 ) -> None:
     url = f"http://127.0.0.1:{forge.port}/pay"
     http = HttpSettings(allow=("127.0.0.1",))
-    space = await Workspace.prepare(tmp_path / "data", url, job=1, run=1, http=http)
+    space = await Workspace.prepare(tmp_path / "data", RepoSource.of(url, http), job=1, run=1)
     (space.path / "a.txt").write_text("two\n")
     snapshot = await space.snapshot("Count to two")
     await space.publish(snapshot)

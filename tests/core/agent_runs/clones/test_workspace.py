@@ -16,6 +16,7 @@ import pytest
 
 from draftsman.agent_runs.clones import git as git_module
 from draftsman.agent_runs.clones.git import git, git_environment
+from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
 from draftsman.errors import Failure
 from tests.attacks.catalog import attack
@@ -75,7 +76,7 @@ def data(tmp_path: Path) -> Path:
 
 async def prepare(data: Path, source: Path | str, **options: Any) -> Workspace:
     arguments = {"job": 7, "run": 1, "created_at": CREATED, **options}
-    return await Workspace.prepare(data, str(source), **arguments)
+    return await Workspace.prepare(data, RepoSource.of(str(source)), **arguments)
 
 
 def tree_of(folder: Path) -> dict[str, bytes | str]:

@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import ChannelName, DeliveryKind
-from draftsman.deliveries.plain_text import render_plain
+from draftsman.deliveries.documents.plain import render_plain
 from draftsman.deliveries.service.message_builder import build_message
 from draftsman.deliveries.store import deliveries
 from draftsman.deliveries.target import parse
@@ -72,7 +72,7 @@ async def test_a_reminder_follows_its_question_once_for_each_target(
     async with rt.db.connection() as conn:
         facts = await deliveries.message_facts(conn, item.seq)
         text = render_plain(build_message(item, facts, question, rt.policy))
-    assert text.startswith(f"{work.name}/1 is waiting for an answer\n")
+    assert text.startswith(f"{work.name}/1 is still waiting for an answer\n")
     assert "Which one?" in text
     channels = [
         delivery.channel

@@ -11,12 +11,11 @@ import pytest
 
 from draftsman.deliveries.attachment import file_content, overflow_files
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.deliveries.documents.plain import brief_text, render_plain
 from draftsman.deliveries.message_facts import GroupStop
 from draftsman.deliveries.plain_text import (
-    brief_spans,
     job_outcome_spans,
     notice_spans,
-    render_plain,
 )
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
 from draftsman.jobs.job import Source, Status
@@ -53,14 +52,14 @@ def _message(result: dict[str, Any], kind: DeliveryKind = DeliveryKind.RESULT) -
 
 def test_a_result_is_displayed_as_text_and_its_data_is_attached() -> None:
     message = _message(RESULT)
-    for text in (render_plain(message), spans_text(brief_spans(message))):
+    for text in (render_plain(message), "".join(map(str, brief_text(message)))):
         assert "Tidied.\nhttps://git.example/pr/7" in text
         assert "{" not in text
         assert "/var/lib" not in text
         assert "/root" not in text
     lines = render_plain(message).split("\n")
     assert "branch draftsman/D-7, commit 0123456789ab, 1 file changed, +2 -1" in lines
-    assert lines[-1] == "validation 1 of 2 passed, fixed 3, tests passed 4, tests failed 0"
+    assert lines[-2] == "validation 1 of 2 passed, fixed 3, tests passed 4, tests failed 0"
     [file] = overflow_files(message)
     held = file_content(replace(message, kind=DeliveryKind.FILE, payload=file)) or ""
     plain, _, data = held.partition("```json\n")

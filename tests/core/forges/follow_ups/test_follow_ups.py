@@ -224,6 +224,9 @@ async def test_a_conflict_and_commits_of_people_are_merged_by_the_agent(
         job = await forge.follow_up(number, 1)
     head = world.head(branch) or ""
     assert job.status is S.COMPLETED, job.last_error
+    patch = await forge.rt.changes.patch(job.number)
+    assert patch is not None
+    assert b"+other" not in await forge.rt.checkpoints.content(patch), "it is of the new base"
     parents = git("log", "-1", "--format=%P", head, cwd=world.repository).split()
     assert parents == [pushed, base]
     assert git("show", f"{head}:b.txt", cwd=world.repository) == "theirs"

@@ -21,9 +21,9 @@ async def test_queues_are_paused_listed_and_resumed(cli: Cli, make: Factory) -> 
     assert done.out == "paused the queue 'pay'\n"
     assert "to resume it: draftsman queues resume pay" in done.err
     lines = (await cli("queues")).out.splitlines()
-    heads = ["QUEUE", "QUEUED", "HELD", "RUNNING", "OLDEST", "PAUSED", "OR", "RESERVED"]
+    heads = ["QUEUE", "STATUS", "QUEUED", "HELD", "RUNNING", "OLDEST", "BLOCKED"]
     assert lines[0].split() == heads
-    assert lines[1].split()[:4] == ["pay", "0", "1", "0"]
+    assert lines[1].split()[:5] == ["pay", "paused", "0", "1", "0"]
     assert lines[1].endswith("disk is full")
     (row,) = (await cli("queues", "list", "--json")).json
     assert (row["name"], row["held"], row["pauses"][0]["reason"]) == ("pay", 1, "disk is full")

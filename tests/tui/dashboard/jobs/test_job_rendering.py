@@ -30,7 +30,7 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
     text_row,
     wrap_row,
 )
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import Cell
 from tests.tui.dashboard.fixtures_data import NOW, job_snapshot, run
 
 HOSTILE = st.text(
@@ -155,14 +155,14 @@ def test_activity_has_lines_of_its_own_between_the_output() -> None:
 def test_run_without_a_log_has_its_heading() -> None:
     runs = [run(142, nth, RunStatus.PARKED) for nth in (1, 2, 3)]
     view = LogView([LogLine(0, 2, "here")])
-    drawn = log(replace(job_snapshot(), runs=runs, log=view), 80, NOW)
+    drawn = log(replace(job_snapshot(runs=runs), log=view), 80, NOW)
     heads = [text(item.rows[0]) for item in drawn]
     assert heads[0] == "── run D-142.1, parked: no output ──"
     assert "run D-142.2, parked, started" in heads[1]
     assert heads[3] == "── run D-142.3, parked: no output ──"
-    single = log(replace(job_snapshot(), runs=runs, log=replace(view, run=2)), 80, NOW)
+    single = log(replace(job_snapshot(runs=runs), log=replace(view, run=2)), 80, NOW)
     assert [text(item.rows[0]) for item in single] == heads[1:3]
-    late = log(replace(job_snapshot(), runs=runs, log=replace(view, earlier=True)), 80, NOW)
+    late = log(replace(job_snapshot(runs=runs), log=replace(view, earlier=True)), 80, NOW)
     assert [text(item.rows[0]) for item in late][1:] == heads[1:]
 
 
@@ -171,17 +171,18 @@ def test_header_shows_the_end_and_the_runs_before_the_branch() -> None:
     job = replace(
         job_snapshot().job, status=Status.FAILED, finished_at=NOW, run_count=1, result=branch
     )
-    line = text(head(replace(job_snapshot(), job=job), NOW)[1])
+    line = text(head(job_snapshot(job=job), NOW)[1])
     assert line.index("finished ") < line.index("runs 1") < line.index("draftsman/D-142")
     assert "attempts" not in line
-    tried = text(head(replace(job_snapshot(), job=replace(job, attempts=2)), NOW)[1])
+    tried = text(head(job_snapshot(job=replace(job, attempts=2)), NOW)[1])
     assert "attempts 2 of 3" in tried
 
 
 def test_an_empty_patch_is_no_file() -> None:
     empty = Artifact(1, 142, 1, "changes.patch", "patch", 0, "", NOW)
-    snapshot = replace(job_snapshot(), files=[empty])
+    job = replace(job_snapshot().job, result={})
+    snapshot = job_snapshot(job=job, artifacts=[empty])
     (item, *_) = artifacts(snapshot, 80, NOW)
     assert text(item.rows[0]).startswith("  no changes so far  run .1")
     assert JOB_TABS["diff"].count(snapshot) == 0
-    assert JOB_TABS["artifacts"].count(replace(snapshot, job=replace(snapshot.job, result={}))) == 0
+    assert JOB_TABS["artifacts"].count(snapshot) == 0

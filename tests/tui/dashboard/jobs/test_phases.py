@@ -39,14 +39,14 @@ def _job(**fields: object) -> Job:
 def _run(ordinal: int, start: float, end: float | None, status: RunStatus) -> Run:
     stop = None if end is None else at(end)
     fields = {"ordinal": ordinal, "started_at": at(start), "finished_at": stop, "status": status}
-    return replace(job_snapshot().runs[0], **fields)  # type: ignore[arg-type]
+    return replace(job_snapshot().details.runs[0], **fields)  # type: ignore[arg-type]
 
 
 def _question(ordinal: int, start: float, end: float | None) -> Question:
     resolution = {"outcome": "answered", "by": ["ben"], "via": "person"}
     status = QuestionStatus.OPEN if end is None else QuestionStatus.ANSWERED
     return replace(
-        job_snapshot().questions[0],
+        job_snapshot().details.questions[0],
         ordinal=ordinal,
         asked_at=at(start),
         answered_at=None if end is None else at(end),

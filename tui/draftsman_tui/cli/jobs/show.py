@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from draftsman.formats import times
 from draftsman.ids import actor_name, job_name
-from draftsman.jobs.job import TERMINAL, Job, Source, Status
+from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning
-from draftsman.questions.question import MEANINGS, QuestionStatus, asking_text
+from draftsman.questions.question import MEANINGS
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.artifacts import file_text
 from draftsman_tui.entities.attention import attention_lines
@@ -49,40 +48,21 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from draftsman.attention.attention import QuestionAttention
-    from draftsman.deliveries.delivery import Delivery, UnservedTarget
-    from draftsman.events.archive import JobArchive
     from draftsman.events.event import Event
-    from draftsman.forges.follow_up import Family
     from draftsman.ids import JobRef
-    from draftsman.jobs.control.job_message import JobMessage
+    from draftsman.jobs.details.job_details import JobDetails
     from draftsman.jobs.details.wait_reason import WaitReason
     from draftsman.jobs.job_summary import Replacement, RetryLink
-    from draftsman.jobs.requests.attachments import JobAttachment
     from draftsman.jobs.runs.run import Run
-    from draftsman.jobs.runs.saved_data import Artifact, CheckpointSummary, StepSummary
-    from draftsman.questions.answer import Answer
     from draftsman.questions.question import Question
-    from draftsman.runtime import Runtime
     from draftsman.schedules.schedule import Fire
-    from draftsman.workflows.dependencies import Parent
-    from draftsman.workflows.groups import JobGroup
 
 MAX_CHAIN: Final = 6
 """Maximum number of jobs listed from a chain of retries."""
 ALL_STEPS: Final = 1000
 """Maximum number of steps in the JSON output."""
-MAX_DELIVERIES: Final = 200
-"""Maximum number of deliveries that the summary counts."""
-OPEN: Final = QuestionStatus.OPEN
-WITH_FILES: Final = frozenset({Source.SLACK, Source.TRELLO, Source.FORGE})
-"""Sources of requests and messages that may have attachments."""
 FAILING: Final = frozenset({Status.RETRYING, Status.FAILED, Status.DEAD_LETTER})
 """Statuses caused by the last error; in any other status the error is from an earlier attempt."""
-APPLIED: Final = "sandbox_applied"
-"""Event kind that records the sandbox of a run."""
-JOINED: Final = "request_joined"
-"""Event kind of a request that joined a live job with the same subject."""
 
 
 @command(
@@ -107,133 +87,28 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         await _show_tree(app, job)
         return
     async with app.runtime(read_only=app.json) as rt:
-        details = await _read(app, rt, await number_of(rt, job))
-    if app.json:
-        app.out.document(_data(details))
-        return
-    lines = list(_lines(details))
+        steps = ALL_STEPS if app.json else MAX_STEPS + 1
+        details = await rt.read_model.details(await number_of(rt, job), steps=steps)
+        if app.json:
+            app.out.document(_data(details))
+            return
+        answerers_by_question = {
+            question.ordinal: answerers(rt, question, details.job.invoker_id)
+            for question in details.open_questions
+        }
+        if details.open_questions:
+            await rt.figures.record_views(details.open_questions, await rt.actor())
+    lines = list(_lines(details, answerers_by_question))
     with app.out.paged():
         app.out.print(*lines)
-
-
-@dataclass(frozen=True, slots=True)
-class JobDetails:
-    """Everything that is shown of a job."""
-
-    job: Job
-    runs: Sequence[Run]
-    questions: Sequence[Question]
-    answers: Sequence[Answer]
-    artifacts: Sequence[Artifact]
-    steps: Sequence[StepSummary]
-    checkpoints: Sequence[CheckpointSummary]
-    wait_reason: WaitReason
-    retry_chain: Sequence[RetryLink]
-    replacement: Replacement
-    archives: Sequence[JobArchive]
-    occurrence: Fire | None
-    """The occurrence of a schedule that submitted the job."""
-    parents: Sequence[Parent]
-    group: JobGroup | None
-    messages: Sequence[JobMessage]
-    attachments: Sequence[JobAttachment]
-    family: Family | None
-    deliveries: Sequence[Delivery]
-    unserved: Sequence[UnservedTarget]
-    events: Sequence[Event]
-    answerers: Mapping[int, str]
-    """Who may answer, by open question."""
-    attention: Mapping[tuple[int, int], QuestionAttention]
-    asking: Mapping[int, str]
-    """Other jobs that ask an open question."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the job has ended."""
-        return self.job.status in TERMINAL
-
-    @property
-    def sandbox(self) -> dict[str, Any] | None:
-        """The sandbox of the newest run."""
-        applied = (event.payload for event in reversed(self.events) if event.kind == APPLIED)
-        return next(applied, None)
-
-    @property
-    def join_events(self) -> Sequence[Event]:
-        """Events of requests that joined the job; the first and the newest events may overlap."""
-        joined = {event.id: event for event in self.events if event.kind == JOINED}
-        return list(joined.values())
-
-
-async def _read(app: App, rt: Runtime, number: int) -> JobDetails:
-    job = await rt.read_model.job(number)
-    runs = await rt.read_model.runs(number)
-    questions, answers = await rt.questions.of_job(number)
-    artifacts = await rt.checkpoints.artifacts(number)
-    max_steps = ALL_STEPS if app.json else MAX_STEPS + 1
-    steps, checkpoints = await rt.checkpoints.progress(number, limit=max_steps)
-    wait_reason = await rt.read_model.why(number)
-    retry_chain = await rt.read_model.chain(number)
-    replacement = await rt.read_model.replacement(number)
-    archives = await rt.archives.of_job(number)
-    is_scheduled = job.source is Source.SCHEDULE
-    occurrence = await rt.schedules.of_job(number) if is_scheduled else None
-    parents = await rt.workflows.parents(number)
-    group = await rt.workflows.groups.of_job(number)
-    messages = await rt.messages.of_job(number)
-    sources = {job.source, *(message.source for message in messages)}
-    may_have_attachments = sources & WITH_FILES or job.retry_of is not None
-    attachments = await rt.attachments.of_job(number) if may_have_attachments else []
-    is_followed = job.pr_url is not None or job.source is Source.FORGE
-    family = await rt.forge_events.follow_ups.family(number) if is_followed else None
-    deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
-    unserved = await rt.outbox.unserved() if deliveries and not app.json else []
-    first_events = await rt.read_model.job_events(number)
-    last_events = await rt.read_model.latest_job_events(number)
-    answerers_by_question = {
-        question.ordinal: await answerers(rt, question)
-        for question in questions
-        if question.status is OPEN
-    }
-    attention = await rt.acknowledgments.attention([number])
-    asking: dict[int, str] = {}
-    if answerers_by_question and not app.json:
-        open_questions = await rt.questions.open_of([number])
-        asking = {
-            question.ordinal: asking_text(number, question.others) for question in open_questions
-        }
-        await rt.figures.record_views(open_questions, await rt.actor())
-    return JobDetails(
-        job=job,
-        runs=runs,
-        questions=questions,
-        answers=answers,
-        artifacts=artifacts,
-        steps=steps,
-        checkpoints=checkpoints,
-        wait_reason=wait_reason,
-        retry_chain=retry_chain,
-        replacement=replacement,
-        archives=archives,
-        occurrence=occurrence,
-        parents=parents,
-        group=group,
-        messages=messages,
-        attachments=attachments,
-        family=family,
-        deliveries=deliveries,
-        unserved=unserved,
-        events=[*first_events, *last_events],
-        answerers=answerers_by_question,
-        attention=attention,
-        asking=asking,
-    )
 
 
 def _data(details: JobDetails) -> dict[str, Any]:
     """Return the JSON object of a job: its columns, and everything that belongs to it."""
     group = details.group
-    joined_requests = [event.payload | {"at": event.created_at} for event in details.join_events]
+    joined_requests = [
+        event.payload | {"at": event.created_at} for event in details.joined_requests
+    ]
     belonging = {
         "runs": details.runs,
         "questions": details.questions,
@@ -248,7 +123,7 @@ def _data(details: JobDetails) -> dict[str, Any]:
         "deliveries": details.deliveries,
         "retry_chain": details.retry_chain,
         "pull_request": details.family,
-        "parents": parents_data(details.parents),
+        "parents": parents_data(details.tree.parents),
         "group": None if group is None else group_data(group),
         "sandbox": details.sandbox,
         "occurrence": details.occurrence,
@@ -262,12 +137,12 @@ def _data(details: JobDetails) -> dict[str, Any]:
     return data
 
 
-def _lines(details: JobDetails) -> Iterator[Text | Table]:
+def _lines(details: JobDetails, answerers: Mapping[int, str]) -> Iterator[Text | Table]:
     job = details.job
     yield from _head(job, details.wait_reason, details.retry_chain)
     yield from _cost(details.runs)
-    if details.parents:
-        yield _pair("after", parents_text(details.parents))
+    if details.tree.parents:
+        yield _pair("after", parents_text(details.tree.parents))
     if details.family is not None:
         yield _pair("pr state", details.family.text_of(job.number))
     if details.group is not None:
@@ -281,14 +156,14 @@ def _lines(details: JobDetails) -> Iterator[Text | Table]:
         yield _pair("sandbox", _sandbox(details.sandbox))
     yield from _section("Request", _request(job))
     yield from _section(
-        "Joined requests", [text for event in details.join_events for text in _joined(event)]
+        "Joined requests", [text for event in details.joined_requests for text in _joined(event)]
     )
     yield from _section("Attachments", attachment_lines(details.attachments))
     yield from _section("Messages", message_lines(details.messages, job.status))
     yield from _section("Runs", _runs(job, details.runs))
     yield from _section("Steps", steps_text(job.name, details.steps))
     yield from _section("Checkpoints", map(checkpoint_text, details.checkpoints))
-    yield from _section("Questions", _questions(details))
+    yield from _section("Questions", _questions(details, answerers))
     yield from _section("Deliveries", summary_lines(details.deliveries, details.unserved))
     yield from _section(
         "Artifacts",
@@ -461,15 +336,15 @@ def _runs(job: Job, runs: Sequence[Run]) -> Iterator[Text]:
         yield styled(f"  all  {total}", "dim")
 
 
-def _questions(details: JobDetails) -> Iterator[Text]:
+def _questions(details: JobDetails, answerers: Mapping[int, str]) -> Iterator[Text]:
     for question in details.questions:
-        yield from _question(question, details)
+        yield from _question(question, details, answerers.get(question.ordinal))
         for answer in details.answers:
             if answer.question == question.ordinal and not answer.accepted:
                 yield styled(f"    rejected from {answer.voter}: {answer.reason}", "dim")
 
 
-def _question(question: Question, details: JobDetails) -> Iterator[Text]:
+def _question(question: Question, details: JobDetails, names: str | None) -> Iterator[Text]:
     resolution = question.resolution or {}
     outcome = question.outcome
     answer_text = question.answer_text()
@@ -479,7 +354,7 @@ def _question(question: Question, details: JobDetails) -> Iterator[Text]:
         styled(outcome, STYLES[MEANINGS[outcome]]),
         f"  {one_line(question.text)}",
     )
-    if (names := details.answerers.get(question.ordinal)) is not None:
+    if names is not None:
         yield styled(f"    for {names} · {deadline_text(question)}", "yellow")
         if asking := details.asking.get(question.ordinal):
             yield styled(f"    {asking}", "yellow")

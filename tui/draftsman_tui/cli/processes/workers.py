@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman.ids import worker_name
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.entities.jobs import status_text
-from draftsman_tui.entities.workers import HEALTH_MEANINGS, health_of
+from draftsman_tui.entities.workers import WORKERS, WorkerRow, health_of
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.colors import STYLES
-from draftsman_tui.terminal.output import as_data, line, styled
+from draftsman_tui.terminal.output import as_data, line
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from draftsman.events.service import RetentionMonth
 
 MONTH: Final = 30 * 86_400.0
 """Seconds of the figures of people without --since."""
+SWEEPS: Final = Path(__file__).with_name("sweeps.tsv")
+"""Name and description of each sweep, which `python -m tests.docs.sweeps` writes."""
 
 
 @command(
     "workers",
     section="Processes",
     examples=("draftsman workers", "draftsman workers --json | jq '.[].health'"),
+    lists=WORKERS,
 )
 async def workers(app: App) -> None:
     """List workers and their health.
@@ -40,41 +41,31 @@ async def workers(app: App) -> None:
     """
     async with app.runtime(read_only=True) as rt:
         processes = await rt.read_model.workers()
-    health = [health_of(worker, rt.settings) for worker in processes]
-    if app.json:
-        pairs = zip(processes, health, strict=True)
-        app.out.document([as_data(worker) | {"health": state} for worker, state in pairs])
-    elif not processes:
-        app.out.info("no worker is running; to start a worker: draftsman up")
-    else:
-        heads = (
-            "WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "LEADER",
-        )  # fmt: skip
-        rows = [_row(worker, state) for worker, state in zip(processes, health, strict=True)]
-        app.out.table(heads, rows, flexible=(3, 5), right=(2, 4))
+    rows = [WorkerRow(worker, health_of(worker, rt.settings)) for worker in processes]
+    print_list(app, WORKERS, rows)
+
+
+class SweepCommand(click.Command):
+    """A command whose help lists the sweeps."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sweeps before the examples."""
+        rows = (row.split("\t") for row in SWEEPS.read_text(encoding="utf-8").splitlines())
+        with formatter.section("Sweeps"):
+            formatter.write_dl([(name, description) for name, description in rows])
+        super().format_epilog(ctx, formatter)
 
 
 @command(
     "sweep",
     section="Processes",
+    cls=SweepCommand,
     examples=("draftsman sweep expire", "draftsman sweep prune --dry-run"),
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--dry-run", is_flag=True, help="With prune: list the months without changing them.")
 async def sweep(app: App, name: str, dry_run: bool) -> None:
-    """Run a maintenance sweep now.
-
-    NAME is decisions (answers and cancels whose undo window has ended), expire (questions past
-    their deadline), remind (reminders at 50 % and 90 % of the time), ladders (steps that notify
-    people), promote (scheduled jobs that are due), schedules (schedules that are due), follow_ups
-    (jobs that follow up on pull requests), limits (free places of limits), budgets (reservations
-    of ended runs), postponed (places, keys, children and groups that a transaction left), rescue
-    (runs of dead workers), suspects (jobs that were lost with others), deregister (dead workers),
-    notify (dead letters without a notification), types (jobs of types without a worker), holds
-    (jobs of paused types), digests (digests of questions that are due), rules
-    (proposals of permission rules), partitions (partitions for coming months) or prune (archive
-    and drop old events and logs, as configured in [retention]).
-    """
+    """Run a maintenance sweep now."""
     if dry_run and name != "prune":
         raise UsageError(f"--dry-run requires the sweep prune, not {name!r}")
     async with app.runtime(read_only=dry_run) as rt:
@@ -177,17 +168,3 @@ async def stats(app: App, people: bool, since: float | None) -> None:
 def _counted(count: int, noun: str, plural: str | None = None) -> str:
     number, _, noun = counted(count, noun, plural).partition(" ")
     return f"{number:>9}  {noun}"
-
-
-def _row(worker: Any, health: str) -> list[Text | str]:
-    return [
-        styled(worker_name(worker.id), "bold"),
-        styled(health, STYLES[HEALTH_MEANINGS[health]]),
-        f"{worker.busy}/{worker.slots}",
-        worker.host,
-        str(worker.pid),
-        ", ".join(worker.queues),
-        times.span(worker.heartbeat_age),
-        times.ago(worker.started_at),
-        "leader" if worker.leader else "",
-    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,13 +12,13 @@ from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.ids import actor_name, job_name, pause_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.prompts import confirm
-from draftsman_tui.entities.queues import blocks_text
+from draftsman_tui.entities.queues import QUEUES
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import one_line, styled
+from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
-    from draftsman.queues.queue_models import QueueSummary
     from draftsman.queues.service.queues import DrainProgress
     from draftsman.runtime import Runtime
 
@@ -53,23 +53,14 @@ def queues() -> None:
     """
 
 
-@queues.subcommand("list", examples=("draftsman queues list", "draftsman queues list --json"))
+@queues.subcommand(
+    "list", examples=("draftsman queues list", "draftsman queues list --json"), lists=QUEUES
+)
 async def list_queues(app: App) -> None:
-    """List the queues in use.
-
-    QUEUED jobs can be claimed; HELD jobs wait until their queue or type is resumed, or until the
-    reservation of their queue ends.
-    """
+    """List the queues in use."""
     async with app.runtime(read_only=True) as rt:
         summaries = await rt.queues.all()
-    if app.json:
-        app.out.document(summaries)
-    elif not summaries:
-        app.out.info("no queue has jobs or a worker; to start a worker: draftsman up")
-    else:
-        rows = [_row(summary) for summary in summaries]
-        heads = ("QUEUE", "QUEUED", "HELD", "RUNNING", "OLDEST", "PAUSED OR RESERVED")
-        app.out.table(heads, rows, flexible=5, right=(1, 2, 3, 4))
+    print_list(app, QUEUES, summaries)
 
 
 @queues.subcommand(
@@ -232,18 +223,6 @@ async def _require_known(rt: Runtime, name: str, type: str | None) -> None:
         await rt.queues.require_known(name, type, await rt.actor(), rt.request_checks)
     except RejectedField as error:
         raise error.reworded(f"{error.reason}; to name it anyway, use --unchecked") from None
-
-
-def _row(summary: QueueSummary) -> list[Any]:
-    plus = "+" if summary.capped else ""
-    return [
-        styled(summary.name, "bold"),
-        f"{summary.queued:,}{plus if not summary.pause else ''}",
-        f"{summary.held:,}{plus if summary.held else ''}",
-        f"{summary.running:,}",
-        times.span(summary.oldest_wait) if summary.oldest_wait is not None else "",
-        styled(blocks_text(summary), "yellow"),
-    ]
 
 
 def _progress(progress: DrainProgress) -> str:

@@ -34,7 +34,7 @@ declare_tab(
         diff,
         number_key="4",
         count=lambda snapshot: sum(
-            file.kind == "patch" and not is_empty_patch(file) for file in snapshot.files
+            file.kind == "patch" and not is_empty_patch(file) for file in snapshot.details.artifacts
         ),
     )
 )

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.costs.budgets import BudgetUse, Cost, CostGroup, amount_text
 from draftsman.ids import job_number
-from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.costs import budget_title, is_rule
+from draftsman_tui.entities.entity import Column
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

@@ -16,23 +16,23 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
 )
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.deliveries import error_text, status_cell, subject_text, target_text
 from draftsman_tui.terminal.output import line, styled
 
 
 def deliveries(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each delivery, newest first."""
-    if snapshot.deliveries:
+    if snapshot.details.deliveries:
         return [
             Item(str(delivery.seq), tuple(_rows(delivery, width, now)))
-            for delivery in snapshot.deliveries
+            for delivery in snapshot.details.deliveries
         ]
     name = snapshot.job.name
-    if not snapshot.targets:
+    if not snapshot.details.targets:
         empty = f"{name} has no notification targets. To set them: draftsman submit --notify log …"
         return [note(empty, width)]
-    targets = ", ".join(f"{target.channel}:{target.target}" for target in snapshot.targets)
+    targets = ", ".join(f"{target.channel}:{target.target}" for target in snapshot.details.targets)
     return [note(f"{name} has no deliveries yet. Targets: {targets}", width)]
 
 
@@ -70,10 +70,11 @@ declare_tab(
         selectable=True,
         ticks=True,
         has_ids=True,
-        count=lambda snapshot: len(snapshot.deliveries),
+        count=lambda snapshot: len(snapshot.details.deliveries),
         shows_count=True,
         needs_attention=lambda snapshot: any(
-            delivery.status is DeliveryStatus.DEAD_LETTER for delivery in snapshot.deliveries
+            delivery.status is DeliveryStatus.DEAD_LETTER
+            for delivery in snapshot.details.deliveries
         ),
     )
 )

@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING
 
 from draftsman.deliveries.delivery import MEANINGS, Delivery, DeliveryStatus
 from draftsman.ids import job_name
-from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import (
-    Cell,
-    Column,
-    Query,
-    Resource,
-    Rows,
-    page,
-    table_view,
-)
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.deliveries import target_text
+from draftsman_tui.entities.entity import Column
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

@@ -13,7 +13,10 @@ from draftsman_tui.entities.events import event_text, missing_months
 def timeline(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each event, oldest first."""
     name = snapshot.job.name
-    notes = [f"{gap}; see: draftsman archives --help" for gap in missing_months(snapshot.archived)]
+    notes = [
+        f"{gap}; see: draftsman archives --help"
+        for gap in missing_months(snapshot.details.archives)
+    ]
     if snapshot.earlier:
         notes.append(f"… older events omitted; all events: draftsman events {name}")
     events = [

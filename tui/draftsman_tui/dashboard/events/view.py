@@ -11,18 +11,18 @@ from draftsman.ids import actor_name, job_name
 from draftsman.jobs.event_kinds import EVENTS
 from draftsman.jobs.job import Status
 from draftsman.text import humanize
-from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import (
     MAX_ROWS,
-    Cell,
-    Column,
     Query,
     Resource,
     Rows,
     page,
     table_view,
 )
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column
 from draftsman_tui.entities.events import detail_text
 
 if TYPE_CHECKING:

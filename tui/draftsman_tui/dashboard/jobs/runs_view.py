@@ -10,17 +10,11 @@ from draftsman.formats import times
 from draftsman.ids import run_name, worker_name
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.text import first_line
-from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import (
-    Cell,
-    Column,
-    Query,
-    Resource,
-    Rows,
-    page,
-    table_view,
-)
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

@@ -14,17 +14,11 @@ from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.retries import ErrorClass
 from draftsman.text import first_line, humanize
-from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import (
-    MAX_PAGES,
-    Cell,
-    Column,
-    Query,
-    Resource,
-    Rows,
-    table_view,
-)
+from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Query, Resource, Rows, table_view
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column
 from draftsman_tui.entities.queues import hold_text
 from draftsman_tui.terminal.output import one_line
 

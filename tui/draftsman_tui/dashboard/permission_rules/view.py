@@ -11,9 +11,11 @@ from draftsman.questions.permission_rules.permission_rule import (
     PermissionRule,
     RuleStatus,
 )
-from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column
 from draftsman_tui.entities.permission_rules import expiry_text
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
 from draftsman_tui.dashboard.questions.question_watch import ask_watched, votes
 from draftsman_tui.entities.answers import build_response, hold_response, outcome_text
 from draftsman_tui.entities.artifacts import read_patch
-from draftsman_tui.entities.questions import REVIEW_MEBIBYTES, answerers
+from draftsman_tui.entities.questions import REVIEW_MEBIBYTES, answerers, invoker_of
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ async def open_dialog(
     review = await _review(screen, question)
     read_only = screen.session.read_only
     context = QuestionContext(
-        responders=await answerers(screen.rt, question),
+        responders=answerers(screen.rt, question, await invoker_of(screen.rt, question)),
         votes=await votes(screen.rt, question),
         position=position,
         job_summary=await _job_summary(screen, question),

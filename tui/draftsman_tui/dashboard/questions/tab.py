@@ -13,7 +13,7 @@ from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, note, row_of, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.questions import choice_lines, detail_lines, heading
 from draftsman_tui.terminal.output import one_line
 
@@ -25,11 +25,11 @@ _INDENT: Final = 6
 
 def questions(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each question, in order."""
-    if not snapshot.questions:
+    if not snapshot.details.questions:
         return [note(f"{snapshot.job.name} has no questions", width)]
     return [
         Item(question.name, tuple(_rows(question, snapshot, width, now)))
-        for question in snapshot.questions
+        for question in snapshot.details.questions
     ]
 
 
@@ -40,7 +40,7 @@ def _rows(question: Question, snapshot: JobSnapshot, width: int, now: datetime) 
         width,
         _INDENT,
     )
-    if is_open and (asking := snapshot.asking.get(question.ordinal)):
+    if is_open and (asking := snapshot.details.asking.get(question.ordinal)):
         yield from wrap_row((Cell(f"  {asking}", "warns"),), width, 2)
     yield from lines(question.text, width, "  ")
     details = [
@@ -77,7 +77,7 @@ def _closed_heading(question: Question, now: datetime) -> Row:
 
 
 def _answers(question: Question, snapshot: JobSnapshot, now: datetime) -> Iterator[Row]:
-    answers = [answer for answer in snapshot.answers if answer.question == question.ordinal]
+    answers = [answer for answer in snapshot.details.answers if answer.question == question.ordinal]
     if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
         votes = sum(
             answer.accepted and answer.payload.get("decision") == "approve" for answer in answers
@@ -119,7 +119,7 @@ declare_tab(
         selectable=True,
         ticks=True,
         has_ids=True,
-        count=lambda snapshot: len(snapshot.questions),
+        count=lambda snapshot: len(snapshot.details.questions),
         shows_count=True,
         needs_attention=lambda snapshot: snapshot.open is not None,
     )

@@ -11,17 +11,11 @@ from draftsman.deliveries.plain_text import holder_text
 from draftsman.questions.question import OpenQuestion, QuestionKind
 from draftsman.text import first_line
 from draftsman_tui.dashboard.attention.attention import responders_of
-from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import FilterFields
-from draftsman_tui.dashboard.tables.resource import (
-    Cell,
-    Column,
-    Query,
-    Resource,
-    Rows,
-    page,
-    table_view,
-)
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column
 from draftsman_tui.entities.questions import pending_text
 
 if TYPE_CHECKING:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 from draftsman.errors import UsageError
 from draftsman.ids import parse_job
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column, Entity, Surface
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
@@ -62,40 +64,8 @@ MAX_ROWS: Final = 1000
 """Rows that a table holds; scrolling past them drops the first."""
 NUMBER_KEYS: Final = "1234567890"
 """Keys of tables and of the tabs of a job, in their order."""
-START_WORKER: Final = "To start a worker: draftsman up"
 MAX_PAGES: Final = 5
 """Pages that a fetch scans for rows that match the filter."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """Text with a role that the theme colors."""
-
-    text: str
-    role: str = ""
-
-
-@dataclass(frozen=True)
-class Column(Generic[T]):
-    """A column. `width` in cells; 0 takes the remaining width.
-
-    `from_width` is the terminal width from which it is shown. With `most`, it grows with its
-    visible text up to that width.
-    """
-
-    head: str
-    width: int
-    right: bool = False
-    from_width: int = 0
-    most: int = 0
-    order: Callable[[T], Any] | None = None
-    """Sort key, which filters compare, too; None: not sortable."""
-    largest_first: bool = False
-    """Whether the largest values are first until the order is reversed."""
-    optional: bool = False
-    """Whether it is hidden while none of the visible rows has a text for it."""
-    below: str = ""
-    """Head of the column below which it is shown where rows have two lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +105,10 @@ class Resource(ABC, Generic[T]):
     short_name: ClassVar[str] = ""
     """Label of the tab on narrow screens, if it differs from the name."""
     help: ClassVar[str]
-    empty: ClassVar[str]
+    entity: ClassVar[Entity[Any] | None] = None
+    """The definition of the rows."""
+    columns: tuple[Column[T], ...]
+    empty: str
     """Message for an empty table."""
     needs_worker: ClassVar[bool] = False
     """Whether the table is empty because no worker is alive."""
@@ -145,7 +118,6 @@ class Resource(ABC, Generic[T]):
     """Kinds that `kind:` accepts; without any it is the same as `status:`."""
     fields: ClassVar[Sequence[str]] = ()
     """Supported filter fields: those that `filter_fields` fills, and `age` for `at`."""
-    columns: tuple[Column[T], ...]
     two_lines_below: ClassVar[int] = 0
     """Width of the table below which its rows have two lines."""
     poll_interval: ClassVar[float] = 10.0
@@ -167,11 +139,17 @@ class Resource(ABC, Generic[T]):
     follows: ClassVar[bool] = False
     """Whether a cursor on the first row stays first when rows are added above."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.entity is not None:
+            cls.columns = cls.entity.columns_of(Surface.DASHBOARD)
+
     def empty_text(self, *, supervised: bool) -> str:
         """Return the message for an empty table; `supervised`: `draftsman up` starts a worker."""
-        if not self.needs_worker:
+        if self.entity is None:
             return self.empty
-        return f"{self.empty} {'The worker is starting' if supervised else START_WORKER}"
+        hint = "the worker is starting" if supervised and self.needs_worker else self.entity.hint
+        return f"{_capitalized(self.entity.empty)}. {_capitalized(hint)}"
 
     @abstractmethod
     async def read(self, rt: Runtime, query: Query) -> Rows[T]:
@@ -181,9 +159,9 @@ class Resource(ABC, Generic[T]):
     def key(self, row: T) -> str:
         """Return the stable id of a row, which is also copied."""
 
-    @abstractmethod
     def cells(self, row: T, now: datetime) -> Sequence[Cell]:
         """Return a cell for each column."""
+        return [column.cell(row, now) for column in self.columns]
 
     @abstractmethod
     def filter_fields(self, row: T) -> FilterFields:
@@ -294,6 +272,10 @@ class Resource(ABC, Generic[T]):
         """Return the text of all columns, visible or not, and the aliases of the status."""
         texts = (cell.text for cell in self.cells(row, now))
         return " ".join(filter(None, (*texts, words(status))))
+
+
+def _capitalized(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def key_order(number_key: str, name: str) -> tuple[int, str]:

@@ -19,8 +19,8 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
-from draftsman_tui.dashboard.tables.cells import ROLES
 from draftsman_tui.dashboard.widgets import row_renderer
+from draftsman_tui.entities.cells import ROLES
 from draftsman_tui.terminal.output import one_line
 
 SKEW: Final = 2.0

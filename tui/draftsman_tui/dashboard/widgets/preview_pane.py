@@ -15,8 +15,9 @@ from draftsman_tui.dashboard.jobs.details import header
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
 from draftsman_tui.dashboard.jobs.details.ticket_tab import bounded
 from draftsman_tui.dashboard.questions.tab import questions
-from draftsman_tui.dashboard.tables.resource import Cell, Resource
+from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.widgets.item_list import ItemList
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:

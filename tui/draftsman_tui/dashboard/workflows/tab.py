@@ -16,7 +16,7 @@ from draftsman.text import first_line
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, note, row_of, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.entities.workflows import tree_lines
 from draftsman_tui.terminal.colors import STYLES
@@ -36,9 +36,9 @@ def related(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each retry, for the group, and for each parent and child."""
     sections = {
         "Retries": _retries(snapshot, width),
-        "Group": _group(snapshot.group, width),
-        "Parents": _parents(snapshot.tree, width),
-        "This job and its children": _children(snapshot.tree, width),
+        "Group": _group(snapshot.details.group, width),
+        "Parents": _parents(snapshot.details.tree, width),
+        "This job and its children": _children(snapshot.details.tree, width),
     }
     items = [item for title, section in sections.items() for item in _titled(title, section)]
     nothing = f"{snapshot.job.name}: no retries, parents, children or group"
@@ -54,7 +54,7 @@ def _titled(title: str, items: Iterator[Item]) -> Iterator[Item]:
 
 def _retries(snapshot: JobSnapshot, width: int) -> Iterator[Item]:
     """Yield the jobs of the retry chain, the oldest first."""
-    for link in snapshot.chain if len(snapshot.chain) > 1 else ():
+    for link in snapshot.details.retry_chain if len(snapshot.details.retry_chain) > 1 else ():
         yield Item(link.name, tuple(_retry_rows(link, snapshot, width)))
 
 

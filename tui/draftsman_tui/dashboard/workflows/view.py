@@ -7,9 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.workflows.groups import MEANINGS, GroupState, JobGroup
-from draftsman_tui.dashboard.tables import cells
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Cell, Column, Query, Resource, Rows, table_view
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from draftsman.database import schema
 from draftsman.database.database import Database, on_connection, translate_errors
@@ -20,8 +20,9 @@ from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
 from draftsman.jobs.details.invariants import violations
 from draftsman.jobs.details.service import selected_page
+from draftsman.jobs.details.service.waiting import wait_reason
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
-from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, explain
+from draftsman.jobs.details.wait_reason import WaitReason
 from draftsman.jobs.event_kinds import COMMON_KINDS
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
 from draftsman.jobs.job_summary import (
@@ -33,9 +34,11 @@ from draftsman.jobs.job_summary import (
 )
 from draftsman.jobs.runs.run import Run
 from draftsman.jobs.runs.store import run_state
-from draftsman.questions.question import Question
 from draftsman.questions.store import questions
 from draftsman.worker.registry import store as workers
+
+if TYPE_CHECKING:
+    from draftsman.jobs.details.job_details import JobDetails
 
 FOLLOW_INTERVAL: Final = 0.2
 """Poll interval of followed events and statuses, in seconds."""
@@ -45,6 +48,8 @@ SCAN_LIMIT: Final = 100_000
 """Job numbers that a call scans for an agent, tag, … that no index has, in a tenth of a second."""
 SCANNED: Final = ("agent", "repo", "type", "queue", "source", "tags", "invoker")
 """Filters of jobs without an index."""
+STEPS: Final = 21
+"""Newest steps of the details of a job: one more than people see."""
 COUNT_LIMIT: Final = 10_000
 """Maximum count of jobs with the same final status; `capped` lists statuses that reach it."""
 BUCKET_SECONDS: Final = 10
@@ -257,28 +262,27 @@ class ReadModel:
 
     workers = on_connection(workers.all_workers)
 
+    async def details(
+        self, number: int, *, events: int = PAGE_SIZE, steps: int = STEPS
+    ) -> JobDetails:
+        """Return what people see of a job, read at the same time; raises NotFound.
+
+        With the newest `events` and `steps`.
+        """
+        from draftsman.jobs.details.service import details
+
+        async with self._db.snapshot() as conn:
+            return await details.read(conn, number, lease=self._lease, events=events, steps=steps)
+
     async def why(self, number: int) -> WaitReason:
         """Return the reason why a job waits, from the view that claims use; raises NotFound."""
-        async with self._db.connection() as conn, conn.transaction():
+        async with self._db.snapshot() as conn:
             facts = await store.why(conn, number, self._lease)
-            if facts is not None and facts.held_by is not None:
-                from draftsman.queues import store as queues
-
-                uses = await queues.limit_uses(conn, facts.held_by)
-                facts = replace(facts, limit=next(iter(uses), None))
-            if facts is not None and (facts.hold == "key" or facts.parents):
-                from draftsman.workflows import store as workflows
-
-                _, cycle = await workflows.wait_cycle(conn, number)
-                facts = replace(facts, cycle=cycle)
-            if facts is not None and facts.status is Status.EXPIRED:
-                expired = expiring_question(await questions.of_job(conn, number))
-                relevant: Sequence[Question] = [] if expired is None else [expired]
-            else:
-                relevant = await questions.open_of(conn, [number])
-        if facts is None:
-            raise unknown_job(number)
-        return explain(facts, relevant)
+            if facts is None:
+                raise unknown_job(number)
+            if facts.status is Status.EXPIRED:
+                return await wait_reason(conn, facts, await questions.of_job(conn, number))
+            return await wait_reason(conn, facts, await questions.open_of(conn, [number]))
 
     chain = on_connection(store.chain)
 

@@ -9,7 +9,7 @@ from draftsman.database.database import Database
 from draftsman.database.isolation import Isolation
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import jobs as store
-from draftsman.jobs.runs.sweep import DueTurn, Sweep, repeat, run_isolated
+from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat, run_isolated
 
 
 class Promotion:
@@ -24,9 +24,10 @@ class Promotion:
         return [
             Sweep(
                 name="promote",
+                description="queues scheduled jobs and retries",
                 run=partial(repeat, self.promote, self._limit),
                 isolations=(self._isolation,),
-                due_turn=DueTurn.READY_JOBS,
+                due=DueTime(DueTurn.READY_JOBS, store.PROMOTE_DUE),
             )
         ]
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from draftsman.database.database import Connection, execute, fetch_one, rows, scalar
-from draftsman.database.named_queries import load
+from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm, Lease
 
 _Q = load(__name__)
+
+PROMOTE_DUE: Final = load_parts(__name__)["promote_due"]
+"""Query of the time when the sweep is due."""
 
 
 async def missing(conn: Connection, jobs: Collection[int]) -> int | None:

@@ -42,6 +42,10 @@ SELECT draftsman.cancel_job(%(job)s::bigint, %(by)s::text, %(reason)s::text)
 
 -- Jobs whose time has come, for the leader: `core/draftsman/jobs/runs/sweep.py` has the rules of such statements.
 
+-- part: promote_due
+SELECT min(coalesce(next_retry_at, run_at)) FROM draftsman.job_states
+ WHERE status IN ('scheduled', 'retrying')
+
 -- part: promotable
 SELECT j.number FROM draftsman.job_states j
  WHERE j.status IN ('scheduled', 'retrying')

@@ -25,11 +25,11 @@ def artifacts(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each file, and then the result."""
     name = snapshot.job.name
     result = section("result", "Result", list(json_rows(snapshot.job.result, snapshot.job, width)))
-    if not snapshot.files and not result:
+    if not snapshot.details.artifacts and not result:
         return [note(f"{name} has no files" + ("" if snapshot.over else " yet"), width)]
     files = [
         Item(f"{file.run}/{file.name}", tuple(_file_rows(file, snapshot, width, now)))
-        for file in snapshot.files
+        for file in snapshot.details.artifacts
     ]
     return [*(files or [note(f"{name} has no files", width)]), *result]
 
@@ -48,7 +48,8 @@ declare_tab(
         short="files",
         selectable=True,
         count=lambda snapshot: (
-            bool(snapshot.job.result) + sum(not is_empty_patch(file) for file in snapshot.files)
+            bool(snapshot.job.result)
+            + sum(not is_empty_patch(file) for file in snapshot.details.artifacts)
         ),
         shows_count=True,
     )

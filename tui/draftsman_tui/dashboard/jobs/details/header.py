@@ -17,8 +17,8 @@ from draftsman.questions.question import QuestionKind
 from draftsman_tui.dashboard.jobs.details.phases import bar, job_phases
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
-from draftsman_tui.dashboard.tables import cells
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal.output import one_line
 
@@ -38,7 +38,7 @@ def head(snapshot: JobSnapshot, now: datetime, width: int = 80) -> list[Row]:
         ),
         tuple(_separated(_progress(snapshot, now))[1:]),
         _what_next(snapshot, now),
-        bar(job_phases(job, snapshot.runs, snapshot.questions, now), width),
+        bar(job_phases(job, snapshot.details.runs, snapshot.details.questions, now), width),
     ]
 
 
@@ -58,15 +58,21 @@ def _progress(snapshot: JobSnapshot, now: datetime) -> Iterator[Cell]:
     if job.finished_at:
         yield Cell(f"finished {times.ago(job.finished_at, now)}")
     predecessors = [
-        job_in_chain.name for job_in_chain in snapshot.chain if job_in_chain.number == job.retry_of
+        job_in_chain.name
+        for job_in_chain in snapshot.details.retry_chain
+        if job_in_chain.number == job.retry_of
     ]
     successors = [
-        job_in_chain.name for job_in_chain in snapshot.chain if job_in_chain.retry_of == job.number
+        job_in_chain.name
+        for job_in_chain in snapshot.details.retry_chain
+        if job_in_chain.retry_of == job.number
     ]
     yield from (Cell(f"retry of {name}", "calm") for name in predecessors)
     yield from (Cell(f"retried as {name}", "calm") for name in successors)
-    if snapshot.group is not None:
-        yield Cell(f"group {snapshot.group.name}: {snapshot.group.succeeded_text}", "key")
+    if snapshot.details.group is not None:
+        yield Cell(
+            f"group {snapshot.details.group.name}: {snapshot.details.group.succeeded_text}", "key"
+        )
     yield Cell(f"runs {job.run_count}" if job.run_count else "no runs yet")
     if job.attempts:
         yield Cell(f"attempts {job.attempts} of {job.max_attempts}")
@@ -121,7 +127,7 @@ def _what_next(snapshot: JobSnapshot, now: datetime) -> Row:
         )
     if (
         job.status is Status.EXPIRED
-        and (question := expiring_question(snapshot.questions)) is not None
+        and (question := expiring_question(snapshot.details.questions)) is not None
     ):
         return (Cell("expired  ", "bad"), Cell(one_line(expiry_text(question))))
     kind = f" ({job.error_class})" if job.error_class else ""

@@ -1,7 +1,7 @@
 """Incremental loader of a job.
 
 Two small queries detect changes: the job's status and version, and its events since the last
-load. Log, diff and other large data are read only while their tab is shown.
+load. Log and diff are read only while their tab is shown.
 """
 
 from __future__ import annotations
@@ -16,25 +16,18 @@ from draftsman.agent_runs.activity.activity import AgentProgress
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.jobs.job import LEASED, TERMINAL
 from draftsman.jobs.runs.service.checkpoints import MAX_RUN
-from draftsman.questions.question import QuestionStatus, asking_text
 from draftsman.workflows.groups import GroupState
 from draftsman_tui.dashboard.jobs.details.log_buffer import LINES, LogBuffer
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded, JobPatch, JobSnapshot
-from draftsman_tui.entities.jobs import MAX_STEPS
 from draftsman_tui.entities.questions import answerers
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman.events.event import Event
-    from draftsman.jobs.job_summary import JobVersion
     from draftsman.runtime import Runtime
 
 EVENTS: Final = 500
 """Newest events to keep."""
-DELIVERIES: Final = 200
-"""Newest deliveries to show."""
-TREE_JOBS: Final = 500
-"""Jobs of a tree to show."""
 LOG_CHARACTERS: Final = 1_000_000
 """Approximate characters of a log that a load reads; if more are unread, the oldest are skipped."""
 ACTIVITY_ROWS: Final = 50
@@ -49,6 +42,8 @@ FINISHED_INTERVAL: Final = 30.0
 """Seconds between loads: the log of a running job, a live job, a finished job."""
 FULL_RELOAD_INTERVAL: Final = 20.0
 """Seconds after which a live job is reloaded completely, even without changes."""
+_LIVE_TABS: Final = frozenset({"deliveries", "runs", "usage", "related", "artifacts"})
+"""Tabs whose data changes without a change of the job."""
 _FINAL: Final = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD_LETTER}
 
 
@@ -59,7 +54,6 @@ class JobLoader:
         self.number = number
         self.tab = tab
         self._log_buffer = LogBuffer(run)
-        self._version: JobVersion | None = None
         self._snapshot: JobSnapshot | None = None
         self._patch: tuple[int, str] | None = None
         self._loaded_at: float | None = None
@@ -80,13 +74,13 @@ class JobLoader:
 
     def _is_live(self, snapshot: JobSnapshot) -> bool:
         """Return whether the tab of a finished job can still change."""
+        details = snapshot.details
         match self.tab:
             case "deliveries":
-                return any(delivery.status not in _FINAL for delivery in snapshot.deliveries)
+                return any(delivery.status not in _FINAL for delivery in details.deliveries)
             case "related":
-                jobs = snapshot.tree.jobs if snapshot.tree else ()
-                group = snapshot.group is not None and snapshot.group.state == GroupState.RUNNING
-                return group or any(job.status not in TERMINAL for job in jobs)
+                group = details.group is not None and details.group.state == GroupState.RUNNING
+                return group or any(job.status not in TERMINAL for job in details.tree.jobs)
             case _:
                 return False
 
@@ -113,79 +107,50 @@ class JobLoader:
 
     async def read(self, rt: Runtime, now: datetime) -> JobLoaded:
         """Return a current snapshot; raises NotFound."""
-        version = await rt.read_model.version(self.number)
-        last = self._snapshot.events[-1].id if self._snapshot and self._snapshot.events else 0
-        new_events = await rt.read_model.latest_job_events(self.number, last, EVENTS + 1)
-        changed = version != self._version or any(_is_significant(event) for event in new_events)
         loaded_at = self._loaded_at
         began = time.monotonic()
         invalidations = self._invalidations
         if loaded_at is None or began - loaded_at > FULL_RELOAD_INTERVAL:
             loaded_at = began
-            snapshot = await self._read_all(rt, now)
+            snapshot = await self._read_details(rt, now)
         else:
             assert self._snapshot is not None  # noqa: S101 (set by the first load)
-            snapshot = replace(self._snapshot, at=now)
-            if changed:
-                job = await rt.read_model.job(self.number)
-                snapshot = await self._read_related(rt, replace(snapshot, job=job))
-        snapshot = await self._read_wait_reason(
-            rt, _add_events(snapshot, new_events), changed=changed
-        )
+            snapshot = await self._read_changes(rt, self._snapshot, now)
         snapshot = await self._read_activity(rt, snapshot)
-        self._snapshot = await self._read_tab(rt, snapshot, changed=changed)
+        self._snapshot = await self._read_tab(rt, snapshot)
         # only now: a lost database cancels a read anywhere
-        self._version = version
         self._loaded_at = loaded_at if invalidations == self._invalidations else None
         return JobLoaded(self._snapshot)
 
-    async def _read_all(self, rt: Runtime, now: datetime) -> JobSnapshot:
-        job = await rt.read_model.job(self.number)
-        previous = self._snapshot or JobSnapshot(job, now, logs_kept=rt.settings.retention.logs)
-        archived = await rt.archives.of_job(self.number)
-        return await self._read_related(rt, replace(previous, job=job, at=now, archived=archived))
-
-    async def _read_related(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
-        """Read the small data related to a job."""
-        questions, answers = await rt.questions.of_job(self.number)
-        open_questions = [
-            question for question in questions if question.status is QuestionStatus.OPEN
-        ]
-        summaries = await rt.questions.open_of([self.number]) if open_questions else []
+    async def _read_details(self, rt: Runtime, now: datetime) -> JobSnapshot:
+        details = await rt.read_model.details(self.number, events=EVENTS + 1)
+        self._why_at = time.monotonic()
         return replace(
-            await self._read_deliveries(rt, snapshot),
-            runs=await rt.read_model.runs(self.number),
-            questions=questions,
-            answers=answers,
+            self._snapshot or JobSnapshot(details, now, logs_kept=rt.settings.retention.logs),
+            details=details,
+            at=now,
+            events=tuple(details.events[-EVENTS:]),
+            earlier=len(details.events) > EVENTS,
             responders={
-                question.ordinal: await answerers(rt, question) for question in open_questions
+                question.ordinal: answerers(rt, question, details.job.invoker_id)
+                for question in details.open_questions
             },
-            asking={
-                question.ordinal: asking_text(self.number, question.others)
-                for question in summaries
-            },
-            targets=await rt.outbox.targets(self.number),
-            files=await rt.checkpoints.artifacts(self.number),
-            chain=await rt.read_model.chain(self.number),
-            group=await rt.workflows.groups.of_job(self.number),
         )
 
-    async def _read_deliveries(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
-        return replace(snapshot, deliveries=await rt.outbox.all(self.number, limit=DELIVERIES))
-
-    async def _read_wait_reason(
-        self, rt: Runtime, snapshot: JobSnapshot, *, changed: bool
-    ) -> JobSnapshot:
-        if snapshot.job.status in TERMINAL:
-            return replace(snapshot, why=None)
-        if (
-            snapshot.why is not None
-            and not changed
-            and time.monotonic() - self._why_at < LIVE_INTERVAL
-        ):
+    async def _read_changes(self, rt: Runtime, snapshot: JobSnapshot, now: datetime) -> JobSnapshot:
+        """Read the new events, and the job again if it may have changed more than these."""
+        version = await rt.read_model.version(self.number)
+        last = snapshot.events[-1].id if snapshot.events else 0
+        new_events = await rt.read_model.latest_job_events(self.number, last, EVENTS + 1)
+        changed = version != snapshot.details.version or any(map(_is_significant, new_events))
+        if changed or (self.tab in _LIVE_TABS and (not snapshot.over or self._is_live(snapshot))):
+            return await self._read_details(rt, now)
+        snapshot = _add_events(replace(snapshot, at=now), new_events)
+        if snapshot.over or time.monotonic() - self._why_at < LIVE_INTERVAL:
             return snapshot
         self._why_at = time.monotonic()
-        return replace(snapshot, why=await rt.read_model.why(self.number))
+        why = await rt.read_model.why(self.number)
+        return replace(snapshot, details=replace(snapshot.details, wait_reason=why))
 
     async def _read_activity(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
         """Read the new activity of a running job, for the header."""
@@ -199,35 +164,15 @@ class JobLoader:
                 self._progress.add(row)
         return replace(snapshot, doing=one_line(self._progress.text))
 
-    async def _read_tab(self, rt: Runtime, snapshot: JobSnapshot, *, changed: bool) -> JobSnapshot:
+    async def _read_tab(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
         match self.tab:
             case "log":
                 await self._read_log(rt)
                 return replace(snapshot, log=self._log_buffer.view())
             case "diff":
                 return await self._read_patch(rt, snapshot)
-            case "related":
-                group = snapshot.group and await rt.workflows.groups.of_job(self.number)
-                tree = await rt.workflows.tree(self.number, TREE_JOBS)
-                return replace(snapshot, group=group, tree=tree)
-            case "deliveries" if not changed:
-                return await self._read_deliveries(rt, snapshot)
-            case "runs":
-                return await self._read_runs(rt, snapshot, changed=changed)
-            case "usage" if not changed and not snapshot.over:
-                return replace(snapshot, runs=await rt.read_model.runs(self.number))
-            case "artifacts" if not changed and not snapshot.over:
-                return replace(snapshot, files=await rt.checkpoints.artifacts(self.number))
             case _:
                 return snapshot
-
-    async def _read_runs(self, rt: Runtime, snapshot: JobSnapshot, *, changed: bool) -> JobSnapshot:
-        """Read the steps and checkpoints, and the runs unless they were just read."""
-        steps, checkpoints = await rt.checkpoints.progress(self.number, limit=MAX_STEPS + 1)
-        snapshot = replace(snapshot, steps=steps, checkpoints=checkpoints)
-        if changed or snapshot.over:
-            return snapshot
-        return replace(snapshot, runs=await rt.read_model.runs(self.number))
 
     async def _read_log(self, rt: Runtime) -> None:
         """Read new chunks backwards from the end, up to the last known chunk or the limits."""
@@ -255,9 +200,7 @@ class JobLoader:
         buffer.add(entries[first:], gap=gap)
 
     async def _read_patch(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
-        if not snapshot.over:
-            snapshot = replace(snapshot, files=await rt.checkpoints.artifacts(self.number))
-        newest = next((file for file in reversed(snapshot.files) if file.kind == "patch"), None)
+        newest = await rt.changes.patch(self.number)
         if newest is None:
             self._patch = None
             return replace(snapshot, patch=None)

@@ -12,7 +12,7 @@ from draftsman_tui.dashboard.jobs.details.log_buffer import LINES, LogLine, LogV
 from draftsman_tui.dashboard.jobs.details.row_layout import MAX_ROWS, Item, note, visible, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.events import no_log
 
 MONTH: Final = timedelta(days=31)
@@ -44,7 +44,7 @@ def _items(snapshot: JobSnapshot, log_view: LogView, width: int, now: datetime) 
 def _empty_runs(
     snapshot: JobSnapshot, log_view: LogView, after: int, before: int | None
 ) -> Iterator[Item]:
-    for run in snapshot.runs if log_view.run is None else ():
+    for run in snapshot.details.runs if log_view.run is None else ():
         if run.ordinal > after and (before is None or run.ordinal < before):
             yet = "" if run.finished_at else " yet"
             heading = f"── run {snapshot.job.name}.{run.ordinal}, {run.status}: no output{yet} ──"
@@ -52,7 +52,9 @@ def _empty_runs(
 
 
 def _run_heading(snapshot: JobSnapshot, ordinal: int, now: datetime) -> Item:
-    run = next((candidate for candidate in snapshot.runs if candidate.ordinal == ordinal), None)
+    run = next(
+        (candidate for candidate in snapshot.details.runs if candidate.ordinal == ordinal), None
+    )
     when = f", {run.status}, started {times.clock(run.started_at, now)}" if run else ""
     return Item(
         f"run {ordinal}", ((Cell(f"── run {snapshot.job.name}.{ordinal}{when} ──", "calm"),),)
@@ -87,6 +89,6 @@ declare_tab(
         log,
         number_key="3",
         follows=True,
-        count=lambda snapshot: len(snapshot.runs),
+        count=lambda snapshot: len(snapshot.details.runs),
     )
 )

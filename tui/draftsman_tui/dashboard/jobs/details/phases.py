@@ -16,9 +16,8 @@ from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.people.spans import actor_spans, spans_text
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
-from draftsman_tui.dashboard.tables.cells import ROLES
-from draftsman_tui.dashboard.tables.resource import Cell
 from draftsman_tui.dashboard.widgets.column_layout import fit
+from draftsman_tui.entities.cells import ROLES, Cell
 from draftsman_tui.terminal.output import one_line
 
 QUEUE = "queued"

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
-from draftsman_tui.dashboard.tables.cells import ROLES
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import ROLES, Cell
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import plain
 

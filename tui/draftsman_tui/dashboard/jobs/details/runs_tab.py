@@ -20,8 +20,7 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
 )
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.dashboard.tables.cells import ROLES
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import ROLES, Cell
 from draftsman_tui.entities.jobs import checkpoint_text, run_text, steps_text
 from draftsman_tui.terminal.output import one_line
 from draftsman_tui.terminal.value_format import sum_usage, usage_lines
@@ -34,9 +33,9 @@ _INDENT = 7
 
 def runs(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each run: worker, times and result; then the steps and checkpoints."""
-    steps = steps_text(snapshot.job.name, snapshot.steps, now)
-    checkpoints = [checkpoint_text(checkpoint, now) for checkpoint in snapshot.checkpoints]
-    items = [Item(name(run), tuple(_run(run, width, now))) for run in snapshot.runs]
+    steps = steps_text(snapshot.job.name, snapshot.details.steps, now)
+    checkpoints = [checkpoint_text(checkpoint, now) for checkpoint in snapshot.details.checkpoints]
+    items = [Item(name(run), tuple(_run(run, width, now))) for run in snapshot.details.runs]
     return [
         *(items or [note(f"{snapshot.job.name} has no runs yet", width)]),
         *section("", "Steps", list(_rows(steps, width))),
@@ -51,14 +50,16 @@ def _rows(texts: Sequence[Text], width: int) -> Iterator[Row]:
 
 def usage(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item with the usage of each run, and the total."""
-    if not snapshot.runs:
+    if not snapshot.details.runs:
         return [note(f"{snapshot.job.name} has no runs yet", width)]
     items = [
         Item(name(run), tuple(wrap_row(_usage_row(run, now), width, _INDENT)))
-        for run in snapshot.runs
+        for run in snapshot.details.runs
     ]
     total = _line(
-        "all", _run_seconds(snapshot.runs, now), sum_usage(run.usage for run in snapshot.runs)
+        "all",
+        _run_seconds(snapshot.details.runs, now),
+        sum_usage(run.usage for run in snapshot.details.runs),
     )
     elapsed = (
         f"   from creation to {'completion' if snapshot.over else 'now'}: {_elapsed(snapshot, now)}"
@@ -116,7 +117,7 @@ declare_tab(
         ticks=True,
         has_ids=True,
         has_chart=True,
-        count=lambda snapshot: len(snapshot.runs),
+        count=lambda snapshot: len(snapshot.details.runs),
         shows_count=True,
     )
 )
@@ -129,6 +130,6 @@ declare_tab(
         selectable=True,
         ticks=True,
         has_ids=True,
-        count=lambda snapshot: sum(bool(run.usage) for run in snapshot.runs),
+        count=lambda snapshot: sum(bool(run.usage) for run in snapshot.details.runs),
     )
 )

@@ -120,7 +120,7 @@ class JobScreen(BaseScreen):
         return next(
             (
                 (question.job, question.ordinal)
-                for question in self.snapshot.questions
+                for question in self.snapshot.details.questions
                 if question.name == self.selected_key and question.status is QuestionStatus.OPEN
             ),
             None,
@@ -325,7 +325,9 @@ class JobScreen(BaseScreen):
         if snapshot is not None and JOB_TABS[self.tab].has_chart:
             now = self.refresher.now
             most = max(5, self.size.height // 3 - 2)
-            phases = job_phases(snapshot.job, snapshot.runs, snapshot.questions, now)
+            phases = job_phases(
+                snapshot.job, snapshot.details.runs, snapshot.details.questions, now
+            )
             rows = chart(phases, max(20, self.size.width - 4), most, over=snapshot.over)
         self.query_one(PhaseChart).show(rows)
 

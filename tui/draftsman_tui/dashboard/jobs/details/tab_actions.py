@@ -118,7 +118,9 @@ async def open_item(screen: JobScreen) -> None:
         case "questions" if screen.question is not None:
             await question_actions.answer(screen, "")
         case "questions":
-            question = next(question for question in snapshot.questions if question.name == key)
+            question = next(
+                question for question in snapshot.details.questions if question.name == key
+            )
             context = question.context_snippet or "No further context."
             _show_text(
                 screen, f"{key} {resolution_text(question)}", f"{question.text}\n\n{context}"
@@ -130,7 +132,7 @@ async def open_item(screen: JobScreen) -> None:
             )
         case "deliveries":
             delivery = next(
-                delivery for delivery in snapshot.deliveries if str(delivery.seq) == key
+                delivery for delivery in snapshot.details.deliveries if str(delivery.seq) == key
             )
             _show_text(screen, f"Delivery {key}", format_fields(as_data(delivery)))
         case "runs" | "usage":
@@ -142,7 +144,9 @@ async def open_item(screen: JobScreen) -> None:
         case "artifacts" if "/" in key:
             run, _, name = key.partition("/")
             kinds = [
-                file.kind for file in snapshot.files if (str(file.run), file.name) == (run, name)
+                file.kind
+                for file in snapshot.details.artifacts
+                if (str(file.run), file.name) == (run, name)
             ]
             if kinds == ["patch"]:
                 screen.show_tab("diff")

@@ -12,7 +12,7 @@ from draftsman.jobs.job import Job
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.jobs import type_text
 from draftsman_tui.terminal.output import as_data, one_line
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -11,8 +12,17 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning, display_of
 from draftsman.text import humanize
-from draftsman_tui.dashboard.tables.resource import Cell
+from draftsman_tui.terminal.colors import STYLES as MEANING_STYLES
 from draftsman_tui.terminal.output import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Text with a role that a terminal colors."""
+
+    text: str
+    role: str = ""
+
 
 ROLES: Final[Mapping[Meaning, str]] = {
     Meaning.PENDING: "calm",
@@ -25,6 +35,11 @@ ROLES: Final[Mapping[Meaning, str]] = {
     Meaning.NEUTRAL: "dim",
 }
 """The role of each meaning."""
+STYLES: Final[Mapping[str, str]] = {
+    "key": "bold",
+    **{role: MEANING_STYLES[meaning] for meaning, role in ROLES.items()},
+}
+"""The rich style of each role in the output of commands; the dashboard has themes."""
 _SHORT: Final = {
     Status.WAITING_FOR_INPUT: "question",
     Status.WAITING_FOR_APPROVAL: "approval",

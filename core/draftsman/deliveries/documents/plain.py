@@ -1,0 +1,148 @@
+"""Printer of documents as plain text: whole, and as the short text of a notification. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from draftsman.deliveries.delivery import Message
+from draftsman.deliveries.documents.builder import answer_step, build_document
+from draftsman.deliveries.documents.document import (
+    Action,
+    Addressees,
+    Choices,
+    Code,
+    Command,
+    Controls,
+    Document,
+    Facts,
+    Footer,
+    Headline,
+    InFile,
+    Note,
+    Paragraph,
+    Part,
+    Quote,
+    Step,
+    Text,
+)
+from draftsman.people.spans import ActorRef
+from draftsman.questions.question import Question
+
+_CHOICES: Final = 10
+"""Maximum number of choices in a notification."""
+
+
+def render_plain(message: Message) -> str:
+    """Return the whole message as lines of text."""
+    lines = _lines(build_document(message), _command, is_brief=False)
+    return "\n".join("".join(map(str, line)) for line in lines)
+
+
+def brief_text(message: Message, reply: str = "reply in this thread") -> Text:
+    """Return the message as the short text of a chat notification, above its controls.
+
+    A result has its summary without data, and a question its first choices. `reply` tells how to
+    answer in free text.
+    """
+
+    def step(step: Step) -> str:
+        if step.action is Action.APPROVE:
+            return f"{reply}: approve, or deny with a reason"
+        return f"{reply}: your answer"
+
+    lines = [*_lines(build_document(message), step, is_brief=True)]
+    return tuple(span for line in lines for span in ("\n", *line))[1:]
+
+
+def how_to_answer(question: Question) -> str:
+    """Return the command that answers a question."""
+    return _command(answer_step(question))
+
+
+def _command(step: Step) -> str:
+    if step.action not in (Action.APPROVE, Action.ANSWER):
+        return step.command
+    if step.action is Action.APPROVE:
+        return f"draftsman approve {step.command}, or draftsman deny {step.command} --reason …"
+    if not step.choices:
+        return f"draftsman answer {step.command} 'your answer'"
+    free_text = ", or free text" if step.freeform else ""
+    return f"draftsman answer {step.command} NUMBER{free_text}"
+
+
+def _lines(
+    document: Document, step: Callable[[Step], str], *, is_brief: bool
+) -> Iterator[tuple[str | ActorRef, ...]]:
+    """Yield the lines of a document; a headline that says nothing itself begins the next one."""
+    begun: tuple[str | ActorRef, ...] = ()
+    for part in document:
+        if isinstance(part, Headline):
+            begun = (*_headline(part), *_spans(part.says, step))
+            if part.says:
+                yield begun
+                begun = ()
+            continue
+        for line in _part(part, step, is_brief=is_brief):
+            yield (*begun, *line)
+            begun = ()
+    if begun:
+        yield begun
+
+
+def _headline(part: Headline) -> tuple[str, ...]:
+    title = f" {part.title!r}" if part.title.strip() else ""
+    return (f"{part.name}{title} {f'{part.verb}: ' if part.verb else ''}",)
+
+
+def _part(
+    part: Part, step: Callable[[Step], str], *, is_brief: bool
+) -> Iterator[tuple[str | ActorRef, ...]]:
+    match part:
+        case Paragraph(text) | Note(text):
+            if not (is_brief and any(isinstance(span, Step) for span in text)):
+                yield _spans(text, step)
+        case Quote(text):
+            yield (text,)
+        case Footer(items):
+            yield from (_spans(item, step) for item in items)
+        case Choices():
+            yield from ((line,) for line in _choices(part, is_brief=is_brief))
+        case Facts(items) if not is_brief and items:
+            facts = (_spans(item, step) for item in items)
+            yield tuple(span for fact in facts for span in (" · ", *fact))[1:]
+        case Code(text, folds=folds) if not (is_brief and folds):
+            yield from ((f"| {line}",) for line in text.splitlines())
+        case Addressees(people) if not is_brief:
+            yield (f"For {', '.join(person.name for person in people)}",)
+        case Facts() | Code() | Addressees() | InFile() | Controls() | Headline():
+            pass
+
+
+def _choices(choices: Choices, *, is_brief: bool) -> Iterator[str]:
+    if is_brief:
+        for number, choice in enumerate(choices.items[:_CHOICES], 1):
+            yield f"{number}. {choice.label}"
+        if (hidden := len(choices.items) - _CHOICES) > 0:
+            yield f"and {hidden} more"
+        return
+    for number, choice in enumerate(choices.items, 1):
+        description = f" - {choice.description}" if choice.description else ""
+        yield f"  {number}  {choice.label}{description}"
+
+
+def _spans(text: Text, step: Callable[[Step], str]) -> tuple[str | ActorRef, ...]:
+    """Return a text as words and references to people."""
+    return tuple(_span(span, step) for span in text)
+
+
+def _span(span: object, step: Callable[[Step], str]) -> str | ActorRef:
+    match span:
+        case str() | ActorRef():
+            return span
+        case Step():
+            return step(span)
+        case Command(line):
+            return line
+        case _:
+            return str(span)

@@ -1,0 +1,122 @@
+"""Definitions of entities: columns, helps, and cells of empty rows."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import pkgutil
+import re
+from collections import defaultdict
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+import draftsman
+from draftsman_tui import entities
+from draftsman_tui.entities.entity import Entity
+
+NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
+ROW_TYPE: Final = re.compile(r"^([A-Z_]+): Final\[Entity\[(\w+)\]\] = Entity\(", re.MULTILINE)
+"""The name and the type of the rows of an entity, in its module."""
+EMPTY: Final[dict[str, Any]] = {
+    "str": "", "int": 0, "float": 0.0, "bool": False, "bytes": b"", "UUID": UUID(int=0),
+    "datetime": NOW, "date": NOW.date(), "list": [], "tuple": (), "Sequence": (), "Mapping": {},
+    "dict": {}, "frozenset": frozenset(), "set": set(), "Any": None, "object": None,
+}  # fmt: skip
+"""The empty value of each type of a field; other fields have a row of their own."""
+
+
+def declared() -> dict[str, tuple[Entity[Any], str]]:
+    """Return each entity with the name of the type of its rows."""
+    found = {}
+    for module in pkgutil.iter_modules(entities.__path__, f"{entities.__name__}."):
+        loaded = import_module(module.name)
+        for name, row in ROW_TYPE.findall(Path(str(loaded.__file__)).read_text(encoding="utf-8")):
+            found[name] = (getattr(loaded, name), row)
+    return found
+
+
+ENTITIES: Final = declared()
+
+
+def empty_row(type_name: str) -> Any:
+    """Return a row in which each field has its empty value."""
+    row_type = class_of(type_name)
+    if issubclass(row_type, Enum):
+        return next(iter(row_type))
+    fields = dataclasses.fields(row_type)
+    values = {field.name: empty_value(str(field.type)) for field in fields if field.init}
+    return row_type(**values)
+
+
+def empty_value(annotation: str) -> Any:
+    """Return None if a field may be None, or else the empty value of its type."""
+    parts = [part.strip() for part in annotation.split("|")]
+    if "None" in parts:
+        return None
+    if literal := re.match(r"Literal\[([^,\]]+)", parts[0]):
+        return ast.literal_eval(literal[1])
+    name = parts[0].partition("[")[0].rpartition(".")[2]
+    return EMPTY[name] if name in EMPTY else empty_row(name)
+
+
+def class_of(name: str) -> Any:
+    """Return the class of draftsman with this name."""
+    return getattr(import_module(modules_by_class()[name]), name)
+
+
+@cache
+def modules_by_class() -> dict[str, str]:
+    """Return the module of each class of the core and of entities."""
+    files = [
+        (file, package)
+        for package in (draftsman, entities)
+        for file in Path(package.__path__[0]).rglob("*.py")
+    ]
+    return {
+        name: f"{package.__name__}.{relative_module(file, package)}"
+        for file, package in files
+        for name in re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+
+
+def relative_module(file: Path, package: ModuleType) -> str:
+    """Return the name of a module below its package."""
+    return ".".join(file.relative_to(package.__path__[0]).with_suffix("").parts)
+
+
+@pytest.mark.parametrize("name", ENTITIES)
+def test_each_column_has_a_word_and_a_sentence(name: str) -> None:
+    entity, _ = ENTITIES[name]
+    heads = [column.head for column in entity.columns]
+    assert len(set(heads)) == len(heads)
+    for column in entity.columns:
+        assert re.fullmatch("[A-Z][A-Z0-9]*", column.head), column.head
+        assert re.fullmatch(r"\S.*[^.\s]\.", column.help), column.head
+        assert column.below in {"", *heads}
+
+
+def test_a_head_means_the_same_everywhere() -> None:
+    meanings = defaultdict(set)
+    for entity, _ in ENTITIES.values():
+        for column in entity.columns:
+            meanings[column.head].add(column.help)
+    assert {head: helps for head, helps in meanings.items() if len(helps) > 1} == {}
+
+
+@pytest.mark.parametrize("name", ENTITIES)
+def test_a_row_without_values_has_cells(name: str) -> None:
+    entity, row_type = ENTITIES[name]
+    row = empty_row(row_type)
+    for column in entity.columns:
+        cell = column.cell(row, NOW)
+        assert cell.text == " ".join(cell.text.split()), column.head
+        if column.order is not None:
+            column.order(row)

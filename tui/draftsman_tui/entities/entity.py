@@ -1,0 +1,81 @@
+"""The definition of an entity: the list of the command line and the table of the dashboard.
+
+Neither Textual nor the core's services are imported: the help of a command shows the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, Generic, TypeVar
+
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.terminal.output import as_data
+
+T = TypeVar("T")
+START_WORKER: Final = "to start a worker: draftsman up"
+
+
+class Surface(StrEnum):
+    """Where rows are shown."""
+
+    COMMANDS = "commands"
+    DASHBOARD = "dashboard"
+
+
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """A column. `width` in cells; 0 takes the remaining width.
+
+    With `most`, it grows with its visible text up to that width. A list of the command line is as
+    wide as its texts; a terminal that is too narrow truncates the columns without a width, and
+    those with `cut`.
+    """
+
+    head: str
+    """A word. The same word has the same `help` in every entity."""
+    width: int = 0
+    _: KW_ONLY
+    help: str = ""
+    """What the head means, as a sentence."""
+    cell: Callable[[T, datetime], Cell] = lambda *_: Cell("")
+    """The cell of a row at a time, to which ages are relative."""
+    right: bool = False
+    from_width: int = 0
+    """Width of the terminal from which the dashboard shows it. The command line leaves it out, the
+    highest first, only where the columns do not fit."""
+    most: int = 0
+    cut: bool = False
+    order: Callable[[T], Any] | None = None
+    """Sort key, which filters compare, too; None: not sortable."""
+    largest_first: bool = False
+    """Whether the largest values are first until the order is reversed."""
+    optional: bool = False
+    """Whether it is hidden while none of the visible rows has a text for it."""
+    below: str = ""
+    """Head of the column below which it is shown where rows have two lines."""
+    only: Surface | None = None
+    """The only surface that shows it; None: both."""
+
+
+@dataclass(frozen=True)
+class Entity(Generic[T]):
+    """What is listed: its columns, its JSON, and what to do if there is none."""
+
+    columns: tuple[Column[T], ...]
+    empty: str
+    """What an empty list says, without a capital."""
+    hint: str = ""
+    """What to do then: `to …: command`."""
+    data: Callable[[T], Any] = as_data
+    """The JSON object of a row, whose names are an interface."""
+
+    def columns_of(self, surface: Surface) -> tuple[Column[T], ...]:
+        """Return the columns that a surface shows."""
+        return tuple(column for column in self.columns if column.only in (None, surface))
+
+    def help_lines(self) -> Iterator[tuple[str, str]]:
+        """Yield each head of the command line with what it means."""
+        yield from ((column.head, column.help) for column in self.columns_of(Surface.COMMANDS))
