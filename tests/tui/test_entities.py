@@ -17,6 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import pytest
+from pydantic import BaseModel
 
 import draftsman
 from draftsman_tui import entities
@@ -31,6 +32,10 @@ EMPTY: Final[dict[str, Any]] = {
     "dict": {}, "frozenset": frozenset(), "set": set(), "Any": None, "object": None,
 }  # fmt: skip
 """The empty value of each type of a field; other fields have a row of their own."""
+
+
+FIRST: Final = {"timezone": "UTC", "measure": "cost_usd"}
+"""The values of fields whose text is one of a set."""
 
 
 def declared() -> dict[str, tuple[Entity[Any], str]]:
@@ -51,8 +56,12 @@ def empty_row(type_name: str) -> Any:
     row_type = class_of(type_name)
     if issubclass(row_type, Enum):
         return next(iter(row_type))
+    if issubclass(row_type, BaseModel):
+        required = [name for name, field in row_type.model_fields.items() if field.is_required()]
+        return row_type.model_construct(**dict.fromkeys(required, ""))
     fields = dataclasses.fields(row_type)
     values = {field.name: empty_value(str(field.type)) for field in fields if field.init}
+    values |= {name: text for name, text in FIRST.items() if name in values}
     return row_type(**values)
 
 

@@ -95,7 +95,7 @@ class Conversation(Protocol):
         """Return the author; raises NotPermitted."""
         ...
 
-    def error_text(self, error: DraftsmanError) -> str:
+    def error_spans(self, error: DraftsmanError) -> Spans:
         """Return an error as the channel shows it."""
         ...
 
@@ -133,7 +133,7 @@ async def respond(
         return await _change(conversation, text, jobs[0], actor)
     except (NotFound, NotPermitted, Refused, UsageError) as error:
         job = resolved.questions[0].job if resolved.questions else jobs[0]
-        return TextReply(ReplyKind.REFUSED, job, (conversation.error_text(error),))
+        return TextReply(ReplyKind.REFUSED, job, conversation.error_spans(error))
 
 
 def _job_of(place: Place, resolved: Resolved) -> int | None:
@@ -144,22 +144,29 @@ def _job_of(place: Place, resolved: Resolved) -> int | None:
 async def _submit(
     conversation: Conversation, text: WrittenText, resolved: Resolved, actor: Actor
 ) -> TextReply:
-    """Submit an answer; the reply is empty where the question's own message shows the result."""
-    rt = conversation.rt
     question = resolved.questions[0]
-    verdict = await submit(rt, question, resolved, text.version or text.key, actor)
-    if is_shown_by_question(verdict):
-        resume = conversation.wording.command("resume", job_name(question.job))
-        note = await pause_note(rt, question.job, verdict, resume)
-        return TextReply(ReplyKind.ANSWERED, question.job, (note,) if note else ())
+    key = text.version or text.key
+    verdict = await submit(conversation.rt, question, resolved, key, actor)
+    return await reply_to_answer(conversation.rt, conversation.wording, verdict, actor)
+
+
+async def reply_to_answer(
+    rt: Runtime, wording: Wording, verdict: Verdict, actor: Actor | None = None
+) -> TextReply:
+    """Return the reply to an answer, which is empty where the question's message shows the result.
+
+    The reply to a refusal says whether the `actor` is not mapped to a person.
+    """
+    spans = () if is_shown_by_question(verdict) else verdict_spans(verdict)
+    resume = wording.command("resume", job_name(verdict.job))
+    if note := await pause_note(rt, verdict.job, verdict, resume):
+        spans = (*spans, " ", note) if spans else (note,)
     kind = ReplyKind.ANSWERED if verdict.accepted else ReplyKind.REFUSED
     if verdict.recorded:
         kind = ReplyKind.RECORDED
-    spans = verdict_spans(verdict)
-    if kind is ReplyKind.REFUSED:
-        unmapped = f" ({actor.id} is not mapped to a person)" if actor.person is None else ""
-        spans = (*spans[:-1], f"{unmapped}.")
-    return TextReply(kind, question.job, spans)
+    if kind is ReplyKind.REFUSED and actor is not None and actor.person is None:
+        spans = (*spans[:-1], " (this account is not mapped to a person).")
+    return TextReply(kind, verdict.job, spans)
 
 
 async def _attend(
@@ -240,7 +247,7 @@ def explain(resolved: Resolved, parsed: ParsedText, wording: Wording) -> str:
             unknown = f"/{parsed.unknown} is no command; commands: {known}."
             return f"{unknown} To answer with this text: {typed}"
         case Outcome.NOT_HERE:
-            return f"{parsed.ref or 'A question'} was not asked here."
+            return f"{parsed.ref or 'No question'} was{' not' if parsed.ref else ''} asked here."
         case Outcome.WHICH_JOB if jobs:
             return f"Which job is meant: {jobs}? Write {example}"
         case Outcome.WHICH_JOB:

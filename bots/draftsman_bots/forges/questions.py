@@ -16,6 +16,7 @@ from draftsman_bots.forges.replies import reply, reply_without_job
 if TYPE_CHECKING:
     from draftsman.errors import DraftsmanError
     from draftsman.people.actor import Actor
+    from draftsman.people.spans import Spans
     from draftsman.runtime import Runtime
     from draftsman_bots.conversation.parser import ParsedText
     from draftsman_bots.conversation.resolution import Place, Resolved
@@ -46,9 +47,9 @@ class ForgeConversation:
         """Return the author."""
         return self.author
 
-    def error_text(self, error: DraftsmanError) -> str:
+    def error_spans(self, error: DraftsmanError) -> Spans:
         """Return an error with the command that helps."""
-        return str(error)
+        return (str(error),)
 
 
 async def on_comment(context: EventContext, comment: ParsedText) -> tuple[str, Resolved]:
@@ -57,6 +58,7 @@ async def on_comment(context: EventContext, comment: ParsedText) -> tuple[str, R
     text = WrittenText(comment, context.key[-500:], written=context.event.at)
     resolved = resolve(text, place)
     is_request = comment.command is not None and comment.command.about is About.REQUEST
+    is_request = is_request and resolved.outcome is Outcome.COMMAND
     if resolved.outcome in (Outcome.MESSAGE, Outcome.TALK) or is_request:
         return IGNORED, resolved
     actor = await context.actor()

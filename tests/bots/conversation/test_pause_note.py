@@ -46,6 +46,6 @@ async def test_an_accepted_answer_of_a_paused_job_names_the_pause(
 ) -> None:
     ctx = context(paused)
     verdict = Verdict(7, 1, **fields)
-    assert (await answers.reply_to(ctx, 7, verdict)).text == reply
-    other = await answers.unshown_reply(ctx, 7, verdict)
+    assert (await answers.reply_to(ctx, verdict)).text == reply
+    other = await answers.unshown_reply(ctx, verdict)
     assert (other and other.text) == unshown

@@ -198,6 +198,12 @@ async def test_a_word_that_a_question_accepts_is_no_command(
     assert await issue.on(comment("@draftsman cancel", "ben", 100)) == "answered"
     assert (await rt.questions.get(work.number, 1)).resolution is not None
     assert (await rt.read_model.job(work.number)).status is not Status.CANCELED
+    words = QuestionSpec(key="how", text="How?", freeform=True)
+    other = await make.asked(words, notify=issue.side.notify)
+    await issue.delivered(other.number)
+    assert await issue.on(comment("@draftsman fix the parser first", "ben", 102)) == "answered"
+    resolution = (await rt.questions.get(other.number, 1)).resolution or {}
+    assert resolution["text"] == "fix the parser first"
 
 
 async def test_a_command_for_one_of_several_jobs_changes_none(

@@ -135,7 +135,7 @@ async def test_questions_are_answered_by_permitted_people(
     assert f"{name} was answered by ben: red" in texts[1]
     assert issue.side.invites not in texts[1]
     assert "D-99/1 was not asked here." in texts[2]
-    assert "mallory is not mapped to a person" in texts[3]
+    assert "this account is not mapped to a person" in texts[3]
     assert "needs text or a choice" in texts[4]
     assert len(texts) == 6, texts[5:]
     (again,) = texts[5:]

@@ -20,7 +20,7 @@ from draftsman.questions.store import questions
 from draftsman.queues import store as queues
 from draftsman.worker import store as worker
 from draftsman.worker.registry import store as workers
-from tests.soak.calls.call import ALIVE, MIDDLE, Call, last_of
+from tests.soak.calls.call import ALIVE, FEW, MIDDLE, Call, last_of
 from tests.soak.history import WORKER, WORKER_IDS, WORKERS
 from tests.support.declared_sweeps import DUE_QUERIES
 
@@ -66,10 +66,12 @@ async def _register(conn: Connection) -> object:
     )
 
 
-def _schema(query: str, **params: str) -> Call:
+def _schema(query: str, rows: int = FEW, why: str = "", **params: str) -> Call:
     """Run a query of a session or of a migration without changes."""
     text: LiteralString = load("draftsman.database.schema")[query]
-    return Call(lambda conn: conn.execute(text, params or None, prepare=query != "listen"))
+    return Call(
+        lambda conn: conn.execute(text, params or None, prepare=query != "listen"), rows, why
+    )
 
 
 def _invariant(query: LiteralString) -> Call:
@@ -127,7 +129,7 @@ CALLS: Final[dict[str, Call]] = {
     "worker.rescue: nobody died": _rescue([], ALIVE),
     "worker.rescue: a dead worker": _rescue([WORKER], ALIVE, rows=3000, why=CREWS),
     "worker.rescue: all workers died": _rescue(WORKER_IDS, ALIVE, RUNNING, 4500, CREWS),
-    "worker.rescue: all leases ended": _rescue([], 0),
+    "worker.rescue: all leases ended": _rescue([], 0, rows=4500, why=CREWS),
     "worker.suspects": Call(
         lambda conn: worker.suspects(conn, LEADER), 9000, SUSPECTS, whole=("suspects",)
     ),
@@ -155,7 +157,9 @@ CALLS: Final[dict[str, Call]] = {
         "record_functions", name="none", checksum="none", objects="{FUNCTION draftsman.now()}"
     ),
     "schema.lost_functions": _schema("lost_functions", names="{none}"),
-    "schema.drop_vanished": _schema("drop_vanished", defined="{FUNCTION draftsman.now()}"),
+    "schema.drop_vanished": _schema(
+        "drop_vanished", 1000, "all that files define", defined="{FUNCTION draftsman.now()}"
+    ),
     "schema.forget_functions": _schema("forget_functions", names="{none}"),
     "schema.record": _schema("record", name="none", checksum="none"),
     "schema.lock_timeout": _schema("lock_timeout", timeout="2000ms"),

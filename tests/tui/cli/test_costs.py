@@ -28,21 +28,19 @@ async def test_budgets_are_listed_with_their_use(
     await rt.model_calls.record(work.lease, {"cost_usd": 3.5, "input_tokens": 70}, "m")
     await rt.model_calls.reserve(work.lease, new_id(), CallEstimate("m", 10, 10, 0.25))
     lines = [line.split() for line in (await cli("budgets")).out.splitlines()]
-    day = lines[1][2]
+    day = lines[1][6]
     assert lines == [
-        ["FOR", "DAY", "USED", "RESERVED", "BUDGET", "ADDED"],
-        ["all", "jobs", day, "$3.50", "$0.25", "$200.00"],
+        ["SCOPE", "STATUS", "LEFT", "BUDGET", "USED", "DAY", "RESERVED"],
+        ["all", "jobs", "open", "$196.25", "$200.00", "$3.50", day, "$0.25"],
         [
-            "all",
-            "jobs",
-            day,
-            *["70", "input", "tokens", "10", "input", "tokens", "1,000", "input", "tokens"],
+            *("all", "jobs", "open", "920", "input", "tokens", "1,000", "input", "tokens"),
+            *("70", "input", "tokens", day, "10", "input", "tokens"),
         ],
-        ["each", "call", "500", "output", "tokens"],
-        ["each", "job", "$5.00"],
-        [work.name, "$3.50", "$0.25", "$5.00"],
-        ["each", "repo", "$50.00"],
-        ["repo", "git.example.org/acme/shop", day, "$3.50", "$0.25", "$50.00"],
+        ["each", "call", "open", "500", "output", "tokens"],
+        ["each", "job", "open", "$5.00"],
+        [work.name, "open", "$1.25", "$5.00", "$3.50", "$0.25"],
+        ["each", "repo", "open", "$50.00"],
+        ["repo", "git.example.org/acme/shop", "open", "$46.25", "$50.00", "$3.50", day, "$0.25"],
     ]
     uses = (await cli("budgets", "--json")).json
     assert {use["name"]: use["used"] for use in uses if use["measure"] == "cost_usd"} == {
@@ -66,10 +64,10 @@ async def test_costs_are_grouped(cli: Cli, rt: Runtime, make: Factory, conn: Con
     )
     lines = [line.split() for line in (await cli("costs")).out.splitlines()]
     assert lines == [
-        ["REPO", "CALLS", "INPUT", "TOKENS", "OUTPUT", "TOKENS", "COST"],
-        ["git.example.org/acme/shop", "1", "7,000", "0", "$3.50"],
-        ["none", "1", "0", "5", "$0.25"],
-        ["total", "2", "7,000", "5", "$3.75"],
+        ["NAME", "COST", "SHARE", "CALLS", "INPUT", "OUTPUT"],
+        ["git.example.org/acme/shop", "$3.50", "93%", "1", "7,000", "0"],
+        ["none", "$0.25", "7%", "1", "0", "5"],
+        ["total", "$3.75", "100%", "2", "7,000", "5"],
     ]
     models = (await cli("costs", "--by", "model", "--since", "8d", "--json")).json
     assert [(cost["value"], cost["cost_usd"]) for cost in models] == [
@@ -92,8 +90,8 @@ async def test_budgets_are_listed_before_a_worker_applies_them_and_for_jobs_that
         config.write("\n[budgets.job]\ncost_usd = 5\n[budgets.repo.shop]\ninput_tokens = 9\n")
     listed = await cli("budgets")
     assert [line.split() for line in listed.out.splitlines()[1:]] == [
-        ["each", "job", "$5.00"],
-        ["repo", "shop", "9", "input", "tokens"],
+        ["each", "job", "inactive", "$5.00"],
+        ["repo", "shop", "inactive", "9", "input", "tokens"],
     ]
     assert "not in effect: each job, repo shop; a worker that becomes the leader" in listed.err
     waiting = await make.running()

@@ -35,10 +35,12 @@ from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman.worker.registry.registered_worker import RegisteredWorker
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import JobGroup
-from draftsman_tui.dashboard.costs.view import BudgetRow
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.snapshot import JobPatch, JobSnapshot
+from draftsman_tui.entities.boards import BoardRow
+from draftsman_tui.entities.costs import BudgetRow
+from draftsman_tui.entities.repos import RepoRow
 from draftsman_tui.entities.workers import Health, WorkerRow
 from tests.tui.dashboard.fixture_figures import COSTS, FIGURES, RULES
 
@@ -248,9 +250,9 @@ def event(id: int, kind: str, to: str | None, **payload: Any) -> Event:
     return Event(142, id, 1, kind, None, to, actor, payload, ago(20 - id), 1, 1)
 
 
-def repo(id: int, name: str, by: str) -> Repo:
+def repo(id: int, name: str, by: str) -> RepoRow:
     address = f"https://git.example/acme/{name}"
-    return Repo(id, "git.example", "acme", name, address, "main", id == 1, by, ago(9999))
+    return RepoRow(Repo(id, "git.example", "acme", name, address, "main", id == 1, by, ago(9999)))
 
 
 _ORDER: Final = [
@@ -321,10 +323,13 @@ ROWS: Final[dict[str, list[Any]]] = {
         BudgetRow(BudgetUse("person:anna", NOW.date(), "cost_usd", 20.3, 0, 20, 0)),
     ],
     "boards": [
-        BoardConfig(
-            board_id="5f1e0c9a8b7d6e5f4a3b2c1d",
-            name="Plans",
-            labels={"5f1e0c9a8b7d6e5f4a3b2c1e": LabelRule(name="draftsman", mode=Mode.FIX)},
+        BoardRow(
+            BoardConfig(
+                board_id="5f1e0c9a8b7d6e5f4a3b2c1d",
+                name="Plans",
+                labels={"5f1e0c9a8b7d6e5f4a3b2c1e": LabelRule(name="draftsman", mode=Mode.FIX)},
+            ),
+            polled_at=ago(1),
         )
     ],
     "schedules": [

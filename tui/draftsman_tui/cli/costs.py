@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
 
 import click
 
-from draftsman.costs.budgets import Cost, CostGroup, amount_text
+from draftsman.costs.budgets import Cost, CostGroup
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.entities.costs import budget_title, is_rule
+from draftsman_tui.cli.lists import print_list
+from draftsman_tui.entities.costs import BUDGETS, COSTS, BudgetRow, CostRow, budget_title, cost_rows
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import one_line
-
-if TYPE_CHECKING:
-    from draftsman.costs.budgets import BudgetUse, Cost
 
 
 @command(
     "budgets",
     section="Queues and costs",
     examples=("draftsman budgets", "draftsman budgets --json"),
+    lists=BUDGETS,
 )
 async def budgets(app: App) -> None:
     """List each budget with its use.
 
     These are the configured budgets, and those of unfinished jobs that have run, of the newest 200
-    jobs of each status. Budgets of repositories, people and all jobs are those of today. RESERVED
-    is the maximum use of running calls, and ADDED the part of BUDGET that people added.
+    jobs of each status. Budgets of repositories, people and all jobs are those of today.
     """
     async with app.runtime(read_only=True) as rt:
         uses = await rt.budgets.uses()
         missing = rt.budgets.missing(uses)
-    if app.json:
-        app.out.document(uses)
-    elif uses or missing:
-        heads = ("FOR", "DAY", "USED", "RESERVED", "BUDGET", "ADDED")
-        rows = [_use_row(use) for use in (*uses, *missing)]
-        app.out.table(heads, rows, flexible=0, right=(2, 3, 4, 5))
+    rows = [BudgetRow(use) for use in uses]
+    if not app.json:
+        rows += [BudgetRow(use, applied=False) for use in missing]
+    print_list(app, BUDGETS, rows)
     if missing:
         names = ", ".join(dict.fromkeys(budget_title(use) for use in missing))
         app.out.info(
             f"not in effect: {names}; a worker that becomes the leader applies its configuration"
         )
-    elif not uses:
-        app.out.info("no budgets: [budgets] of the configuration has none; see: draftsman config")
 
 
 @command(
@@ -54,6 +47,7 @@ async def budgets(app: App) -> None:
         "draftsman costs --by model --since 30d",
         "draftsman costs --by day --json",
     ),
+    lists=COSTS,
 )
 @click.option(
     "--by",
@@ -72,42 +66,14 @@ async def budgets(app: App) -> None:
 async def costs(app: App, *, by: str, since: float) -> None:
     """Show tokens and costs by repository, person or day.
 
-    Costs cover all runs. Days are those of [budgets] timezone. Calls
-    of models without a price count as 0.
+    Costs cover all runs. Days are those of [budgets] timezone.
     """
     async with app.runtime(read_only=True) as rt:
-        cost_rows = await rt.budgets.costs(by, since)
-    if app.json:
-        app.out.document(cost_rows)
-    elif not cost_rows:
-        app.out.info("no costs in this time")
-    else:
-        heads = (by.upper(), "CALLS", "INPUT TOKENS", "OUTPUT TOKENS", "COST")
-        rows = [_cost_row(cost) for cost in cost_rows]
-        rows.append(_cost_row(_total(cost_rows)))
-        app.out.table(heads, rows, flexible=0, right=(1, 2, 3, 4))
-
-
-def _use_row(use: BudgetUse) -> tuple[str, ...]:
-    day = use.day.isoformat() if use.day else ""
-    return (
-        budget_title(use),
-        day,
-        "" if is_rule(use) else amount_text(use.measure, use.used),
-        amount_text(use.measure, use.reserved) if use.reserved else "",
-        amount_text(use.measure, use.budget),
-        amount_text(use.measure, use.added) if use.added else "",
-    )
-
-
-def _cost_row(cost: Cost) -> tuple[str, ...]:
-    return (
-        one_line(cost.value) or "none",
-        f"{cost.calls:,}",
-        f"{cost.input_tokens:,}",
-        f"{cost.output_tokens:,}",
-        amount_text("cost_usd", cost.cost_usd),
-    )
+        found = await rt.budgets.costs(by, since)
+    rows = cost_rows(CostGroup(by), found, datetime.now(UTC))
+    if rows and not app.json:
+        rows.append(CostRow(CostGroup(by), _total(found), 1, rows[0].at))
+    print_list(app, COSTS, rows)
 
 
 def _total(costs: list[Cost]) -> Cost:

@@ -8,26 +8,16 @@ import click
 
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.errors import Refused, UsageError
-from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.text import humanize
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.entities.deliveries import (
-    error_text,
-    status_cell,
-    subject_text,
-    target_text,
-    unserved_texts,
-)
+from draftsman_tui.cli.lists import print_list
+from draftsman_tui.entities.deliveries import DELIVERIES, unserved_texts
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from draftsman.deliveries.delivery import Delivery
     from draftsman.ids import JobRef
 
 _CONFIRM_FROM = 5
@@ -42,6 +32,7 @@ _CONFIRM_FROM = 5
         "draftsman deliveries --job D-142",
         "draftsman deliveries --status dead_letter --json",
     ),
+    lists=DELIVERIES,
 )
 @click.option("--job", type=params.JOB, help="Filter by job.")
 @click.option(
@@ -70,35 +61,14 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
         selected = await rt.outbox.all(number, statuses, limit)
         targets = [] if number is None else await rt.outbox.targets(number)
         unserved = await rt.outbox.unserved()
-    if app.json:
-        app.out.document(selected)
-    elif selected:
-        heads = ("ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS", "AGE", "ERROR")
-        rows = [_row(delivery) for delivery in selected]
-        app.out.table(heads, rows, flexible=7, right=(0, 5))
-        for text in unserved_texts(selected, unserved):
-            app.out.info(text)
-    elif status:
-        app.out.info(f"no {humanize(' or '.join(status))} deliveries")
+    empty = ""
+    if status:
+        empty = f"no {humanize(' or '.join(status))} deliveries"
     elif number is not None and not targets:
-        app.out.info(
-            f"{job_name(number)} has no targets; to add a target: draftsman submit --notify log …"
-        )
-    else:
-        app.out.info("no deliveries; to add a target: draftsman submit --notify log …")
-
-
-def _row(delivery: Delivery) -> tuple[Text | str, ...]:
-    return (
-        styled(delivery.seq, "bold"),
-        subject_text(delivery),
-        str(delivery.kind),
-        target_text(delivery),
-        status_cell(delivery),
-        str(delivery.attempts),
-        times.age(delivery.sent_at or delivery.created_at),
-        error_text(delivery),
-    )
+        empty = f"{job_name(number)} has no targets; {DELIVERIES.hint}"
+    print_list(app, DELIVERIES, selected, empty)
+    for text in () if app.json else unserved_texts(selected, unserved):
+        app.out.info(text)
 
 
 @command(

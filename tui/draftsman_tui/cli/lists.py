@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from draftsman_tui.entities.cells import STYLES
 from draftsman_tui.entities.entity import Column, Entity, Surface
-from draftsman_tui.terminal.output import GAP, MIN_COLUMN_WIDTH, styled
+from draftsman_tui.terminal.output import GAP, styled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def print_list(app: App, entity: Entity[T], rows: Sequence[T], empty: str = "") -> None:
+def print_list(
+    app: App, entity: Entity[T], rows: Sequence[T], empty: str = "", now: datetime | None = None
+) -> None:
     """Print rows as JSON or as a table, or else what to do; `empty` is about a selection."""
     if app.json:
         app.out.document([entity.data(row) for row in rows])
     elif rows:
-        print_table(app, entity, rows)
+        print_table(app, entity, rows, now or datetime.now(UTC))
     else:
         app.out.info(empty or "; ".join(filter(None, (entity.empty, entity.hint))))
 
 
-def print_table(app: App, entity: Entity[T], rows: Sequence[T]) -> None:
+def print_table(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -> None:
     """Print the columns that have a text and fit the terminal."""
-    now = datetime.now(UTC)
     columns = entity.columns_of(Surface.COMMANDS)
     texts = [[_text(column, row, now) for row in rows] for column in columns]
     shown = [
@@ -38,14 +39,14 @@ def print_table(app: App, entity: Entity[T], rows: Sequence[T]) -> None:
         for column, cells in zip(columns, texts, strict=True)
         if not column.optional or any(cells)
     ]
-    for width in sorted({column.from_width for column, _ in shown} - {0}, reverse=True):
-        if _needed_width(shown) <= app.out.width:
+    for width in sorted({column.from_width for column, _ in shown}, reverse=True):
+        if width <= app.out.width or _full_width(shown) <= app.out.width:
             break
         shown = [(column, cells) for column, cells in shown if column.from_width < width]
     app.out.table(
         [column.head for column, _ in shown],
         zip(*(cells for _, cells in shown), strict=True),
-        flexible=[nth for nth, (column, _) in enumerate(shown) if _is_cut(column)],
+        flexible=[nth for nth, (column, _) in enumerate(shown) if column.cut],
         right=[nth for nth, (column, _) in enumerate(shown) if column.right],
     )
 
@@ -55,14 +56,7 @@ def _text(column: Column[T], row: T, now: datetime) -> Text:
     return styled(cell.text, STYLES.get(cell.role, ""))
 
 
-def _is_cut(column: Column[Any]) -> bool:
-    return column.cut or not column.width
-
-
-def _needed_width(shown: Sequence[tuple[Column[Any], Sequence[Text]]]) -> int:
-    """Return the width of columns, of which some are cut to their minimum."""
+def _full_width(shown: Sequence[tuple[Column[Any], Sequence[Text]]]) -> int:
+    """Return the width of a table in which nothing is truncated."""
     widths = [max(len(column.head), *(cell.cell_len for cell in cells)) for column, cells in shown]
-    return sum(
-        min(width, MIN_COLUMN_WIDTH) if _is_cut(column) else width
-        for width, (column, _) in zip(widths, shown, strict=True)
-    ) + GAP * (len(shown) - 1)
+    return sum(widths) + GAP * (len(widths) - 1)

@@ -12,8 +12,9 @@ from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.questions.permission_rules.permission_rule import MEANINGS, RuleStatus
 from draftsman_tui.cli.app import App, ListGroup, command_group
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.prompts import confirm
-from draftsman_tui.entities.permission_rules import backtest_lines, expiry_text, history_lines
+from draftsman_tui.entities.permission_rules import RULES, backtest_lines, history_lines, rule_data
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, one_line, styled
@@ -21,7 +22,6 @@ from draftsman_tui.terminal.output import line, one_line, styled
 if TYPE_CHECKING:
     from draftsman.questions.permission_rules.permission_rule import Backtest, PermissionRule
 
-"""Color of each status."""
 MAX_TIME: Final = 366 * 86_400.0
 
 
@@ -61,34 +61,16 @@ time_option = click.option(
 
 
 @rules.subcommand(
-    "list", examples=("draftsman rules list", "draftsman rules list --repo shop --json")
+    "list",
+    examples=("draftsman rules list", "draftsman rules list --repo shop --json"),
+    lists=RULES,
 )
 @click.option("--repo", type=params.TEXT, metavar="NAME", help="Only rules of this repository.")
 async def list_rules(app: App, repo: str | None) -> None:
     """List permission rules, newest first."""
     async with app.runtime(read_only=True) as rt:
         saved_rules = await rt.rules.all(repo)
-    if app.json:
-        app.out.document([_data(rule) for rule in saved_rules])
-    elif not saved_rules:
-        app.out.info(
-            "no rules; draftsman proposes a rule after equal decisions on commands of agents"
-        )
-    else:
-        rows = [
-            (
-                styled(str(rule.id), "bold"),
-                styled(rule.status, STYLES[MEANINGS[rule.status]]),
-                rule.repo,
-                rule.text,
-                f"{rule.uses:,}",
-                expiry_text(rule),
-                rule.ratified_by or "",
-            )
-            for rule in saved_rules
-        ]
-        heads = ("RULE", "STATUS", "REPO", "ALLOWS", "USES", "EXPIRES", "RATIFIED BY")
-        app.out.table(heads, rows, flexible=3, right=(0, 4))
+    print_list(app, RULES, saved_rules)
 
 
 @rules.subcommand("show", examples=("draftsman rules show 3", "draftsman rules show 3 --json"))
@@ -101,7 +83,9 @@ async def show(app: App, rule: int) -> None:
         uses = await rt.rules.uses(rule)
     if app.json:
         newest = [asdict(use) | {"command": use.command} for use in uses]
-        app.out.document(_data(details) | {"backtest": _counts(backtest), "newest_uses": newest})
+        app.out.document(
+            rule_data(details) | {"backtest": _counts(backtest), "newest_uses": newest}
+        )
         return
     _print_rule(app, details)
     app.out.print(*backtest_lines(backtest))
@@ -159,7 +143,7 @@ async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> N
         is_known = await rt.rules.is_known(repo)
         rule = await rt.rules.propose(repo, pattern, await rt.actor(), seconds)
     if app.json:
-        app.out.document(_data(rule))
+        app.out.document(rule_data(rule))
         return
     _print_rule(app, rule)
     _note_repository(app, repo, is_known=is_known)
@@ -185,7 +169,7 @@ async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
             confirm(f"Allow {proposed.text!r} in {proposed.repo} without a question?")
         active = await rt.rules.ratify(rule, await rt.actor(), seconds)
     if app.json:
-        app.out.document(_data(active))
+        app.out.document(rule_data(active))
     else:
         _print_rule(app, active)
 
@@ -198,7 +182,7 @@ async def revoke(app: App, rule: int, reason: str) -> None:
     async with app.runtime() as rt:
         ended = await rt.rules.revoke(rule, await rt.actor(), reason)
     if app.json:
-        app.out.document(_data(ended))
+        app.out.document(rule_data(ended))
     else:
         _print_rule(app, ended)
 
@@ -216,10 +200,6 @@ def _print_rule(app: App, rule: PermissionRule) -> None:
     head = line(styled(f"rule {rule.id}", "bold"), "  ", status)
     app.out.print(head, f"  allows    {rule.text}", f"  in        {rule.repo}")
     app.out.print(*(f"  {text}" for text in history_lines(rule)))
-
-
-def _data(rule: PermissionRule) -> dict[str, Any]:
-    return asdict(rule) | {"text": rule.text}
 
 
 def _counts(test: Backtest) -> dict[str, Any]:

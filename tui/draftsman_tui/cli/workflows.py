@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +14,9 @@ from draftsman.ids import actor_name, job_name
 from draftsman.text import first_line
 from draftsman.workflows.groups import MEANINGS
 from draftsman_tui.cli.app import App, ListGroup, command_group
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.prompts import confirm
+from draftsman_tui.entities.groups import GROUPS, group_data
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
@@ -44,7 +46,9 @@ def groups() -> None:
     """
 
 
-@groups.subcommand("list", examples=("draftsman groups list", "draftsman groups list --json"))
+@groups.subcommand(
+    "list", examples=("draftsman groups list", "draftsman groups list --json"), lists=GROUPS
+)
 @click.option(
     "--limit",
     type=click.IntRange(1, 1000),
@@ -57,28 +61,7 @@ async def list_groups(app: App, limit: int) -> None:
     """List groups, newest first."""
     async with app.runtime(read_only=True) as rt:
         job_groups = await rt.workflows.groups.all(limit)
-    if app.json:
-        app.out.document([_data(group) for group in job_groups])
-    elif not job_groups:
-        app.out.info(
-            "no groups yet; to create a group:"
-            " draftsman submit --batch FILE --group NAME --sequential"
-        )
-    else:
-        rows = [
-            (
-                styled(group.name, "bold"),
-                state_text(group),
-                group.kind,
-                group.on_failure,
-                group.progress,
-                actor_name(group.created_by),
-                times.age(group.created_at),
-            )
-            for group in job_groups
-        ]
-        heads = ("GROUP", "STATUS", "KIND", "ON FAILURE", "JOBS", "BY", "AGE")
-        app.out.table(heads, rows, flexible=4, right=(6,))
+    print_list(app, GROUPS, job_groups)
 
 
 @groups.subcommand(
@@ -102,7 +85,7 @@ async def show(app: App, name: str, limit: int) -> None:
         group = await rt.workflows.groups.get(name)
         members = await rt.workflows.groups.members(name, limit)
     if app.json:
-        app.out.document(_data(group) | {"jobs": [asdict(member) for member in members]})
+        app.out.document(group_data(group) | {"jobs": [asdict(member) for member in members]})
         return
     app.out.print(line(styled(group.name, "bold"), "  ", state_text(group), f"  {group.progress}"))
     by = f"created by {actor_name(group.created_by)} {times.ago(group.created_at)}"
@@ -167,7 +150,3 @@ def state_text(group: JobGroup) -> Text:
 def _reason(member: GroupMember) -> str:
     """Return why a job was canceled or failed."""
     return one_line(first_line(member.reason or member.error or "", 120))
-
-
-def _data(group: JobGroup) -> dict[str, Any]:
-    return asdict(group) | {"state": group.state, "progress": group.progress}

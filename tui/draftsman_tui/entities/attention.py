@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from draftsman.attention.figures import AttentionFigures, FigureGroup
 from draftsman.formats import times
-from draftsman.formats.amounts import counted
-from draftsman.formats.times import span
 from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
@@ -76,39 +73,3 @@ def _skipped(item: QuestionNotification) -> str:
 
 def _unique(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))
-
-
-# Figures of people's time as text.
-
-
-KINDS = {"input": "questions", "approval": "approvals"}
-
-
-def name_text(figures: AttentionFigures) -> str:
-    """Return the person, channel or kind of question."""
-    if figures.by is FigureGroup.KIND:
-        return KINDS.get(figures.value, figures.value)
-    return figures.value or "all"
-
-
-def time_text(seconds: float | None) -> str:
-    """Return a duration; empty without one."""
-    return "" if seconds is None else span(seconds)
-
-
-def ratio_text(value: float | None) -> str:
-    """Return pings per answer; empty without an answer."""
-    return "" if value is None else f"{value:.1f}"
-
-
-def summary_text(figures: AttentionFigures) -> str:
-    """Describe the figures of all: `20 questions of 8 jobs, 2.5 per job`."""
-    if not figures.jobs:
-        return counted(figures.answers, "answer")
-    per_job = figures.questions / figures.jobs
-    questions = counted(figures.questions, "question")
-    jobs = counted(figures.jobs, "job")
-    return (
-        f"{questions} of {jobs}, {per_job:.1f} per job;"
-        f" interruptions in quiet hours: {figures.quiet_pings}"
-    )

@@ -1,13 +1,16 @@
-"""Text rendering of deliveries."""
+"""Deliveries."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from draftsman.deliveries.delivery import MEANINGS, Delivery, DeliveryStatus, UnservedTarget
 from draftsman.formats import times
 from draftsman.ids import job_name
 from draftsman.text import humanize
+from draftsman_tui.entities import cells, shared_columns
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column, Entity
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
 
@@ -27,7 +30,7 @@ def target_text(delivery: Delivery) -> str:
     )
 
 
-def status_cell(delivery: Delivery) -> Text:
+def status_text(delivery: Delivery) -> Text:
     """Render the status in its style."""
     return _status(delivery.status)
 
@@ -79,3 +82,69 @@ def summary_lines(deliveries: Sequence[Delivery], unserved: Sequence[UnservedTar
         error = next((delivery.last_error for delivery in selected if delivery.last_error), None)
         lines.append(line(*texts, styled(f"  {error}" if error else "", "red")))
     return lines + [styled(f"  {text}", "yellow") for text in unserved_texts(deliveries, unserved)]
+
+
+DELIVERIES: Final[Entity[Delivery]] = Entity(
+    empty="no deliveries",
+    hint="to add a target: draftsman submit --notify log …",
+    columns=(
+        Column(
+            "ID",
+            8,
+            help="Its id.",
+            cell=lambda row, _: Cell(str(row.seq), "key"),
+            right=True,
+            most=8,
+            order=lambda row: row.seq,
+        ),
+        Column(
+            "JOB",
+            9,
+            help="The job, or its question.",
+            cell=lambda row, _: Cell(subject_text(row)),
+            most=9,
+            order=lambda row: row.job,
+        ),
+        Column(
+            "KIND",
+            9,
+            help="Its kind.",
+            cell=lambda row, _: Cell(str(row.kind)),
+            order=lambda row: row.kind,
+        ),
+        Column(
+            "TARGET",
+            18,
+            help="Where the message goes, as in submit --notify.",
+            cell=lambda row, _: cells.text(target_text(row)),
+            most=40,
+            order=target_text,
+        ),
+        Column(
+            "STATUS",
+            11,
+            help="Its status.",
+            cell=lambda row, _: cells.status_cell(row.status, MEANINGS[row.status]),
+            order=lambda row: row.status,
+        ),
+        Column(
+            "ATTEMPTS",
+            8,
+            help="Attempts to send it.",
+            cell=lambda row, _: Cell(str(row.attempts)),
+            right=True,
+            from_width=90,
+            order=lambda row: row.attempts,
+        ),
+        shared_columns.age(lambda row: row.created_at),
+        Column(
+            "ERROR",
+            help="The last error.",
+            cell=lambda row, now: cells.text(
+                error_text(row, now), "bad" if row.status is DeliveryStatus.DEAD_LETTER else "dim"
+            ),
+            cut=True,
+            optional=True,
+        ),
+    ),
+)

@@ -6,7 +6,7 @@ Neither Textual nor the core's services are imported: the help of a command show
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar
@@ -29,9 +29,8 @@ class Surface(StrEnum):
 class Column(Generic[T]):
     """A column. `width` in cells; 0 takes the remaining width.
 
-    With `most`, it grows with its visible text up to that width. A list of the command line is as
-    wide as its texts; a terminal that is too narrow truncates the columns without a width, and
-    those with `cut`.
+    With `most`, it grows with its visible text up to that width. In a list of the command line it
+    is as wide as its text; with `cut`, a terminal that is too narrow truncates it.
     """
 
     head: str
@@ -44,8 +43,8 @@ class Column(Generic[T]):
     """The cell of a row at a time, to which ages are relative."""
     right: bool = False
     from_width: int = 0
-    """Width of the terminal from which the dashboard shows it. The command line leaves it out, the
-    highest first, only where the columns do not fit."""
+    """Width of the terminal from which it is shown; a list of the command line shows it on a
+    narrower one, too, where all columns fit."""
     most: int = 0
     cut: bool = False
     order: Callable[[T], Any] | None = None
@@ -71,6 +70,13 @@ class Entity(Generic[T]):
     """What to do then: `to …: command`."""
     data: Callable[[T], Any] = as_data
     """The JSON object of a row, whose names are an interface."""
+
+    def with_cell(self, head: str, cell: Callable[[T, datetime], Cell]) -> Entity[T]:
+        """Return the entity with other cells of a column."""
+        columns = [
+            replace(column, cell=cell) if column.head == head else column for column in self.columns
+        ]
+        return replace(self, columns=tuple(columns))
 
     def columns_of(self, surface: Surface) -> tuple[Column[T], ...]:
         """Return the columns that a surface shows."""

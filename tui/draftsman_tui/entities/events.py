@@ -1,16 +1,20 @@
-"""Text rendering of events, missing logs and archived months."""
+"""Events, missing logs and archived months."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.truncation import truncate
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.job import Status
+from draftsman.text import humanize
+from draftsman_tui.entities import cells, shared_columns
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column, Entity
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -80,3 +84,53 @@ def missing_months(parts: Sequence[Any]) -> Iterator[str]:
     for part in parts:
         count = counted(part.events, "event")
         yield f"{count} of {part.month:%Y-%m} archived to {part.host}:{part.path}"
+
+
+def _status(event: Event) -> Cell:
+    return cells.job_status(Status(event.to_status)) if event.to_status else Cell("")
+
+
+JOB_EVENTS: Final[Entity[Event]] = Entity(
+    empty="no events yet",
+    columns=(
+        Column(
+            "AT",
+            11,
+            help="When it happened.",
+            cell=lambda row, now: cells.clock(row.created_at, now),
+            most=11,
+            order=lambda row: row.created_at,
+        ),
+        Column(
+            "JOB",
+            9,
+            help="The job, or its question.",
+            cell=lambda row, _: Cell(job_name(row.job), "key"),
+            most=9,
+            order=lambda row: row.job,
+        ),
+        Column(
+            "EVENT",
+            16,
+            help="What happened.",
+            cell=lambda row, _: cells.text(humanize(row.kind)),
+            most=30,
+            order=lambda row: row.kind,
+        ),
+        Column(
+            "TO",
+            11,
+            help="New status of the job.",
+            cell=lambda row, _: _status(row),
+            most=20,
+            order=lambda row: row.to_status or "",
+        ),
+        shared_columns.by(lambda row: actor_name(row.actor), from_width=100),
+        Column(
+            "DETAIL",
+            help="Its details.",
+            cell=lambda row, _: cells.text(detail_text(row), "dim"),
+            cut=True,
+        ),
+    ),
+)

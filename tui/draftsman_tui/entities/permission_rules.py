@@ -1,14 +1,18 @@
-"""Text rendering of permission rules and their backtests."""
+"""Permission rules and their backtests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.durations import format_duration
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman.questions.permission_rules.permission_rule import RuleStatus
+from draftsman.questions.permission_rules.permission_rule import MEANINGS, RuleStatus
+from draftsman_tui.entities import cells, shared_columns
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column, Entity
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
@@ -68,3 +72,65 @@ def _part(title: str, decisions: Sequence[PermissionDecision]) -> Iterator[str]:
         yield f"          {decision.name}  {one_line(decision.command)}  ({verb} by {decision.by})"
     if len(decisions) > LISTED:
         yield f"          … and {len(decisions) - LISTED:,} more"
+
+
+def rule_data(rule: PermissionRule) -> dict[str, Any]:
+    """Return the JSON object of a rule."""
+    return asdict(rule) | {"text": rule.text}
+
+
+RULES: Final[Entity[PermissionRule]] = Entity(
+    empty="no rules",
+    hint="draftsman proposes a rule after equal decisions on commands of agents",
+    data=rule_data,
+    columns=(
+        Column(
+            "ID",
+            5,
+            help="Its id.",
+            cell=lambda row, _: Cell(str(row.id), "key"),
+            right=True,
+            order=lambda row: row.id,
+        ),
+        Column(
+            "STATUS",
+            9,
+            help="Its status.",
+            cell=lambda row, _: cells.status_cell(row.status, MEANINGS[row.status]),
+            order=lambda row: row.status,
+        ),
+        shared_columns.repo(lambda row: row.repo, most=30),
+        Column(
+            "ALLOWS",
+            help="Commands that it allows.",
+            cell=lambda row, _: cells.text(row.text),
+            cut=True,
+            order=lambda row: row.text,
+        ),
+        Column(
+            "USES",
+            6,
+            help="Questions that it answered.",
+            cell=lambda row, _: Cell(f"{row.uses:,}", "" if row.uses else "dim"),
+            right=True,
+            order=lambda row: row.uses,
+            largest_first=True,
+        ),
+        Column(
+            "EXPIRES",
+            10,
+            help="When it expires or expired.",
+            cell=lambda row, now: Cell(expiry_text(row, now)),
+            from_width=80,
+        ),
+        Column(
+            "RATIFIED",
+            12,
+            help="Who ratified the rule.",
+            cell=lambda row, _: cells.text(row.ratified_by),
+            from_width=100,
+            order=lambda row: row.ratified_by or "",
+        ),
+        shared_columns.age(lambda row: row.proposed_at),
+    ),
+)

@@ -148,6 +148,7 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
             "BLOCKED",
             help="Who paused or reserved the queue, and what its jobs wait for.",
             cell=lambda row, now: cells.text(blocks_text(row, now)),
+            cut=True,
             optional=True,
         ),
     ),

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from draftsman.errors import ConfigError, DraftsmanError, Failure, NotFound, UsageError
+from draftsman_tui.entities.boards import BOARDS
 from draftsman_tui.terminal.extras import require
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from draftsman.trello.board import BoardConfig
     from draftsman_bots.trello.context import BotContext
 
-NO_BOARDS = "no boards configured; to add a board: draftsman boards add https://trello.com/b/…"
+NO_BOARDS = f"{BOARDS.empty}; {BOARDS.hint}"
 
 
 class TrelloRefused(DraftsmanError):

@@ -91,7 +91,7 @@ WORKERS: Final[Entity[WorkerRow]] = Entity(
         Column(
             "HEARTBEAT",
             9,
-            help="Time since the last heartbeat of the worker.",
+            help="Time since the last heartbeat.",
             cell=lambda row, _: Cell(times.span(row.worker.heartbeat_age)),
             right=True,
             order=lambda row: row.worker.heartbeat_age,
@@ -106,6 +106,7 @@ WORKERS: Final[Entity[WorkerRow]] = Entity(
         Column(
             "HOST",
             help="Host of the worker.",
+            cut=True,
             cell=lambda row, _: cells.text(row.worker.host),
             order=lambda row: row.worker.host,
         ),
@@ -129,7 +130,7 @@ WORKERS: Final[Entity[WorkerRow]] = Entity(
         Column(
             "VERSION",
             12,
-            help="Version of draftsman.",
+            help="Its version.",
             cell=lambda row, _: cells.text(row.worker.version),
             from_width=120,
         ),

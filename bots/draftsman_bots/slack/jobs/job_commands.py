@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import UsageError
@@ -20,7 +19,6 @@ from draftsman_bots.slack.deliveries.blocks import Block, actions, button, secti
 from draftsman_bots.slack.deliveries.mrkdwn import (
     chat_command,
     escape_truncated,
-    local_time,
     mention,
 )
 from draftsman_bots.slack.ephemeral import Reply
@@ -125,8 +123,8 @@ async def _answer(ctx: BotContext, actor: Actor, command: ParsedText, key: str) 
     if not command.text:
         raise UsageError(f"the answer is missing: answer D-{job}/{ordinal} TEXT")
     response = build_response(key, text=command.text)
-    verdict = await answers.submit_answer(ctx, actor, job, ordinal, response)
-    return await answers.reply_to(ctx, job, verdict)
+    verdict = await ctx.rt.questions.answer(job, ordinal, response, actor)
+    return await answers.reply_to(ctx, verdict)
 
 
 async def _approve(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
@@ -142,8 +140,8 @@ async def _decide(
 ) -> Reply:
     job, ordinal = await _question(ctx, command)
     response = build_response(key, decision=approved, reason=command.text or None)
-    verdict = await answers.submit_answer(ctx, actor, job, ordinal, response)
-    return await answers.reply_to(ctx, job, verdict)
+    verdict = await ctx.rt.questions.answer(job, ordinal, response, actor)
+    return await answers.reply_to(ctx, verdict)
 
 
 async def _attend(ctx: BotContext, actor: Actor, command: ParsedText, key: str) -> Reply:
@@ -156,7 +154,7 @@ async def attend(
 ) -> Reply:
     """Acknowledge, snooze or delegate a question; raises DraftsmanError."""
     reply = await attention_commands.execute(ctx.rt, actor, verb, question, text)
-    return Reply(replace(reply, template=escape_truncated(reply.template)).text(local_time))
+    return answers.attention_reply(reply)
 
 
 async def _job(ctx: BotContext, command: ParsedText) -> Job:

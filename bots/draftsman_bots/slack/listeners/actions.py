@@ -190,10 +190,10 @@ async def _submit(
     job = ref.job
     question = ref.question
     actor = await answers.authorize_response(ctx, action.user, job, question, response)
-    verdict = await answers.submit_answer(ctx, actor, job, question, response)
+    verdict = await ctx.rt.questions.answer(job, question, response, actor)
     if not action.channel:
         home.publish(ctx, action.user, actor)
-    return await answers.unshown_reply(ctx, job, verdict)
+    return await answers.unshown_reply(ctx, verdict)
 
 
 async def _attend(ctx: BotContext, actor: Actor, action: BlockAction, kind: str) -> Reply:

@@ -36,6 +36,7 @@ from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 
 if TYPE_CHECKING:
     from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.questions.thread_replies import ThreadText
     from draftsman_bots.slack.transport.dispatcher import EventListener
 
 CHANGED_ANSWERS: Final = (Outcome.ANSWER_EDITED, Outcome.ANSWER_DELETED, Outcome.REPEATED)
@@ -84,9 +85,9 @@ async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, no
         return
     try:
         found = await thread_replies.resolve_message(ctx, event)
-        if found is None or found[1].outcome in NOT_BACKFILLED:
+        if found is None or found.resolved.outcome in NOT_BACKFILLED:
             return
-        reply = await thread_replies.reply_to(ctx, event, *found)
+        reply = await thread_replies.reply_to(ctx, event, found)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
@@ -105,8 +106,8 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
     addressed = message.mentioned or message.private
     parsed = parse_slack(message.text, addressed=addressed)
     found = await thread_replies.resolve_message(ctx, message) if message.thread else None
-    if found is not None and found[1].outcome in CHANGED_ANSWERS:
-        return await thread_replies.reply_to(ctx, message, *found)
+    if found is not None and found.resolved.outcome in CHANGED_ANSWERS:
+        return await thread_replies.reply_to(ctx, message, found)
     if message.change is MessageChange.DELETED:
         return None
     if message.change is MessageChange.EDITED and addressed:
@@ -115,12 +116,12 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
             return await job_requests.edit_notice(ctx, message, parsed, job)
     if found is None:
         return await _outside(ctx, message, parsed, addressed=addressed)
-    in_thread, resolved = found
-    if not _is_command(in_thread, resolved):
-        return await _in_thread(ctx, message, in_thread, resolved)
-    if in_thread.request is not None and resolved.questions:
-        return _waiting_reply(resolved)
-    return await _outside(ctx, message, _in_place(in_thread, resolved), addressed=True)
+    if not _is_command(found.parsed, found.resolved):
+        return await _in_thread(ctx, message, found)
+    if found.parsed.request is not None and found.resolved.questions:
+        return _waiting_reply(found.resolved)
+    command = _in_place(found.parsed, found.resolved)
+    return await _outside(ctx, message, command, addressed=True)
 
 
 async def _outside(
@@ -157,13 +158,12 @@ async def _outside(
     return None
 
 
-async def _in_thread(
-    ctx: BotContext, message: MessageEvent, parsed: ParsedText, resolved: Resolved
-) -> Reply | None:
+async def _in_thread(ctx: BotContext, message: MessageEvent, found: ThreadText) -> Reply | None:
     """Handle a text that is no command of the thread's job."""
-    reply = await thread_replies.reply_to(ctx, message, parsed, resolved)
+    reply = await thread_replies.reply_to(ctx, message, found)
+    parsed = found.parsed
     if parsed.verb and parsed.doubtful and parsed.verb not in DECISIONS:
-        names = [question.name for question in resolved.questions]
+        names = [question.name for question in found.resolved.questions]
         return _with_command(ctx, message, reply, names)
     return reply
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from draftsman.errors import NotPermitted
-from draftsman.ids import job_name
 from draftsman.questions.answer import Verdict
 from draftsman.questions.question import Question
 from draftsman.questions.response import Response
 from draftsman_bots.conversation.answers import is_shown_by_question
-from draftsman_bots.conversation.job_controls import pause_note
-from draftsman_bots.conversation.replies import verdict_spans
-from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated, mention_spans
+from draftsman_bots.conversation.attention import AttentionReply
+from draftsman_bots.conversation.commands import Surface
+from draftsman_bots.conversation.replies import (
+    TextReply,
+    Wording,
+    reply_to_answer,
+    verdict_spans,
+)
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated, local_time, mention_spans
 from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.slack.people.access import actor_of, authorize
 
@@ -27,7 +33,7 @@ async def submit_as(
 ) -> Verdict:
     """Submit the response of a Slack user; raises NotPermitted, NotFound, UsageError."""
     actor = await authorize_response(ctx, user, job, question, response)
-    return await submit_answer(ctx, actor, job, question, response)
+    return await ctx.rt.questions.answer(job, question, response, actor)
 
 
 async def authorize_response(
@@ -42,13 +48,6 @@ async def authorize_response(
         raise
 
 
-async def submit_answer(
-    ctx: BotContext, actor: Actor, job: int, question: int, response: Response
-) -> Verdict:
-    """Submit a response; raises NotFound, and UsageError if it is not a choice."""
-    return await ctx.rt.questions.answer(job, question, response, actor)
-
-
 def choice_value(question: Question, choice: int | None) -> str | None:
     """Return the value of a choice, None if the question has no such choice."""
     if choice is None or choice > len(question.choices):
@@ -56,26 +55,30 @@ def choice_value(question: Question, choice: int | None) -> str | None:
     return question.values()[choice - 1]
 
 
-async def unshown_reply(ctx: BotContext, job: int, verdict: Verdict) -> Reply | None:
+async def unshown_reply(ctx: BotContext, verdict: Verdict) -> Reply | None:
     """Return the reply to a response, unless the question's own message shows all of it."""
+    wording = Wording(Surface.SLACK, f"{ctx.settings.command} ")
+    return spoken(await reply_to_answer(ctx.rt, wording, verdict))
+
+
+async def reply_to(ctx: BotContext, verdict: Verdict) -> Reply:
+    """Return the reply to a response, also where the question's own message shows the result."""
+    unshown = await unshown_reply(ctx, verdict)
     if not is_shown_by_question(verdict):
-        return await reply_to(ctx, job, verdict)
-    note = await _pause_note(ctx, job, verdict)
-    return Reply(note) if note else None
+        return unshown or Reply("")
+    text = mention_spans(verdict_spans(verdict))
+    return Reply(f"{text} {unshown.text}" if unshown else text)
 
 
-async def reply_to(ctx: BotContext, job: int, verdict: Verdict) -> Reply:
-    """Return the reply to a response, and the pause of its job."""
-    reply = verdict_reply(verdict)
-    note = await _pause_note(ctx, job, verdict)
-    return Reply(f"{reply.text} {note}") if note else reply
+def spoken(reply: TextReply | None) -> Reply | None:
+    """Return a reply as an ephemeral message; None without a text."""
+    if reply is None or not reply.text:
+        return None
+    if isinstance(reply.text, tuple):
+        return Reply(mention_spans(reply.text))
+    return attention_reply(reply.text)
 
 
-async def _pause_note(ctx: BotContext, job: int, verdict: Verdict) -> str:
-    resume = f"{ctx.settings.command} resume {job_name(job)}"
-    return escape_truncated(await pause_note(ctx.rt, job, verdict, resume))
-
-
-def verdict_reply(verdict: Verdict) -> Reply:
-    """Return the reply to a response."""
-    return Reply(mention_spans(verdict_spans(verdict)))
+def attention_reply(reply: AttentionReply) -> Reply:
+    """Return the reply to an acknowledgment, a snooze or a delegation, with local times."""
+    return Reply(replace(reply, template=escape_truncated(reply.template)).text(local_time))

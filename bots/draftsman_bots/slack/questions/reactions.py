@@ -162,7 +162,7 @@ async def _submit(
     if await _may_be_external(ctx, reaction):
         return Reply(SHARED)
     verdict = await answers.submit_as(ctx, reaction.user, question.job, question.ordinal, response)
-    return await answers.unshown_reply(ctx, question.job, verdict)
+    return await answers.unshown_reply(ctx, verdict)
 
 
 async def _may_be_external(ctx: BotContext, reaction: Reaction) -> bool:

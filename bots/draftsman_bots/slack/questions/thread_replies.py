@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import LostRace, NotPermitted
-from draftsman.questions.question import Question, QuestionKind
+from draftsman.questions.question import Question
 from draftsman_bots.conversation.commands import Surface
 from draftsman_bots.conversation.parser import ParsedText, parse_slack
 from draftsman_bots.conversation.places import load_place
-from draftsman_bots.conversation.replies import Wording, explain, submit
+from draftsman_bots.conversation.replies import Wording, respond
 from draftsman_bots.conversation.resolution import (
     Change,
     Outcome,
+    Place,
     Resolved,
     Talk,
     WrittenText,
     resolve,
 )
 from draftsman_bots.slack.deliveries.blocks import actions, button, section
-from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
+from draftsman_bots.slack.deliveries.mrkdwn import error_spans, escape_truncated
 from draftsman_bots.slack.deliveries.render import BOT_NAME
 from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.slack.ids import FREE, answer_value
@@ -32,7 +34,10 @@ from draftsman_bots.slack.people.access import actor_of, authorize, may_answer
 from draftsman_bots.slack.questions import answers
 
 if TYPE_CHECKING:
+    from draftsman.errors import DraftsmanError
     from draftsman.people.actor import Actor
+    from draftsman.people.spans import Spans
+    from draftsman.runtime import Runtime
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import MessageEvent
 
@@ -46,9 +51,45 @@ CHANGES: Final = {
 }
 
 
-async def resolve_message(
-    ctx: BotContext, message: MessageEvent
-) -> tuple[ParsedText, Resolved] | None:
+@dataclass(frozen=True, slots=True)
+class ThreadText:
+    """A message in the thread of a job, and for which question or job it is."""
+
+    text: WrittenText
+    parsed: ParsedText
+    place: Place
+    resolved: Resolved
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadConversation:
+    """A message and its author."""
+
+    ctx: BotContext
+    message: MessageEvent
+
+    @property
+    def rt(self) -> Runtime:
+        """The services."""
+        return self.ctx.rt
+
+    @property
+    def wording(self) -> Wording:
+        """How commands are written in Slack, and decisions in the thread."""
+        is_read = self.ctx.identity.reads_replies or self.message.private
+        call = f"{self.ctx.settings.command} "
+        return Wording(Surface.SLACK, call, "" if is_read else f"{BOT_NAME} ", "`")
+
+    async def actor(self) -> Actor:
+        """Return the author; raises NotPermitted for external users."""
+        return await authorize(self.ctx, self.message.user)
+
+    def error_spans(self, error: DraftsmanError) -> Spans:
+        """Return an error with a reference to its actor."""
+        return error_spans(error)
+
+
+async def resolve_message(ctx: BotContext, message: MessageEvent) -> ThreadText | None:
     """Resolve a message in a thread; None if no job has the thread.
 
     Raises LostRace while the thread's job is not known yet.
@@ -60,11 +101,10 @@ async def resolve_message(
         await _check_posted(ctx, message)
         return None
     asked = {topic.job: topic.question for topic in topics}
-    author = await ctx.rt.people.actor(actor_of(ctx, message.user))
     place = await load_place(
         ctx.rt,
         Talk.ALL,
-        author,
+        await ctx.rt.people.actor(actor_of(ctx, message.user)),
         asked,
         lambda question: asked[question.job] in (None, question.ordinal),
     )
@@ -77,53 +117,29 @@ async def resolve_message(
         change=CHANGES[message.change],
         is_file=not message.text.strip(),
     )
-    return parsed, resolve(text, place)
+    return ThreadText(text, parsed, place, resolve(text, place))
 
 
-async def reply_to(
-    ctx: BotContext, message: MessageEvent, parsed: ParsedText, resolved: Resolved
-) -> Reply | None:
+async def reply_to(ctx: BotContext, message: MessageEvent, found: ThreadText) -> Reply | None:
     """Submit the answer of a text that is no command; return the reply to its author."""
+    resolved = found.resolved
     match resolved.outcome:
-        case Outcome.TALK | Outcome.REPEATED:
+        case Outcome.REPEATED:
             return None
         case Outcome.MESSAGE:
             reply = await thread_messages.handle_message(ctx, message)
             return reply if reply is not thread_messages.NOT_A_MESSAGE else None
         case Outcome.ANSWER_EDITED | Outcome.ANSWER_DELETED:
             return await _record_change(ctx, message, resolved)
-    actor = await authorize(ctx, message.user)
-    if resolved.outcome is Outcome.ANSWER:
-        question = resolved.questions[0]
-        key = message.version or message.key
-        verdict = await submit(ctx.rt, question, resolved, key, actor)
-        return await answers.unshown_reply(ctx, question.job, verdict)
-    if resolved.outcome is Outcome.AMBIGUOUS:
-        return _choose_question_reply(ctx, actor, parsed.answer, resolved.questions)
-    if resolved.outcome is Outcome.WRONG_KIND:
-        name = resolved.questions[0].name
-        if not ctx.background.first(("misfit", name, actor.id)):
-            return None
-    return Reply(_explanation(ctx, message, parsed, resolved))
-
-
-def _explanation(
-    ctx: BotContext, message: MessageEvent, parsed: ParsedText, resolved: Resolved
-) -> str:
-    is_read = ctx.identity.reads_replies or message.private
-    wording = Wording(
-        Surface.SLACK,
-        f"{ctx.settings.command} ",
-        "" if is_read else f"{BOT_NAME} ",
-        "`",
-    )
-    buttons = ""
-    if (
-        resolved.outcome is Outcome.WRONG_KIND
-        and resolved.questions[0].kind is QuestionKind.APPROVAL
-    ):
-        buttons = " Its buttons decide, too."
-    return f"{explain(resolved, parsed, wording)}{buttons}"
+        case Outcome.AMBIGUOUS if resolved.text:
+            actor = await authorize(ctx, message.user)
+            return _choose_question_reply(ctx, actor, resolved.text, resolved.questions)
+        case Outcome.WRONG_KIND:
+            actor = await authorize(ctx, message.user)
+            if not ctx.background.first(("misfit", resolved.questions[0].name, actor.id)):
+                return None
+    conversation = ThreadConversation(ctx, message)
+    return answers.spoken(await respond(conversation, found.text, found.place, resolved))
 
 
 async def _record_change(

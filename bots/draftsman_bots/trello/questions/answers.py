@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from draftsman.errors import DraftsmanError
+    from draftsman.people.spans import Spans
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
     from draftsman_bots.trello.context import BotContext
 
 CONVERSATION: Final = "conversation"
 """Outcome of a comment that is part of a conversation among people."""
+WORDING: Final = Wording(Surface.TRELLO)
 CHANGES: Final = {
     ActionKind.COMMENT: Change.POSTED,
     ActionKind.COMMENT_EDITED: Change.EDITED,
@@ -50,15 +52,15 @@ class CardConversation:
 
     rt: Runtime
     author: Actor
-    wording: Wording = Wording(Surface.TRELLO)  # noqa: RUF009
+    wording: Wording = WORDING
 
     async def actor(self) -> Actor:
         """Return the author."""
         return self.author
 
-    def error_text(self, error: DraftsmanError) -> str:
+    def error_spans(self, error: DraftsmanError) -> Spans:
         """Return an error with a comment or command that helps."""
-        return error_text(error)
+        return (error_text(error),)
 
 
 async def on_comment(context: BotContext, action: Action) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman.deliveries.plain_text import already_recorded
 from draftsman.deliveries.target import parse
 from draftsman.errors import Failure, UsageError
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman.questions.response import Response
-from draftsman_bots.conversation.answers import build_response, is_shown_by_question
-from draftsman_bots.conversation.job_controls import pause_note
-from draftsman_bots.conversation.replies import verdict_spans
+from draftsman_bots.conversation.answers import build_response
+from draftsman_bots.conversation.commands import Surface
+from draftsman_bots.conversation.replies import ReplyKind, Wording, reply_to_answer
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.deliveries.checklists import item_names
 from draftsman_bots.trello.deliveries.error_text import error_text
@@ -62,18 +61,13 @@ async def _answer(
         verdict = await context.rt.questions.answer(job, question.ordinal, response, actor)
     except UsageError as error:
         return await reply(context, action, job, actor, error_text(error))
-    if is_shown_by_question(verdict):
-        note = await pause_note(context.rt, job, verdict, f"/resume D-{job}")
-        if note:
-            return await reply(context, action, job, actor, note, "answered")
-        return "answered"
-    if verdict.recorded:
-        text = already_recorded(verdict)
-        return await reply(context, action, job, actor, text, "already_recorded")
-    await reply(context, action, job, actor, verdict_spans(verdict))
-    if not verdict.resolved and not verdict.duplicate:
+    result = await reply_to_answer(context.rt, Wording(Surface.TRELLO), verdict)
+    outcome = str(result.kind if verdict.resolved or verdict.duplicate else ReplyKind.REFUSED)
+    if isinstance(result.text, tuple) and result.text:
+        await reply(context, action, job, actor, result.text)
+    if outcome == ReplyKind.REFUSED and not (verdict.resolved or verdict.duplicate):
         await _uncheck(context, action)
-    return "rejected"
+    return outcome
 
 
 def _response(action: Action, question: Question, number: int) -> Response:

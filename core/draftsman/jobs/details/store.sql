@@ -411,7 +411,8 @@ SELECT
                 WHERE n.type = j.type AND n.idempotency_key
                       = 'retry:' || CASE WHEN j.retry_of IS NULL THEN j.number::text
                         ELSE split_part(j.idempotency_key, ':', 2) END
-                        || ':' || (j.chain_length + 1)) AS has_retry,
+                        || ':' || (j.chain_length + 1)
+                  AND NOT starts_with(n.idempotency_key, 'auto:')) AS has_retry,
        EXISTS (SELECT FROM draftsman.job_questions q WHERE q.job = j.number) AS has_questions,
        EXISTS (SELECT FROM draftsman.job_steps k WHERE k.job = j.number) AS has_steps,
        EXISTS (SELECT FROM draftsman.artifacts a

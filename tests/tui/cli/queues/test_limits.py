@@ -26,7 +26,7 @@ async def test_limits_are_listed_with_their_use_and_changes(
     )
     first, held = [await make.queued(queue="pay") for _ in range(2)]
     lines = [line.split() for line in (await cli("limits")).out.splitlines()]
-    assert lines[0] == ["LIMIT", "RUNNING", "STARTED", "WAITING", "NEXT", "JOBS"]
+    assert lines[0] == ["LIMIT", "TAKEN", "STARTS", "WAITING", "NEXT", "HOLDERS"]
     assert lines[1:] == [
         ["each", "person", "9/1d,", "burst", "3"],
         ["person", "root", "1", "9/1d,", "burst", "3", "0", f"D-{first}"],

@@ -23,7 +23,7 @@ async def test_a_label_is_bound_listed_and_unbound(board: CliBoard, rt: Runtime)
     assert bound.out == "Work: label BUG creates jobs of template bump\n"
     assert await _rules(board, rt) == {board.label: "fix", board.bug: "template bump"}
     assert "label bug creates a job (template bump)" in (await board("show", "Work")).out
-    assert "bug (template bump)" in (await board("list")).out
+    assert "bug: template bump" in (await board("list")).out
     assert "label 'bug' creates a job (template bump)" in (await board("test", "Work")).out
     again = await board("bind", "Work", "bug", "bump@1", "--json")
     assert again.json["labels"][board.bug]["template"] == "bump@1"

@@ -72,7 +72,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
             "repo git.example.org/acme/shop",
             "$48.10",
         ),
-        "figures": ("ANSWERED", "PER ANSWER", "kind", "approvals"),
+        "figures": ("ANSWERED", "RATIO", "kind", "approvals"),
         "rules": ("proposed", "acme/shop", "pytest tests/**", "for 30d"),
     }
     assert shown.keys() == VIEWS.keys()

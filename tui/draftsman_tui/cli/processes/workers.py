@@ -14,6 +14,7 @@ from draftsman.formats.amounts import counted
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.entities.figures import FIGURES
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.entities.workers import WORKERS, WorkerRow, health_of
 from draftsman_tui.terminal import params
@@ -103,6 +104,7 @@ def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
         "draftsman stats --json | jq .jobs.queued",
         "draftsman stats --people --since 7d",
     ),
+    lists=FIGURES,
 )
 @click.option("--people", is_flag=True, help="Show how soon people see and answer questions.")
 @click.option(
@@ -117,11 +119,9 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     of deliveries that no running process sends to. Finished jobs are counted up to 10,000 per
     status; more are shown as 10,000+.
 
-    With --people, shows by person, channel and kind of question: answers, the median time until a
-    question was first opened or answered, the median and 95th percentile of the time to an answer,
-    pings (questions and reminders that were sent; those of a person were sent to this person
-    alone), and interruptions in quiet hours. At most the newest 20,000 questions count. Operators
-    see all people, others their own figures.
+    With --people, shows the columns below by person, channel and kind of question; pings of a
+    person were sent to this person alone. At most the newest 20,000 questions count. Operators see
+    all people, others their own figures.
     """
     if people:
         from draftsman_tui.cli.attention.people_stats import print_figures

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Final
 
 from draftsman.formats import times
 from draftsman.ids import actor_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
+from draftsman_tui.cli.lists import print_list
+from draftsman_tui.entities.limits import LIMITS
 from draftsman_tui.terminal.output import one_line
 
-if TYPE_CHECKING:
-    from draftsman.queues.usage_limits import LimitUse
+NOT_WRITTEN: Final = (
+    "no limits yet: the leader writes those of [limits] at the start of its term; to start a"
+    " worker: draftsman up"
+)
 
 
 @command_group(
@@ -26,22 +30,15 @@ def limits() -> None:
     """
 
 
-@limits.subcommand("list", examples=("draftsman limits list", "draftsman limits list --json"))
+@limits.subcommand(
+    "list", examples=("draftsman limits list", "draftsman limits list --json"), lists=LIMITS
+)
 async def list_limits(app: App) -> None:
-    """List each limit with its use.
-
-    RUNNING counts jobs that may be claimed, are claimed or run. STARTED counts starts in the last
-    period. NEXT is the next start that a rate allows, while jobs wait for it.
-    """
+    """List each limit with its use."""
     async with app.runtime(read_only=True) as rt:
         uses = await rt.queues.limits()
-    if app.json:
-        app.out.document(uses)
-    elif not uses:
-        app.out.info(_no_limits(app))
-    else:
-        heads = ("LIMIT", "RUNNING", "STARTED", "WAITING", "NEXT", "JOBS")
-        app.out.table(heads, [_row(use) for use in uses], flexible=5, right=(3,))
+    is_written = uses or app.json or not app.settings.limits.rules()
+    print_list(app, LIMITS, uses, "" if is_written else NOT_WRITTEN)
 
 
 @limits.subcommand(
@@ -61,27 +58,3 @@ async def history(app: App) -> None:
             for change in changes
         ]
         app.out.table(("WHEN", "BY", "LIMITS"), rows, flexible=2)
-
-
-def _no_limits(app: App) -> str:
-    if app.settings.limits.rules():
-        return (
-            "no limits yet: the leader writes those of [limits] at the start of its term; to start"
-            " a worker: draftsman up"
-        )
-    return "no limits; they are configured in [limits]: draftsman config"
-
-
-def _row(use: LimitUse) -> tuple[str, ...]:
-    running = ""
-    started = ""
-    if use.running is not None:
-        running = f"{use.running} each" if use.is_rule else f"{use.taken} of {use.running}"
-    elif not use.is_rule:
-        running = str(use.taken)
-    if use.rate is not None:
-        count = "" if use.is_rule or use.burst is not None else f"{use.started} of "
-        started = count + use.rate_text
-    waiting = "" if use.is_rule else f"{use.waiting:,}"
-    following = f"{use.next_at:%H:%M:%S}" if use.next_at else ""
-    return one_line(use.title), running, started, waiting, following, use.job_names

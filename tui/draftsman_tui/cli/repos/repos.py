@@ -13,7 +13,9 @@ from draftsman.formats import times
 from draftsman.repos import repo_url
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.repos.forge_access import check_access
+from draftsman_tui.entities.repos import REPOS, repo_data, repo_row
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, line, styled
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from draftsman.agent_runs.validation.commands import CommandResult
     from draftsman.agent_runs.validation.profile_check import RepoInspection
-    from draftsman.repos.repo_catalog import Catalog, Repo, RepoLocation
+    from draftsman.repos.repo_catalog import Repo, RepoLocation
     from draftsman.repos.repo_profile import RepoProfile, SavedProfile
     from draftsman.runtime import Runtime
 
@@ -273,24 +275,12 @@ def _quoted(location: RepoLocation) -> str:
     return location.name if not location.path else f"'{location.name}'"
 
 
-@repos.subcommand("list", examples=("draftsman repos list",))
+@repos.subcommand("list", examples=("draftsman repos list",), lists=REPOS)
 async def list_repos(app: App) -> None:
     """List the repositories."""
     async with app.runtime(read_only=True) as rt:
         catalog = await rt.repos.catalog()
-    if app.json:
-        app.out.document([_row(repo, catalog) for repo in catalog.repos])
-        return
-    if not catalog.repos:
-        app.out.info("no repositories; to add a repository: draftsman repos add PATH|URL")
-        return
-    rows = []
-    for repo in catalog.repos:
-        row = _row(repo, catalog)
-        labels = ", ".join(str(item["label"] or item["label_id"]) for item in row["mappings"])
-        name = line(styled(repo.full_name, "bold"), " (default)" if repo.is_default else "")
-        rows.append((name, repo.remote_url, ", ".join(p or "." for p in row["profiles"]), labels))
-    app.out.table(("REPO", "URL", "PROFILES", "LABELS"), rows, flexible=1)
+    print_list(app, REPOS, [repo_row(repo, catalog) for repo in catalog.repos])
 
 
 @repos.subcommand("show", examples=("draftsman repos show pay", "draftsman repos show pay --json"))
@@ -305,7 +295,7 @@ async def show(app: App, name: str) -> None:
         saved = await rt.repos.profiles(location.repo)
     if app.json:
         profiles = [_profile_data(profile) for profile in saved]
-        app.out.document(_row(location.repo, catalog) | {"profiles": profiles})
+        app.out.document(repo_data(repo_row(location.repo, catalog)) | {"profiles": profiles})
         return
     repo = location.repo
     app.out.print(line(styled(repo.full_name, "bold"), f"  {repo.remote_url}"))
@@ -313,9 +303,9 @@ async def show(app: App, name: str) -> None:
         app.out.print(f"default branch {repo.default_branch}")
     if repo.is_default:
         app.out.print("default repository")
-    for mapping in _row(repo, catalog)["mappings"]:
-        folder = f", folder {mapping['path']}" if mapping["path"] else ""
-        app.out.print(f"label {mapping['label'] or mapping['label_id']}{folder}")
+    for mapping in repo_row(repo, catalog).mappings:
+        folder = f", folder {mapping.path}" if mapping.path else ""
+        app.out.print(f"label {mapping.trello_label_name or mapping.trello_label_id}{folder}")
     for profile in saved:
         _print_profile(app, profile)
         part = RepoLocation(repo, profile.profile.path)
@@ -438,17 +428,6 @@ async def remove(app: App, name: str, yes: bool) -> None:
         app.out.document({"name": location.name, "removed": True})
     else:
         app.out.print(f"{location.name} removed")
-
-
-def _row(repo: Repo, catalog: Catalog) -> dict[str, Any]:
-    mappings = [
-        {"label_id": item.trello_label_id, "label": item.trello_label_name, "path": item.path}
-        for item in catalog.mappings
-        if item.repo == repo.id
-    ]
-    paths = [path for id, path in catalog.profile_paths if id == repo.id]
-    data: dict[str, Any] = as_data(repo)
-    return data | {"mappings": mappings, "profiles": paths}
 
 
 def _profile_data(saved: SavedProfile) -> dict[str, Any]:

@@ -15,10 +15,12 @@ from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import MEANINGS, Misfire, Overlap, ScheduleSpec, find_zone
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.requests.submit import print_submitted
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
 from draftsman_tui.cli.schedules.schedule_apply import apply
 from draftsman_tui.entities.requests import options_named
+from draftsman_tui.entities.schedules import FIRES, SCHEDULES
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import as_data, line, one_line, styled
@@ -137,21 +139,16 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
 
 
 @schedules.subcommand(
-    "list", examples=("draftsman schedules list", "draftsman schedules list --json")
+    "list",
+    examples=("draftsman schedules list", "draftsman schedules list --json"),
+    lists=SCHEDULES,
 )
 async def list_schedules(app: App) -> None:
     """List the schedules."""
     async with app.runtime(read_only=True) as rt:
         saved_schedules = await rt.schedules.all()
         now = await rt.schedules.now()
-    if app.json:
-        app.out.document(saved_schedules)
-        return
-    if not saved_schedules:
-        app.out.info("no schedules; to add a schedule: draftsman schedules add --help")
-        return
-    heads = ("SCHEDULE", "RULE", "ZONE", "SUBMITS", "NEXT", "LAST", "JOB")
-    app.out.table(heads, [_row(schedule, now) for schedule in saved_schedules], flexible=(3, 5))
+    print_list(app, SCHEDULES, saved_schedules, now=now)
 
 
 @schedules.subcommand("show", examples=("draftsman schedules show nightly",))
@@ -212,6 +209,7 @@ async def next_times(app: App, name: str, count: int) -> None:
 @schedules.subcommand(
     "history",
     examples=("draftsman schedules history nightly", "draftsman schedules history --limit 20"),
+    lists=FIRES,
 )
 @click.argument("name", type=params.TEXT, required=False)
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
@@ -219,27 +217,11 @@ async def history(app: App, name: str | None, limit: int) -> None:
     """List the occurrences of a schedule, or of all, newest first.
 
     An occurrence fired, was skipped or refused, or waits for the previous job. The newest thousand
-    of a schedule are kept. DUE is in the time zone of the schedule, as for `next`.
+    of a schedule are kept.
     """
     async with app.runtime(read_only=True) as rt:
         fires = await rt.schedules.history(name, limit)
-    if app.json:
-        app.out.document(fires)
-    elif not fires:
-        app.out.info("no occurrence was due yet")
-    else:
-        rows = [
-            (
-                fire.schedule,
-                times.in_zone(fire.due_at, fire.timezone),
-                fire.timezone,
-                styled(fire.status, STYLES[MEANINGS[fire.status]]),
-                job_name(fire.job) if fire.job else "",
-                fire.reason or "",
-            )
-            for fire in fires
-        ]
-        app.out.table(("SCHEDULE", "DUE", "ZONE", "OUTCOME", "JOB", "REASON"), rows, flexible=5)
+    print_list(app, FIRES, fires)
 
 
 @schedules.subcommand(
@@ -324,29 +306,6 @@ def _print_changed(app: App, schedule: Schedule, text: str) -> None:
         app.out.document(schedule)
     else:
         app.out.print(text)
-
-
-def _row(schedule: Schedule, now: datetime) -> tuple[Text | str, ...]:
-    if schedule.paused_at is not None:
-        following = styled("paused", "yellow")
-    elif schedule.due_at is None:
-        following = styled("never", "dim")
-    else:
-        following = styled(times.due((schedule.due_at - now).total_seconds()))
-    status = schedule.last_status
-    last: Text | str = ""
-    if status is not None:
-        reason = f": {schedule.last_reason}" if schedule.last_reason else ""
-        last = styled(f"{status}{reason}", STYLES[MEANINGS[status]])
-    return (
-        styled(schedule.name, "bold"),
-        schedule.rule,
-        schedule.timezone,
-        schedule.target,
-        following,
-        last,
-        job_name(schedule.newest_job) if schedule.newest_job else "",
-    )
 
 
 def _time(schedule: Schedule, at: datetime) -> str:

@@ -17,10 +17,12 @@ from draftsman.schedules.template import define
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.jobs import job_wait
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.requests.submit import print_submitted, print_warning
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
 from draftsman_tui.entities.jobs import submitted_text
 from draftsman_tui.entities.requests import options_named
+from draftsman_tui.entities.schedules import TEMPLATES, template_data
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, line, styled
 
@@ -194,32 +196,15 @@ async def edit(app: App, name: str, text: tuple[str, ...], **options: Any) -> No
 
 
 @templates.subcommand(
-    "list", examples=("draftsman templates list", "draftsman templates list --json")
+    "list",
+    examples=("draftsman templates list", "draftsman templates list --json"),
+    lists=TEMPLATES,
 )
 async def list_templates(app: App) -> None:
     """List the templates."""
     async with app.runtime(read_only=True) as rt:
         saved_templates = await rt.templates.all()
-    if app.json:
-        app.out.document([_data(template) for template in saved_templates])
-        return
-    if not saved_templates:
-        app.out.info("no templates; to add a template: draftsman templates add --help")
-        return
-    rows = [
-        (
-            styled(template.name, "bold"),
-            str(template.version),
-            definition.type or "run_agent",
-            ", ".join(definition.properties),
-            definition.description or definition.title or definition.text or "",
-            times.age(template.created_at),
-        )
-        for template in saved_templates
-        if (definition := template.definition) is not None
-    ]
-    heads = ("TEMPLATE", "VERSION", "TYPE", "PARAMETERS", "DESCRIPTION", "AGE")
-    app.out.table(heads, rows, flexible=(3, 4), right=(1,))
+    print_list(app, TEMPLATES, saved_templates)
 
 
 @templates.subcommand(
@@ -232,8 +217,8 @@ async def show(app: App, name: str) -> None:
         template = await rt.templates.get(name)
         versions = await rt.templates.versions(template.name)
     if app.json:
-        numbers = [_data(version) for version in versions]
-        app.out.document(_data(template) | {"versions": numbers})
+        numbers = [template_data(version) for version in versions]
+        app.out.document(template_data(template) | {"versions": numbers})
         return
     definition = template.definition
     assert definition is not None  # noqa: S101 - get() returns no removed version
@@ -423,16 +408,11 @@ def _edited(data: dict[str, Any]) -> TemplateDefinition:
 
 def _print_stored(app: App, template: Template) -> None:
     if app.json:
-        app.out.document(_data(template))
+        app.out.document(template_data(template))
         return
     app.out.print(line(styled(template.name, "bold"), f" version {template.version}"))
     if app.out.on_screen:
         app.out.info(f"to submit a job: draftsman templates run {template.name}")
-
-
-def _data(template: Template) -> dict[str, Any]:
-    data: dict[str, Any] = as_data(template)
-    return data | {"definition": template.definition and template.definition.as_data()}
 
 
 def _json_lines(template: Template) -> list[str]:

@@ -15,11 +15,12 @@ from draftsman.formats.amounts import counted
 from draftsman.jobs.job import Status
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group, number_of
+from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.trello.board_edit import NONE, add, change, check_rules, read_template
 from draftsman_tui.cli.trello.board_text import check_line, document, print_board, rule_text
 from draftsman_tui.cli.trello.board_webhooks import webhook
+from draftsman_tui.entities.boards import BOARDS, BoardRow
 from draftsman_tui.entities.trello_access import (
-    NO_BOARDS,
     TrelloRefused,
     configured,
     find_board,
@@ -28,14 +29,11 @@ from draftsman_tui.entities.trello_access import (
 )
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import require
-from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
-    from draftsman.trello.board import BoardConfig, LabelRule
+    from draftsman.trello.board import BoardConfig
     from draftsman_bots.process.checks import Check
     from draftsman_bots.trello.requests.label_jobs import LabelPreview
 
@@ -260,36 +258,22 @@ async def unbind(app: App, board: str, label: str) -> None:
         app.out.print(f"{config.name}: label {label} no longer creates jobs")
 
 
-@boards.subcommand("list", examples=("draftsman boards list", "draftsman boards list --json"))
+@boards.subcommand(
+    "list", examples=("draftsman boards list", "draftsman boards list --json"), lists=BOARDS
+)
 async def list_boards(app: App) -> None:
     """List the configured boards and their health."""
     async with app.runtime(read_only=True) as rt:
         configs = await rt.boards.all()
         cursors = {config.board_id: await rt.boards.cursor(config.board_id) for config in configs}
         health, problem = await _health(rt, configs)
+    rows = [
+        BoardRow(config, _polled_at(cursors[config.board_id]), health.get(config.board_id))
+        for config in configs
+    ]
+    print_list(app, BOARDS, rows)
     if app.json:
-        app.out.document(
-            [
-                document(
-                    config,
-                    polled_at=_at(cursors[config.board_id]),
-                    checks=health.get(config.board_id),
-                )
-                for config in configs
-            ]
-        )
         return
-    if not configs:
-        app.out.info(NO_BOARDS)
-        return
-    rows = []
-    for config in configs:
-        labels = ", ".join(_label(id, rule) for id, rule in config.labels.items())
-        cursor = cursors[config.board_id]
-        polled = "never" if cursor is None else times.ago(cursor.polled_at)
-        state = _state(health.get(config.board_id))
-        rows.append((styled(config.name, "bold"), labels, polled, state, config.url))
-    app.out.table(("BOARD", "LABELS", "POLLED", "HEALTH", "URL"), rows, flexible=4)
     if problem:
         app.out.info(problem)
     for config in configs:
@@ -312,7 +296,7 @@ async def show(app: App, board: str) -> None:
         cursor = await rt.boards.cursor(config.board_id)
         names, problem = (None, None) if app.json else await _names(rt, config)
     if app.json:
-        app.out.document(document(config, polled_at=_at(cursor)))
+        app.out.document(document(config, polled_at=_polled_at(cursor)))
         return
     print_board(app, config, names)
     if problem is not None:
@@ -339,21 +323,6 @@ async def remove(app: App, board: str, yes: bool) -> None:
     app.out.print(f"{config.name} removed")
     if warning is not None:
         app.out.info(warning)
-
-
-def _label(id: str, rule: LabelRule) -> str:
-    return (rule.name or id) + (f" ({rule.text})" if rule.template else "")
-
-
-def _state(checks: list[Check] | None) -> Text:
-    """Summarize the checks of a board."""
-    if checks is None:
-        return styled("?")
-    if failed := sum(check.status == "fail" for check in checks):
-        return styled(f"{failed} failed", "bold red")
-    if warned := sum(check.status == "warn" for check in checks):
-        return styled(counted(warned, "warning"), "yellow")
-    return styled("healthy", "green")
 
 
 async def _names(
@@ -388,5 +357,5 @@ async def _health(
         return {}, str(error)
 
 
-def _at(cursor: Any) -> Any:
-    return None if cursor is None else cursor.polled_at.isoformat()
+def _polled_at(cursor: Any) -> datetime | None:
+    return None if cursor is None else cursor.polled_at

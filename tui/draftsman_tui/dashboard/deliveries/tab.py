@@ -17,7 +17,7 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.deliveries import error_text, status_cell, subject_text, target_text
+from draftsman_tui.entities.deliveries import error_text, status_text, subject_text, target_text
 from draftsman_tui.terminal.output import line, styled
 
 
@@ -46,7 +46,7 @@ def _rows(delivery: Delivery, width: int, now: datetime) -> list[Row]:
             f"{delivery.seq:>5}  ",
             styled(f"{label:<18}", "bold"),
             f"{target_text(delivery)}  ",
-            status_cell(delivery),
+            status_text(delivery),
             styled(f"  {sent}{attempts}", "dim"),
         )
     )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.events.event import Event
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.event_kinds import EVENTS
 from draftsman.jobs.job import Status
-from draftsman.text import humanize
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import (
     MAX_ROWS,
@@ -20,10 +17,7 @@ from draftsman_tui.dashboard.tables.resource import (
     page,
     table_view,
 )
-from draftsman_tui.entities import cells
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.entity import Column
-from draftsman_tui.entities.events import detail_text
+from draftsman_tui.entities.events import JOB_EVENTS, detail_text
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -37,20 +31,12 @@ class EventsResource(Resource[Event]):
     number_key = "7"
     short_name = "event"
     help = "Events of all jobs, live."
-    empty = "No events yet."
+    entity = JOB_EVENTS
     statuses = tuple(map(str, Status))
     kinds = tuple(sorted(EVENTS))
     fields = ("status", "by", "job", "age")
     has_jobs = True
     follows = True
-    columns = (
-        Column[Event]("AT", 11, most=11, order=lambda event: event.created_at),
-        Column[Event]("JOB", 9, most=9, order=lambda event: event.job),
-        Column[Event]("EVENT", 16, most=30, order=lambda event: event.kind),
-        Column[Event]("TO", 11, most=20, order=lambda event: event.to_status or ""),
-        Column[Event]("BY", 18, most=30, from_width=100, order=lambda event: event.actor),
-        Column[Event]("DETAIL", 0),
-    )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Event]:
         if query.jobs is not None:
@@ -71,16 +57,6 @@ class EventsResource(Resource[Event]):
 
     def item(self, row: Event) -> tuple[str, str | None]:
         return "timeline", self.key(row)
-
-    def cells(self, row: Event, now: datetime) -> Sequence[Cell]:
-        return (
-            cells.clock(row.created_at, now),
-            Cell(job_name(row.job), "key"),
-            cells.text(humanize(row.kind)),
-            cells.job_status(Status(row.to_status)) if row.to_status else Cell(""),
-            cells.text(actor_name(row.actor)),
-            cells.text(detail_text(row), "dim"),
-        )
 
     def filter_fields(self, row: Event) -> FilterFields:
         text = f"{job_name(row.job)} {row.kind} {row.actor} {detail_text(row)}"

@@ -107,6 +107,8 @@ class Resource(ABC, Generic[T]):
     help: ClassVar[str]
     entity: ClassVar[Entity[Any] | None] = None
     """The definition of the rows."""
+    hint: ClassVar[str] = ""
+    """What to do about an empty table, if it differs from the hint of the entity."""
     columns: tuple[Column[T], ...]
     empty: str
     """Message for an empty table."""
@@ -148,8 +150,11 @@ class Resource(ABC, Generic[T]):
         """Return the message for an empty table; `supervised`: `draftsman up` starts a worker."""
         if self.entity is None:
             return self.empty
-        hint = "the worker is starting" if supervised and self.needs_worker else self.entity.hint
-        return f"{_capitalized(self.entity.empty)}. {_capitalized(hint)}"
+        hint = self.hint or self.entity.hint
+        if supervised and self.needs_worker:
+            hint = "the worker is starting"
+        empty = f"{_capitalized(self.entity.empty)}."
+        return f"{empty} {_capitalized(hint)}" if hint else empty
 
     @abstractmethod
     async def read(self, rt: Runtime, query: Query) -> Rows[T]:
