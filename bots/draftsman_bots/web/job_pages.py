@@ -6,34 +6,37 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from starlette.responses import StreamingResponse
 
 from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityRow, activity_text
-from draftsman.deliveries import result_text
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman.formats.invisible import replace_invisible
-from draftsman.ids import actor_name, job_number
+from draftsman.ids import job_number
+from draftsman.jobs.details.sections.facts import status
+from draftsman.jobs.details.sections.order import sections
+from draftsman.jobs.details.sections.questions import responders
+from draftsman.jobs.details.sections.section import Reader
 from draftsman.jobs.details.service.log_feed import LogCursor
-from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
+from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import STATUSES, display_of
-from draftsman.text import humanize
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.pages import TONES, page
 from draftsman_bots.web.problems import PageProblem
+from draftsman_bots.web.section_markup import section_markup, utc_time
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from draftsman.events.event import Event
+    from draftsman.jobs.details.job_details import JobDetails
     from draftsman_bots.web.access import Visit
     from draftsman_bots.web.context import WebContext
 
@@ -136,22 +139,32 @@ async def show(context: WebContext, request: Request) -> Response:
     """Show a job."""
     visit = await context.access.required(request)
     number = await _number(request)
-    details = await context.rt.read_model.details(number, events=EVENTS)
-    job = details.job
-    entries, cursor = await context.rt.log_feed.tail(number, LOG_ITEMS)
+    rt = context.rt
+    details = await rt.read_model.details(number, events=EVENTS)
+    entries, cursor = await rt.log_feed.tail(number, LOG_ITEMS)
+    owner = "the owner of the database" if rt.embedded else ""
+    reader = Reader(details.at, responders(details, rt.policy, owner), utc_time)
+    return details_page(visit, details, reader, log_lines(entries), encode_cursor(cursor))
+
+
+def details_page(
+    visit: Visit | None,
+    details: JobDetails,
+    reader: Reader,
+    lines: Sequence[tuple[str, str]],
+    cursor: str,
+) -> Response:
+    """Return the page of a job with the end of its log."""
     return page(
         "job",
         visit,
         active="jobs",
-        job=job,
-        tone=_tone(job),
-        why=details.wait_reason.text,
+        job=details.job,
+        state=status(details),
         is_final=details.is_over,
-        questions=details.questions[::-1],
-        results=list(_result(job)),
-        events=[_event(event) for event in reversed(details.events)],
-        lines=log_lines(entries),
-        cursor=encode_cursor(cursor),
+        sections=[section_markup(section) for section in sections(details, reader)],
+        lines=lines,
+        cursor=cursor,
         has_patch=any(artifact.kind == "patch" for artifact in details.artifacts),
     )
 
@@ -207,43 +220,7 @@ def _statuses(group: frozenset[Status] | None) -> list[Status] | None:
     return None if group is None else [status for status in Status if status in group]
 
 
-def _result(job: Job) -> Any:
-    result = job.result or {}
-    yield from result_text.summary_lines(result)
-    yield from filter(
-        None, (result_text.change_summary(result), result_text.validation_summary(result))
-    )
-
-
-def _event(event: Event) -> dict[str, Any]:
-    details = {key: value for key, value in event.payload.items() if key not in ("spans", "value")}
-    return {
-        "at": event.created_at,
-        "kind": humanize(event.kind),
-        "status": STATUSES[Status(event.to_status)].word if event.to_status else "",
-        "actor": actor_name(event.actor),
-        "detail": " · ".join(
-            f"{humanize(key)} {text}"
-            for key, value in details.items()
-            if (text := event_text(value))
-        )[:300],
-    }
-
-
-def event_text(value: Any) -> str:
-    """Return a value of an event as people write it; "" if there is nothing to show."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ", ".join(
-            f"{key}: {text}" for key, field in value.items() if (text := event_text(field))
-        )
-    if isinstance(value, list):
-        return ", ".join(filter(None, map(event_text, value)))
-    return "" if value is None else str(value)
-
-
-def _tone(job: Job | JobSummary) -> str:
+def _tone(job: JobSummary) -> str:
     """Return the class of the status of a job."""
     return TONES[display_of(job.status, denied=job.error_class == ErrorClass.DENIED).meaning]
 

@@ -17,7 +17,7 @@ from draftsman.formats.invisible import replace_invisible
 from draftsman.formats.truncation import truncate
 from draftsman.jobs.status_display import Meaning
 from draftsman.questions.question import MEANINGS
-from draftsman.text import humanize, is_link
+from draftsman.text import humanize
 from draftsman_bots.process.http import BodyRejected, read_body
 from draftsman_bots.web.access import Visit
 from draftsman_bots.web.problems import PageProblem
@@ -49,10 +49,9 @@ def fragment(name: str, **context: Any) -> str:
     return _environment().get_template(f"{name}.html").render(**context)
 
 
-def _time(moment: datetime, now: datetime | None = None) -> Markup:
-    """Return a time relative to now, with the exact time as its title."""
-    now = now or datetime.now(UTC)
-    text = times.ago(moment, now) if moment <= now else times.until(moment, now)
+def time_markup(moment: datetime, text: str = "") -> Markup:
+    """Return a time, by default relative to now, with the exact time as its title."""
+    text = text or (times.ago(moment) if moment <= datetime.now(UTC) else times.until(moment))
     exact = moment.astimezone(UTC)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         exact.isoformat(timespec="seconds"), times.format_time(exact, seconds=True), text
@@ -80,13 +79,13 @@ def _environment() -> Environment:
             lstrip_blocks=True,
         )
         filters: dict[str, Callable[..., Any]] = {
-            "ago": _time,
+            "ago": time_markup,
             "tone": lambda outcome: TONES[MEANINGS[outcome]],
+            "meaning": TONES.__getitem__,
             "truncate": truncate,
             "words": humanize,
         }
         environment.filters.update(filters)
-        environment.tests["link"] = is_link
         _cached.append(environment)
     return _cached[0]
 

@@ -20,3 +20,21 @@ def check_response(
         policy.check(actor, Verb.BUDGET)
     else:
         policy.check_answer(actor, question.approvers, invoker=invoker)
+
+
+def responders_text(policy: Policy, question: Question, *, invoker: str, owner: str) -> str:
+    """Return the people who may answer a question of the invoker's job, separated by commas.
+
+    `owner` is what the owner of an embedded database is called; "" for another database.
+    """
+    if question.kind is QuestionKind.APPROVAL:
+        people = sorted(policy.approvers(question.approvers))
+        votes = f"{question.quorum} of " if question.quorum > 1 else ""
+        fallback = owner or "no approvers (none are configured)"
+        return votes + (", ".join(people) or fallback)
+    if owner:
+        return owner
+    names = policy.approvers(question.approvers)
+    names |= {name for name, person in policy.people.items() if "responder" in person.roles}
+    people = sorted(names)
+    return ", ".join([*people, *([] if invoker in people else [invoker])])

@@ -120,8 +120,10 @@ async def test_a_denial_has_a_reason(
         "reason": "not\non Friday",
     }
     assert (await rt.read_model.job(work.number)).status is Status.FAILED
-    for page in (path, f"/jobs/{work.name}"):
-        assert '<span class="tag denied">denied</span>' in (await dave.get(page)).text
+    assert '<span class="tag denied">denied</span>' in (await dave.get(path)).text
+    page = (await dave.get(f"/jobs/{work.name}")).text
+    assert '<span class="tag denied">failed</span>' in page
+    assert '<span class="denied">was denied by dave: not on Friday</span>' in page
     approved = await make.asked(GATE)
     path = f"/questions/{approved.name}/1"
     assert (await dave.answer(path, decision="approve")).status_code == 303

@@ -123,6 +123,12 @@ class FrozenDatabase(Database):
             raise DatabaseUnreachable("the connection was cut after the commit")
 
     @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Connection]:
+        """Lend a connection as `connection` does: nobody writes meanwhile."""
+        async with self.connection() as conn:
+            yield conn
+
+    @asynccontextmanager
     async def shared_connection(self) -> AsyncIterator[Connection]:
         """Lend a connection that all reads of the block use in turn, in one transaction."""
         async with self.connection() as conn:

@@ -63,7 +63,7 @@ async def test_a_worker_delivers_to_the_log(rt: Runtime, make: Factory, tmp_path
 
     async with running_worker(configured, {"asking": _ask}):
         number = await Factory(configured, make.owner).queued(type="asking", queue="default")
-        await until(lambda: has("D-1/1 asks: Which one?"), "the question")
+        await until(lambda: has("D-1/1 'asking' asks: Which one?"), "the question")
         await make.answer(number, "red")
         await until(lambda: has("it is red"), "the result")
         await until(lambda: has("was answered by root: red"), "the outcome")

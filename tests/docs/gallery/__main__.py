@@ -41,7 +41,7 @@ async def tables(seen: DashboardPilot, keep: Keep) -> None:
         await seen.command(name)
         await seen.until(lambda name=name: f" {name} · " in seen.lines[2])  # type: ignore[misc]
         await seen.until(lambda: "loading" not in seen.lines[2])
-        if view.empty not in seen.text and view.has_jobs:
+        if view.empty_text(supervised=False) not in seen.text and view.has_jobs:
             await seen.see("Newest events")
         keep(name, seen)
 

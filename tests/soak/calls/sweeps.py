@@ -158,7 +158,7 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "schema.lost_functions": _schema("lost_functions", names="{none}"),
     "schema.drop_vanished": _schema(
-        "drop_vanished", 1000, "all that files define", defined="{FUNCTION draftsman.now()}"
+        "drop_vanished", 3000, "all that files define", defined="{FUNCTION draftsman.now()}"
     ),
     "schema.forget_functions": _schema("forget_functions", names="{none}"),
     "schema.record": _schema("record", name="none", checksum="none"),

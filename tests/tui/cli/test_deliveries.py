@@ -224,7 +224,12 @@ async def test_show_and_doctor_report_deliveries(
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, RECEIPT)
     output = (await cli("show", job)).out
-    assert "Deliveries\n  log  1 sent, 1 dead letter  the disk is full" in output
+    deliveries = output.partition("\nDeliveries\n")[2].partition("\n\n")[0].splitlines()
+    newer, older, error, counts = (" ".join(line.split()) for line in deliveries)
+    assert newer.startswith(f"{item.seq} status log sent ")
+    assert older.startswith(f"{seq} status log dead letter ")
+    assert error == "the disk is full"
+    assert counts == "log 1 sent, 1 dead letter the disk is full"
     assert [row["seq"] for row in (await cli("show", job, "--json")).json["deliveries"]] == [
         item.seq, seq,
     ]  # fmt: skip

@@ -43,7 +43,7 @@ async def test_a_proposed_rule_is_tested_ratified_used_and_revoked(
     assert (again.code, again.err) == (1, f"draftsman: rule {rule.id} is active\n")
 
     work = await asked(make, "pytest tests/test_f.py")
-    cited = f"allow once, by rule {rule.id} (pytest tests/*)"
+    cited = f"was answered by rule {rule.id} (pytest tests/*): allow once"
     assert cited in (await cli("show", work.number)).out
     assert f"rule={rule.id}  " in (await cli("events", work.number)).out
     document = (await cli("rules", "show", rule.id, "--json")).json

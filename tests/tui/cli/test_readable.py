@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from draftsman_tui.terminal.value_format import MAX_VALUE_LENGTH, fields, sum_usage, usage_lines
+from draftsman.value_format import MAX_VALUE_LENGTH, fields, sum_usage, usage_lines
 
 
 def test_a_value_of_any_shape_is_displayed_as_lines() -> None:

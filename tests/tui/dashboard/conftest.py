@@ -62,6 +62,23 @@ def _no_repainting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Screen, "_compositor_refresh", drop)
 
 
+class _NoCache:
+    """A cache of nothing."""
+
+    def get(self, _key: object) -> None:
+        return None
+
+    def __setitem__(self, _key: object, _value: object) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def _no_caches_of_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Create no caches for each line: a screen is drawn once, when a test reads it."""
+    nothing = _NoCache()
+    monkeypatch.setattr("textual.strip.FIFOCache", lambda _size: nothing)
+
+
 @pytest.fixture(autouse=True)
 def _share_styles(monkeypatch: pytest.MonkeyPatch) -> None:
     shared_styles.share(monkeypatch)

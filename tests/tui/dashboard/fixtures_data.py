@@ -431,7 +431,6 @@ def job_snapshot(**parts: Any) -> JobSnapshot:
     return JobSnapshot(
         details,
         NOW,
-        events=details.events,
         responders={1: "anna, ben"},
         log=LogView([LogLine(nth, 1, text) for nth, text in enumerate(lines)]),
         patch=JobPatch(PATCH, len(PATCH)),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from draftsman.formats.amounts import format_size
 from draftsman.jobs.job import TERMINAL
-from draftsman_tui.terminal.output import line, styled
+from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -45,21 +44,6 @@ def patch_line(text: str) -> Text:
         return styled(text, "bold")
     styles = {"+": "green", "-": "red", "@": "cyan"}
     return styled(text, styles.get(text[:1], ""))
-
-
-def is_empty_patch(artifact: Any) -> bool:
-    """Return whether an artifact only states that its run changed nothing."""
-    return bool(artifact.kind == "patch" and artifact.size == 0)
-
-
-def file_text(artifact: Any, *, over: bool) -> Text:
-    """Render an artifact as a line; `over` tells whether its job is finished."""
-    if is_empty_patch(artifact):
-        return styled(f"  no changes{'' if over else ' so far'}  run .{artifact.run}", "dim")
-    return line(
-        styled(f"  {artifact.name}", "bold"),
-        f"  {artifact.kind}  {format_size(artifact.size)}  run .{artifact.run}",
-    )
 
 
 def content_json(data: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman_tui.entities import cells
+from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity, Surface
 
@@ -57,12 +57,8 @@ BOARDS: Final[Entity[BoardRow]] = Entity(
     hint="to add a board: draftsman boards add https://trello.com/b/…",
     data=board_data,
     columns=(
-        Column(
-            "BOARD",
-            26,
-            help="Name of the board.",
-            cell=lambda row, _: cells.text(row.config.name, "key"),
-            order=lambda row: row.config.name.casefold(),
+        shared_columns.text(
+            "BOARD", 26, help="Name of the board.", of=lambda row: row.config.name, role="key"
         ),
         Column(
             "LABELS",

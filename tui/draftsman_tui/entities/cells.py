@@ -46,12 +46,15 @@ _SHORT: Final = {
 }
 
 
-def job_status(status: Status, error_class: str | None = None, *, paused: bool = False) -> Cell:
-    """Format the status of a job with its role; `paused`: as paused instead."""
+def job_status(
+    status: Status, error_class: str | None = None, *, paused: bool = False, full: bool = False
+) -> Cell:
+    """Format the status of a job, short unless `full`; `paused`: as paused instead."""
     if paused:
         return status_cell("paused", Meaning.WARNING)
     display = display_of(status, denied=error_class == ErrorClass.DENIED)
-    return status_cell(_SHORT.get(status, display.word), display.meaning)
+    word = display.word if full else _SHORT.get(status, display.word)
+    return status_cell(word, display.meaning)
 
 
 def status_cell(status: str, meaning: Meaning) -> Cell:

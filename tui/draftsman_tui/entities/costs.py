@@ -9,7 +9,7 @@ from typing import Final
 
 from draftsman.costs.budgets import BudgetUse, Cost, CostGroup, amount_text
 from draftsman.text import first_line
-from draftsman_tui.entities import cells
+from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity, Surface
 from draftsman_tui.terminal.output import as_data
@@ -92,33 +92,23 @@ COSTS: Final[Entity[CostRow]] = Entity(
             order=lambda row: row.share,
             largest_first=True,
         ),
-        Column(
-            "CALLS",
-            9,
-            help="Calls of models.",
-            cell=lambda row, _: Cell(f"{row.cost.calls:,}"),
-            right=True,
-            order=lambda row: row.cost.calls,
-            largest_first=True,
+        shared_columns.number(
+            "CALLS", 9, help="Calls of models.", of=lambda row: row.cost.calls, largest_first=True
         ),
-        Column(
+        shared_columns.number(
             "INPUT",
             15,
             help="Input tokens.",
-            cell=lambda row, _: Cell(f"{row.cost.input_tokens:,}"),
-            right=True,
+            of=lambda row: row.cost.input_tokens,
             from_width=100,
-            order=lambda row: row.cost.input_tokens,
             largest_first=True,
         ),
-        Column(
+        shared_columns.number(
             "OUTPUT",
             15,
             help="Output tokens.",
-            cell=lambda row, _: Cell(f"{row.cost.output_tokens:,}"),
-            right=True,
+            of=lambda row: row.cost.output_tokens,
             from_width=110,
-            order=lambda row: row.cost.output_tokens,
             largest_first=True,
         ),
     ),
@@ -179,13 +169,7 @@ BUDGETS: Final[Entity[BudgetRow]] = Entity(
             cut=True,
             order=lambda row: row.use.name,
         ),
-        Column(
-            "STATUS",
-            8,
-            help="Its status.",
-            cell=lambda row, _: Cell(row.status, STATUS_ROLES[row.status]),
-            order=lambda row: row.status,
-        ),
+        shared_columns.status(lambda row: Cell(row.status, STATUS_ROLES[row.status]), 8),
         Column(
             "LEFT",
             20,

@@ -5,7 +5,7 @@ Neither Textual nor the core's services are imported: the help of a command show
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -37,9 +37,9 @@ class Column(Generic[T]):
     """A word. The same word has the same `help` in every entity."""
     width: int = 0
     _: KW_ONLY
-    help: str = ""
+    help: str
     """What the head means, as a sentence."""
-    cell: Callable[[T, datetime], Cell] = lambda *_: Cell("")
+    cell: Callable[[T, datetime], Cell]
     """The cell of a row at a time, to which ages are relative."""
     right: bool = False
     from_width: int = 0
@@ -81,6 +81,12 @@ class Entity(Generic[T]):
     def columns_of(self, surface: Surface) -> tuple[Column[T], ...]:
         """Return the columns that a surface shows."""
         return tuple(column for column in self.columns if column.only in (None, surface))
+
+    def text_lines(self, rows: Iterable[T], now: datetime) -> Iterator[str]:
+        """Yield the cells of each row as a line."""
+        for row in rows:
+            texts = (column.cell(row, now).text for column in self.columns)
+            yield "  ".join(filter(None, texts))
 
     def help_lines(self) -> Iterator[tuple[str, str]]:
         """Yield each head of the command line with what it means."""

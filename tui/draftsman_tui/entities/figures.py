@@ -9,7 +9,7 @@ from typing import Final
 from draftsman.attention.figures import AttentionFigures, FigureGroup
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman_tui.entities import cells
+from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity
 from draftsman_tui.terminal.output import as_data
@@ -82,13 +82,11 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             cut=True,
             order=lambda row: row.figures.value,
         ),
-        Column(
+        shared_columns.number(
             "ANSWERS",
             8,
             help="Accepted answers and votes.",
-            cell=lambda row, _: Cell(f"{row.figures.answers:,}"),
-            right=True,
-            order=lambda row: row.figures.answers,
+            of=lambda row: row.figures.answers,
             largest_first=True,
         ),
         Column(
@@ -124,13 +122,11 @@ FIGURES: Final[Entity[FigureRow]] = Entity(
             right=True,
             order=lambda row: _slowest(row.figures.answer_p95),
         ),
-        Column(
+        shared_columns.number(
             "PINGS",
             7,
             help="Questions and reminders that were sent.",
-            cell=lambda row, _: Cell(f"{row.figures.pings:,}"),
-            right=True,
-            order=lambda row: row.figures.pings,
+            of=lambda row: row.figures.pings,
             largest_first=True,
         ),
         Column(

@@ -25,21 +25,10 @@ GROUPS: Final[Entity[JobGroup]] = Entity(
     hint="to create a group: draftsman submit --batch FILE --group NAME --sequential",
     data=group_data,
     columns=(
-        Column(
-            "GROUP",
-            16,
-            help="Name of the group.",
-            cell=lambda row, _: cells.text(row.name, "key"),
-            most=30,
-            order=lambda row: row.name.casefold(),
+        shared_columns.text(
+            "GROUP", 16, help="Name of the group.", of=lambda row: row.name, role="key", most=30
         ),
-        Column(
-            "STATUS",
-            9,
-            help="Its status.",
-            cell=lambda row, _: cells.status_cell(row.state, MEANINGS[row.state]),
-            order=lambda row: row.state,
-        ),
+        shared_columns.status(lambda row: cells.status_cell(row.state, MEANINGS[row.state]), 9),
         Column(
             "KIND",
             10,

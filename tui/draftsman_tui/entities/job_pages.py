@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from draftsman.deliveries.delivery import ChannelName, Delivery
 from draftsman.deliveries.target import IssueTarget
-from draftsman_tui.entities.deliveries import target_text
+from draftsman.jobs.details.sections.deliveries import target_text
 
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman_tui.entities import cells
+from draftsman.ids import actor_name
+from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity
 
 if TYPE_CHECKING:
-    from draftsman.queues.usage_limits import LimitUse
+    from draftsman.queues.usage_limits import LimitChange, LimitUse
 
 
 def _taken(use: LimitUse) -> str:
@@ -59,5 +60,13 @@ LIMITS: Final[Entity[LimitUse]] = Entity(
             cell=lambda row, _: Cell(row.job_names),
             cut=True,
         ),
+    ),
+)
+LIMIT_CHANGES: Final[Entity[LimitChange]] = Entity(
+    empty="the limits have not changed yet",
+    columns=(
+        shared_columns.when(lambda row: row.created_at),
+        shared_columns.by(lambda row: actor_name(row.actor)),
+        shared_columns.text("LIMITS", help="All limits then.", of=lambda row: row.text, cut=True),
     ),
 )

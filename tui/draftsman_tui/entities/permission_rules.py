@@ -92,20 +92,10 @@ RULES: Final[Entity[PermissionRule]] = Entity(
             right=True,
             order=lambda row: row.id,
         ),
-        Column(
-            "STATUS",
-            9,
-            help="Its status.",
-            cell=lambda row, _: cells.status_cell(row.status, MEANINGS[row.status]),
-            order=lambda row: row.status,
-        ),
+        shared_columns.status(lambda row: cells.status_cell(row.status, MEANINGS[row.status]), 9),
         shared_columns.repo(lambda row: row.repo, most=30),
-        Column(
-            "ALLOWS",
-            help="Commands that it allows.",
-            cell=lambda row, _: cells.text(row.text),
-            cut=True,
-            order=lambda row: row.text,
+        shared_columns.text(
+            "ALLOWS", help="Commands that it allows.", of=lambda row: row.text, cut=True
         ),
         Column(
             "USES",
@@ -123,13 +113,12 @@ RULES: Final[Entity[PermissionRule]] = Entity(
             cell=lambda row, now: Cell(expiry_text(row, now)),
             from_width=80,
         ),
-        Column(
+        shared_columns.text(
             "RATIFIED",
             12,
             help="Who ratified the rule.",
-            cell=lambda row, _: cells.text(row.ratified_by),
+            of=lambda row: row.ratified_by,
             from_width=100,
-            order=lambda row: row.ratified_by or "",
         ),
         shared_columns.age(lambda row: row.proposed_at),
     ),

@@ -1,27 +1,25 @@
-"""Text rendering of questions and approvals."""
+"""Questions and approvals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
 
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.plain_text import missing_diff
-from draftsman.formats import times
-from draftsman.ids import job_name
-from draftsman.questions.question import (
-    OnExpire,
-    OpenQuestion,
-    Question,
-    QuestionKind,
-    asking_text,
-)
-from draftsman_tui.entities.attention import attention_lines
-from draftsman_tui.terminal.output import line, one_line, styled
+from draftsman.deliveries.plain_text import holder_text, missing_diff
+from draftsman.jobs.details.sections import questions as sections
+from draftsman.jobs.details.sections.section import plain
+from draftsman.questions.question import OpenQuestion, Question, QuestionKind, asking_text
+from draftsman.questions.rights import responders_text
+from draftsman_tui.entities import cells, shared_columns
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.entity import Column, Entity
+from draftsman_tui.entities.sections import indented, line_text, reader_at
+from draftsman_tui.terminal.output import one_line, styled
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from rich.text import Text
 
     from draftsman.agent_runs.changes.review import Review
@@ -30,35 +28,25 @@ if TYPE_CHECKING:
 
 REVIEW_MEBIBYTES = 4
 """Maximum size of a patch whose changes are counted."""
-CONTEXT_LINES = 12
-"""Maximum number of context lines in the inbox."""
 
 
 async def describe(rt: Runtime, question: Question) -> list[Text]:
     """Render a question for the inbox: answerers, deadline, context and choices."""
     review = await rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
     attention = await rt.acknowledgments.attention([question.job])
+    responders = answerers(rt, question, await invoker_of(rt, question))
+    reader = reader_at()
+    of_question = attention.get((question.job, question.ordinal))
     return [
-        heading(question, answerers(rt, question, await invoker_of(rt, question))),
+        line_text(*sections.heading(question, responders, reader)),
         *job_lines(question),
         *(styled(f"  {text_line}") for text_line in question.text.splitlines()),
-        *detail_lines(question),
+        *indented(sections.detail_lines(question, reader)),
         *_diff(question, review),
-        *choice_lines(question),
-        *attention_lines(attention.get((question.job, question.ordinal))),
+        *indented(sections.choice_lines(question)),
+        *indented(sections.attention_lines(of_question, reader)),
         answer_command(question),
     ]
-
-
-def heading(question: Question, names: str, now: datetime | None = None) -> Text:
-    """Render name, kind, answerers, age and deadline as a line."""
-    approval = question.kind is QuestionKind.APPROVAL
-    return line(
-        styled(question.name, "bold yellow"),
-        f"  {'approval' if approval else 'question'} for {names}"
-        f" · asked {times.ago(question.asked_at, now)} · ",
-        styled(pending_text(question, now) or deadline_text(question, now), "yellow"),
-    )
 
 
 def job_lines(question: Question) -> Iterator[Text]:
@@ -68,25 +56,6 @@ def job_lines(question: Question) -> Iterator[Text]:
         yield styled(f"  {one_line(' · '.join(filter(None, job)))}", "dim")
         if asking := asking_text(question.job, question.others):
             yield styled(f"  {asking}", "yellow")
-
-
-def detail_lines(
-    question: Question, max_lines: int = CONTEXT_LINES, more: str | None = None
-) -> Iterator[Text]:
-    """Yield the escalation, the first lines of the context, and the action to approve.
-
-    `more` is the command that shows the rest of the context; by default, a terminal command.
-    """
-    if question.escalated_at:
-        yield styled(f"  {escalation_text(question)}", "yellow")
-    context = (question.context_snippet or "").strip("\n").splitlines()
-    for text_line in context[:max_lines]:
-        yield styled(f"  | {text_line}", "dim")
-    if len(context) > max_lines:
-        command = more or f"draftsman show {job_name(question.job)} --json"
-        yield styled(f"  | … {len(context) - max_lines} more lines: {command}", "dim")
-    if action := question.approved_action:
-        yield styled(f"  if approved: {one_line(action_text(action))}")
 
 
 def _diff(question: Question, review: Review) -> Iterator[Text]:
@@ -104,42 +73,12 @@ def _diff(question: Question, review: Review) -> Iterator[Text]:
 
 def deadline_text(question: Question, now: datetime | None = None) -> str:
     """Describe the deadline and the outcome without an answer."""
-    if question.expires_at is None:
-        return "no deadline"
-    fallback = {
-        OnExpire.EXPIRE: "",
-        OnExpire.DEFAULT: f", default: {question.label_of(question.default_value or '')!r}",
-        OnExpire.CONTINUE: ", then continues without an answer",
-        OnExpire.ESCALATE: (
-            "" if question.escalated_at else f", then escalates to {question.escalate_to}"
-        ),
-    }
-    return f"expires {times.until(question.expires_at, now)}{fallback[question.on_expire]}"
+    return plain(sections.deadline(question, reader_at(now)))
 
 
 def pending_text(question: Question, now: datetime | None = None) -> str:
     """Describe an answer or a decision that can still be undone; "" without one."""
-    if not isinstance(question, OpenQuestion) or question.applies_at is None:
-        return ""
-    verb = "decided" if question.kind is QuestionKind.APPROVAL else "answered"
-    return f"{verb} by {question.decided_by}, counts {times.until(question.applies_at, now)}"
-
-
-def escalation_text(question: Question) -> str:
-    """Describe the escalation of a question that was not answered in time."""
-    assert question.escalated_at is not None  # noqa: S101
-    return f"escalated to {question.escalate_to} {times.ago(question.escalated_at)}"
-
-
-def choice_lines(question: Question) -> Iterator[Text]:
-    """Yield the numbered choices with their descriptions."""
-    width = max((len(choice["label"]) for choice in question.choices), default=0)
-    for number, choice in enumerate(question.choices, 1):
-        note = choice.get("description") or ""
-        label = one_line(choice["label"])
-        yield line(
-            styled(f"  {number:>3}  ", "bold"), f"{label:<{width}}  ", styled(one_line(note), "dim")
-        )
+    return plain(sections.pending(question, reader_at(now)))
 
 
 def answer_command(question: Question) -> Text:
@@ -163,14 +102,127 @@ async def invoker_of(rt: Runtime, question: Question) -> str:
 
 def answerers(rt: Runtime, question: Question, invoker: str) -> str:
     """List the people who may answer a question of the invoker's job, separated by commas."""
-    if question.kind is QuestionKind.APPROVAL:
-        people = sorted(rt.policy.approvers(question.approvers))
-        votes = f"{question.quorum} of " if question.quorum > 1 else ""
-        fallback = "you" if rt.embedded else "no approvers (none are configured)"
-        return votes + (", ".join(people) or fallback)
-    if rt.embedded:
-        return "you"
-    names = rt.policy.approvers(question.approvers)
-    names |= {name for name, person in rt.policy.people.items() if "responder" in person.roles}
-    people = sorted(names)
-    return ", ".join([*people, *([] if invoker in people else [invoker])])
+    return responders_text(rt.policy, question, invoker=invoker, owner=owner_name(rt))
+
+
+def owner_name(rt: Runtime) -> str:
+    """Return what the owner of an embedded database is called; "" for another database."""
+    return "you" if rt.embedded else ""
+
+
+# The inbox of open questions.
+
+
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+def summary_text(row: OpenQuestion) -> str:
+    """Return the action that an approval allows, in words, and the question."""
+    action = row.approved_action
+    changed = f", +{row.added or 0} -{row.removed or 0}" if row.added or row.removed else ""
+    return f"{action_text(action)}{changed} · {row.text}" if action else f"{row.text}{changed}"
+
+
+def _jobs(row: OpenQuestion) -> str:
+    """Return how many jobs ask the same; "" for a single job."""
+    return f"{len(row.others) + 1} jobs" if row.others else ""
+
+
+def _by(row: OpenQuestion) -> str:
+    """Return the requester, and the number of further requesters of the same question."""
+    further = {*row.other_requesters} - {row.requester}
+    return f"{row.requester} +{len(further)}" if further else row.requester
+
+
+def _about(row: OpenQuestion, now: datetime) -> Cell:
+    parts = (pending_text(row, now), holder_text(row), _jobs(row), summary_text(row))
+    return cells.text(" · ".join(filter(None, parts)))
+
+
+def _choices(row: OpenQuestion) -> str:
+    if row.kind is QuestionKind.APPROVAL:
+        return "approve, deny"
+    return ", ".join(row.labels()) or "free text"
+
+
+INBOX: Final[Entity[OpenQuestion]] = Entity(
+    empty="no open questions",
+    columns=(
+        Column(
+            "QUESTION",
+            9,
+            help="Name of the question.",
+            cell=lambda row, _: Cell(row.name, "key"),
+            most=12,
+            order=lambda row: (row.job, row.ordinal),
+        ),
+        Column(
+            "KIND",
+            8,
+            help="Its kind.",
+            cell=lambda row, _: Cell(
+                "approval" if row.kind is QuestionKind.APPROVAL else "question", "asks"
+            ),
+            most=12,
+            order=lambda row: row.kind,
+        ),
+        Column(
+            "ABOUT",
+            help="Who works on it, and what is asked.",
+            cell=_about,
+            cut=True,
+            order=lambda row: row.text,
+        ),
+        shared_columns.text(
+            "TITLE",
+            14,
+            help="Title of the job, or its type.",
+            of=lambda row: row.title,
+            most=40,
+            from_width=100,
+            below="ABOUT",
+        ),
+        shared_columns.repo(
+            lambda row: (row.repo or "").rpartition("/")[2],
+            width=12,
+            most=24,
+            from_width=84,
+            below="QUESTION",
+        ),
+        replace(shared_columns.by(_by, from_width=84), width=8, most=20, below="KIND"),
+        Column(
+            "CHOICES",
+            16,
+            help="Its choices.",
+            cell=lambda row, _: cells.text(_choices(row)),
+            most=30,
+            from_width=170,
+        ),
+        shared_columns.text(
+            "AGENT", 12, help="Its agent.", of=lambda row: row.agent, from_width=170
+        ),
+        Column(
+            "FOR",
+            12,
+            help="Who may decide it.",
+            cell=lambda row, _: cells.text(", ".join(row.approvers)),
+            most=20,
+            from_width=160,
+        ),
+        Column(
+            "WAITS",
+            6,
+            help="Time since it was asked.",
+            cell=lambda row, now: cells.age(row.asked_at, now),
+            right=True,
+            order=lambda row: row.asked_at,
+        ),
+        Column(
+            "EXPIRES",
+            10,
+            help="When it expires or expired.",
+            cell=lambda row, now: cells.until(row.expires_at, now),
+            order=lambda row: row.expires_at or _NEVER,
+        ),
+    ),
+)

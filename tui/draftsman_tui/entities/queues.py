@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.formats import times
 from draftsman.ids import actor_name, job_name
 from draftsman.queues.usage_limits import bucket_title
-from draftsman_tui.entities import cells
+from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import START_WORKER, Column, Entity
 from draftsman_tui.terminal.output import one_line
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from draftsman.jobs.job_summary import JobSummary
-    from draftsman.queues.queue_models import QueueSummary
+    from draftsman.queues.queue_models import QueueChange, QueueSummary
 
 
 def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
@@ -94,21 +94,12 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
     empty="no queue has jobs or a worker",
     hint=START_WORKER,
     columns=(
-        Column(
-            "QUEUE",
-            16,
-            help="Name of the queue.",
-            cell=lambda row, _: cells.text(row.name, "key"),
-            most=30,
-            order=lambda row: row.name,
+        shared_columns.text(
+            "QUEUE", 16, help="Name of the queue.", of=lambda row: row.name, role="key", most=30
         ),
-        Column(
-            "STATUS",
+        shared_columns.status(
+            lambda row: Cell(status_of(row), "calm" if status_of(row) == "open" else "warns"),
             8,
-            help="Its status.",
-            cell=lambda row, _: Cell(
-                status_of(row), "calm" if status_of(row) == "open" else "warns"
-            ),
             order=lambda row: status_of(row) == "open",
         ),
         Column(
@@ -127,14 +118,7 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
             right=True,
             order=lambda row: row.held,
         ),
-        Column(
-            "RUNNING",
-            7,
-            help="Jobs that run.",
-            cell=lambda row, _: Cell(f"{row.running:,}"),
-            right=True,
-            order=lambda row: row.running,
-        ),
+        shared_columns.number("RUNNING", 7, help="Jobs that run.", of=lambda row: row.running),
         Column(
             "OLDEST",
             7,
@@ -153,3 +137,15 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
         ),
     ),
 )
+QUEUE_CHANGES: Final[Entity[QueueChange]] = Entity(
+    empty="no queue was paused or reserved yet",
+    columns=(
+        shared_columns.when(lambda row: row.created_at),
+        shared_columns.text("QUEUE", help="Name of the queue.", of=lambda row: row.queue),
+        shared_columns.text("TYPE", help="Type of its jobs.", of=lambda row: row.type),
+        shared_columns.text("ACTION", help="What was changed.", of=lambda row: row.action),
+        shared_columns.by(lambda row: actor_name(row.actor)),
+        shared_columns.text("REASON", help="Its reason.", of=lambda row: row.reason, cut=True),
+    ),
+)
+"""Pauses, reservations and their ends."""

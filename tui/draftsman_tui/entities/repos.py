@@ -58,13 +58,13 @@ REPOS: Final[Entity[RepoRow]] = Entity(
     hint="to add a repository: draftsman repos add PATH|URL",
     data=repo_data,
     columns=(
-        Column(
+        shared_columns.text(
             "REPO",
             24,
             help="The repository.",
-            cell=lambda row, _: cells.text(row.repo.full_name, "key"),
+            of=lambda row: row.repo.full_name,
+            role="key",
             most=40,
-            order=lambda row: row.repo.full_name.casefold(),
         ),
         Column(
             "DEFAULT",
@@ -74,22 +74,17 @@ REPOS: Final[Entity[RepoRow]] = Entity(
             order=lambda row: not row.repo.is_default,
             optional=True,
         ),
-        Column(
+        shared_columns.text(
             "BRANCH",
             12,
             help="Its default branch.",
-            cell=lambda row, _: cells.text(row.repo.default_branch),
+            of=lambda row: row.repo.default_branch,
             most=24,
             from_width=90,
-            order=lambda row: row.repo.default_branch or "",
             optional=True,
         ),
-        Column(
-            "URL",
-            help="Its address.",
-            cell=lambda row, _: cells.text(row.repo.remote_url),
-            cut=True,
-            order=lambda row: row.repo.remote_url,
+        shared_columns.text(
+            "URL", help="Its address.", of=lambda row: row.repo.remote_url, cut=True
         ),
         Column(
             "PROFILES",

@@ -33,20 +33,13 @@ RUNS: Final[Entity[Run]] = Entity(
             most=11,
             order=lambda row: (row.job, row.ordinal),
         ),
-        Column(
-            "STATUS",
-            10,
-            help="Its status.",
-            cell=lambda row, _: cells.status_cell(row.status, MEANINGS[row.status]),
-            order=lambda row: row.status,
-        ),
-        Column(
+        shared_columns.status(lambda row: cells.status_cell(row.status, MEANINGS[row.status]), 10),
+        shared_columns.text(
             "TITLE",
             help="Title of the job, or its type.",
-            cell=lambda row, _: cells.text(row.title),
+            of=lambda row: row.title,
             from_width=84,
             cut=True,
-            order=lambda row: row.title.casefold(),
             optional=True,
         ),
         shared_columns.repo(lambda row: row.repo, width=12, most=24, from_width=84, optional=True),

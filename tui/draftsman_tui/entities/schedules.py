@@ -49,13 +49,13 @@ SCHEDULES: Final[Entity[Schedule]] = Entity(
     empty="no schedules",
     hint="to add a schedule: draftsman schedules add --help",
     columns=(
-        Column(
+        shared_columns.text(
             "SCHEDULE",
             16,
             help="Name of the schedule.",
-            cell=lambda row, _: cells.text(row.name, "key"),
+            of=lambda row: row.name,
+            role="key",
             most=32,
-            order=lambda row: row.name.casefold(),
         ),
         Column(
             "RULE",
@@ -64,24 +64,17 @@ SCHEDULES: Final[Entity[Schedule]] = Entity(
             cell=lambda row, _: cells.text(row.rule),
             most=28,
         ),
-        Column(
-            "ZONE",
-            13,
-            help="Its time zone.",
-            cell=lambda row, _: cells.text(row.timezone),
-            most=24,
-            from_width=110,
-            order=lambda row: row.timezone,
+        shared_columns.text(
+            "ZONE", 13, help="Its time zone.", of=lambda row: row.timezone, most=24, from_width=110
         ),
-        Column(
+        shared_columns.text(
             "SUBMITS",
             14,
             help="The template or type of its jobs.",
-            cell=lambda row, _: cells.text(row.target),
+            of=lambda row: row.target,
             most=24,
             cut=True,
             from_width=90,
-            order=lambda row: row.target,
         ),
         Column(
             "NEXT",
@@ -153,22 +146,15 @@ TEMPLATES: Final[Entity[Template]] = Entity(
     hint="to add a template: draftsman templates add --help",
     data=template_data,
     columns=(
-        Column(
+        shared_columns.text(
             "TEMPLATE",
             20,
             help="Name of the template.",
-            cell=lambda row, _: cells.text(row.name, "key"),
+            of=lambda row: row.name,
+            role="key",
             most=40,
-            order=lambda row: row.name.casefold(),
         ),
-        Column(
-            "VERSION",
-            7,
-            help="Its version.",
-            cell=lambda row, _: Cell(str(row.version)),
-            right=True,
-            order=lambda row: row.version,
-        ),
+        shared_columns.number("VERSION", 7, help="Its version.", of=lambda row: row.version),
         Column(
             "TYPE",
             12,

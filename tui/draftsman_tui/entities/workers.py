@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.formats import times
 from draftsman.ids import worker_name
 from draftsman.jobs.status_display import Meaning
-from draftsman_tui.entities import cells
+from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import START_WORKER, Column, Entity
 from draftsman_tui.terminal.output import as_data
@@ -103,12 +103,8 @@ WORKERS: Final[Entity[WorkerRow]] = Entity(
             cell=lambda row, _: Cell("leader" if row.worker.leader else "", "good"),
             order=lambda row: not row.worker.leader,
         ),
-        Column(
-            "HOST",
-            help="Host of the worker.",
-            cut=True,
-            cell=lambda row, _: cells.text(row.worker.host),
-            order=lambda row: row.worker.host,
+        shared_columns.text(
+            "HOST", help="Host of the worker.", of=lambda row: row.worker.host, cut=True
         ),
         Column(
             "PID",

@@ -24,7 +24,7 @@ from draftsman_bots.trello import ids
 from draftsman_bots.trello.actions import Action, ActionKind
 from draftsman_bots.trello.deliveries.error_text import error_text
 from draftsman_bots.trello.deliveries.markdown import marker_of
-from draftsman_bots.trello.jobs.card_messages import OUTCOMES, reply
+from draftsman_bots.trello.replies import OUTCOMES, reply
 from draftsman_bots.trello.requests import edit_notices
 
 if TYPE_CHECKING:

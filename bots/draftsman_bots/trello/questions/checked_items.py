@@ -16,7 +16,7 @@ from draftsman_bots.conversation.replies import ReplyKind, Wording, reply_to_ans
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.deliveries.checklists import item_names
 from draftsman_bots.trello.deliveries.error_text import error_text
-from draftsman_bots.trello.jobs.card_messages import reply
+from draftsman_bots.trello.replies import reply
 from draftsman_bots.trello.requests.label_jobs import GONE_STATUSES
 
 if TYPE_CHECKING:

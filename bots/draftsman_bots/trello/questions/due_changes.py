@@ -13,7 +13,7 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman_bots.trello.deliveries.due_dates import read_due
 from draftsman_bots.trello.deliveries.error_text import error_text
-from draftsman_bots.trello.jobs.card_messages import reply
+from draftsman_bots.trello.replies import reply
 from draftsman_bots.trello.requests.label_jobs import GONE_STATUSES
 
 if TYPE_CHECKING:

@@ -34,6 +34,8 @@ SANDBOX: Final = "sandbox_applied"
 """Event kind that records the sandbox of a run."""
 JOINED: Final = "request_joined"
 """Event kind of a request that joined a live job with the same subject."""
+MAX_STEPS: Final = 20
+"""Newest steps that people see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class JobDetails:
     """Targets of any job that no process sends to, if one of its deliveries is due."""
     events: Sequence[Event]
     """The newest events, oldest first."""
+    has_earlier_events: bool
     earlier_events: Sequence[Event]
     """Of the events before those, what `sandbox` and `joined_requests` need, oldest first."""
 

@@ -168,7 +168,7 @@ async def why(conn: Connection, job: int, lease: float) -> JobFacts | None:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRecord:
+class DetailsRecord:
     """A job with the data that decides why it waits, and the parts that it has."""
 
     job: Job
@@ -198,12 +198,12 @@ class JobParts:
     has_pull_request: bool
 
 
-async def details(conn: Connection, job: int, lease: float) -> JobRecord | None:
+async def details(conn: Connection, job: int, lease: float) -> DetailsRecord | None:
     """Return a job, and which parts of it are to be read."""
     record = await fetch_record(conn, _Q["details"], {"job": job, "lease": lease})
     if record is None:
         return None
-    return JobRecord(
+    return DetailsRecord(
         job=from_record(Job, record),
         facts=from_record(JobFacts, record),
         replacement=from_record(Replacement, record),

@@ -80,7 +80,7 @@ async def test_duplicate_mention_gets_an_ephemeral_warning(bench: SlackBotHarnes
     await _typed(bench, "fix it")
     await bench.slack.mention(ANNA, bench.general, "fix it", copies=2)
     _, text = await bench.ephemeral_texts(ANNA)
-    assert "the same request 0 s ago: D-1 (queued)" in text
+    assert re.search(r"the same request \d s ago: D-1 \(queued\)", text)
 
 
 async def test_stalled_duplicate_lookup_keeps_the_committed_job(

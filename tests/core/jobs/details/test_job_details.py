@@ -175,7 +175,14 @@ async def test_the_parts_are_those_that_each_service_returns(
 def _assert_has_all(details: JobDetails) -> None:
     """A part that is empty here would be compared with nothing."""
     empty = {name for name in JobDetails.__slots__ if not getattr(details, name)}
-    assert empty == {"open_questions", "attention", "occurrence", "unserved", "earlier_events"}
+    assert empty == {
+        "open_questions",
+        "attention",
+        "occurrence",
+        "unserved",
+        "has_earlier_events",
+        "earlier_events",
+    }
 
 
 async def test_retries_are_read_from_each_job_of_their_chain(make: Factory, rt: Runtime) -> None:

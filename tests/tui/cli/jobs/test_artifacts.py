@@ -105,7 +105,7 @@ async def test_the_diff_of_an_approval_is_that_of_the_run_that_asked(
     await rt.changes.store(second.lease, b"")
     shown = (await cli("show", second.name)).out
     files = shown[shown.index("\nArtifacts\n") :].splitlines()[2:4]
-    assert [file.split("  ")[1:] for file in files] == [
+    assert [file.split("  ")[1:-1] for file in files] == [
         ["changes.patch", "patch", f"{len(patch)} B", "run .1"],
         ["no changes so far", "run .2"],
     ]

@@ -69,7 +69,7 @@ async def test_a_countdown_shows_the_attempt_and_the_error(
     )
     assert 3500 < second["due_in"] <= 3600
     output = (await cli("show", busy)).out
-    assert "waiting   run 1 failed: busy; next retry in 60 min" in output
+    assert "waiting    run 1 failed: busy; next retry in 60 min" in output
     waits = (await cli("show", lost.number, "--json")).json["wait_reason"]
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
     assert waits["next_step"].startswith("next retry in 60 min")
@@ -129,7 +129,7 @@ async def test_dead_letters_show_their_error(
     error = "\n\nHTTP 503: the upstream said that it is overloaded\nsecond line"
     await rt.settlement.failure(work, Failure(error, http_status=503))
     done = await cli("jobs", "--status", "dead_letter")
-    assert done.out.splitlines()[0].endswith("ERROR")
+    assert done.out.splitlines()[0].endswith("NEXT")
     assert "HTTP 503: the upstream said that it is overloaded" in done.out
     assert "second line" not in done.out
     screen = terminal("jobs", "--status", "dead_letter")

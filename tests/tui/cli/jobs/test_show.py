@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from draftsman.errors import Failure
 from draftsman.ids import worker_name
-from draftsman.jobs.job import Source
+from draftsman.jobs.job import Job, Source
 from draftsman.jobs.runs.outcome import Cancel, Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question_spec import QuestionSpec
@@ -22,8 +23,8 @@ from tests.tui.cli.cli_runner import Cli, Terminal
 async def test_a_job_with_a_history_is_shown_completely(
     cli: Cli, make: Factory, rt: Runtime, people: People
 ) -> None:
-    fields: dict[str, Any] = {"title": "Pay", "text": "Tidy up\n  the tests", "tags": ("x",)}
-    work = await make.asked(**fields, skills=("sql", "python"), payload={"n": 1})
+    request: dict[str, Any] = {"title": "Pay", "text": "Tidy up\n  the tests", "tags": ("x",)}
+    work = await make.asked(**request, skills=("sql", "python"), payload={"n": 1})
     await rt.questions.answer(
         work.number, 1, Response(source_event_id="early", text="red"), people.carol
     )  # refused: an approver is not a responder
@@ -41,14 +42,16 @@ async def test_a_job_with_a_history_is_shown_completely(
         f"{work.name}  Pay  completed",
         "noop",
         "Root (cli)",
-        "tags      x\n",
-        "skills    sql, python\n",
-        "pr        https://git.example/pr/7\n",
+        "tags          x\n",
+        "skills        sql, python\n",
+        "pull request  https://git.example/pr/7\n",
         "  the tests",
         "\n  n  1\n",
-        f"{work.name}/1 answered  Which one?",
-        "→ red, by ben",
-        "rejected from carol: Carol may not answer",
+        f"{work.name}/1  question was answered by ben: red",
+        "     Which one?\n",
+        "→ Ben (cli) answers red",
+        "✗ Carol (cli) answers red",
+        "not accepted: Carol may not answer",
         "report.json  report  2 B  run .2",
         "  all well\n  https://git.example/pr/7\n  2 files changed\n",
         f"data: draftsman show {work.name} --json",
@@ -62,6 +65,20 @@ async def test_a_job_with_a_history_is_shown_completely(
     assert document["questions"][0]["resolution"]["value"] == "red"
     assert [entry["accepted"] for entry in document["answers"]] == [False, True]
     assert [entry["name"] for entry in document["artifacts"]] == ["report.json"]
+
+
+async def test_the_json_of_a_job_has_its_columns_and_all_that_belongs_to_it(
+    cli: Cli, make: Factory
+) -> None:
+    document = (await cli("show", await make.queued(), "--json")).json
+    belonging = {
+        *("runs", "questions", "answers", "artifacts", "joined_requests", "steps", "checkpoints"),
+        *("messages", "attachments", "archives", "deliveries", "retry_chain", "pull_request"),
+        *("parents", "group", "sandbox", "occurrence", "unique_key", "replaces", "replaced_by"),
+        *("attention", "wait_reason"),
+    }
+    assert document.keys() == {field.name for field in fields(Job)} | belonging
+    assert [link["number"] for link in document["retry_chain"]] == [document["number"]]
 
 
 async def test_attachments_are_shown_with_their_state(
@@ -115,14 +132,18 @@ async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, r
     await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
     third = (await rt.job_control.retry(second, make.owner)).number
     alone = await make.queued()
-    message = {
-        first: f"D-{first} · then D-{second} failed, D-{third} queued",
-        second: f"D-{second} <- D-{first} · then D-{third} queued",
-        third: f"D-{third} <- D-{second} <- D-{first}\n",
-    }
-    for number, text in message.items():
-        assert f"retries   {text}" in (await cli("show", number)).out
-    assert "chain" not in (await cli("show", alone)).out
+    origins = ("original job", f"retry of D-{first}", f"retry of D-{second}")
+    statuses = ("failed", "failed", "queued")
+    for number in (first, second, third):
+        output = (await cli("show", number)).out
+        retries = output.partition("\nRetries\n")[2].partition("\n\n")[0].splitlines()
+        for job, line, status, origin in zip(
+            (first, second, third), retries, statuses, origins, strict=True
+        ):
+            assert line.split()[:2] == [f"D-{job}", status]
+            assert origin in line
+            assert line.endswith("this job") == (job == number) or "  no" in line
+    assert "Retries" not in (await cli("show", alone)).out
     chain = (await cli("show", second, "--json")).json["retry_chain"]
     assert [(entry["number"], entry["retry_of"], entry["chain_length"]) for entry in chain] == [
         (first, None, 0),
@@ -131,15 +152,16 @@ async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, r
     ]
 
 
-async def test_both_ends_of_a_long_chain_are_shown(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_the_newest_of_a_long_chain_are_shown(cli: Cli, make: Factory, rt: Runtime) -> None:
     numbers = [await make.canceled()]
     for _ in range(9):
         retry_number = (await rt.job_control.retry(numbers[-1], make.owner)).number
         await rt.job_control.cancel(retry_number, make.owner)
         numbers.append(retry_number)
-    text = f"D-{numbers[9]} <- D-{numbers[8]} <- D-{numbers[7]} <- D-{numbers[6]}"
-    assert f"{text} <- … 5 more … <- D-{numbers[0]}" in (await cli("show", numbers[9])).out
-    assert "then D-2 canceled, D-3 canceled" in (await cli("show", numbers[0])).out
+    output = (await cli("show", numbers[0])).out
+    note, *retries = output.partition("\nRetries\n")[2].partition("\n\n")[0].splitlines()
+    assert note == f"  … 2 more: draftsman show D-{numbers[0]} --json"
+    assert [line.split()[0] for line in retries] == [f"D-{number}" for number in numbers[2:]]
 
 
 async def test_external_text_cannot_control_the_terminal(
@@ -195,22 +217,24 @@ async def test_an_open_question_shows_its_choices_and_each_run_its_usage(
     await rt.model_calls.record(work.lease, used)
     await rt.asking.ask(work.lease, item.model_copy(update={"key": "again"}))
     output = (await cli("show", work.number)).out
-    questions = output.split("Questions\n")[1].splitlines()
-    assert questions[0].startswith(f"  {work.name}/1 answered")
-    assert questions[2] == f"  {work.name}/2 open  How much?"
-    assert questions[3].startswith("    for ")
-    assert "expires in " in questions[3]
-    assert [entry.split() for entry in questions[4:8]] == [
+    questions = output.split("Questions\n")[1].split("\n\n")[0].splitlines()
+    assert questions[0].startswith(f"  {work.name}/1  question was answered by root: b")
+    start = next(n for n, entry in enumerate(questions) if f"{work.name}/2" in entry)
+    assert questions[start].startswith(f"  {work.name}/2  question for ")
+    assert " · expires in " in questions[start]
+    assert [entry.split() for entry in questions[start + 1 :]] == [
+        ["How", "much?"],
         ["|", "the", "mill"],
         ["1", "All", "of", "it", "slow"],
         ["2", "b"],
         ["or", "free", "text"],
+        ["draftsman", "answer", f"{work.name}/2", "NUMBER,", "or", "free", "text"],
     ]
     runs = [entry.strip() for entry in output.split("Runs\n")[1].split("\n\n")[0].splitlines()]
-    assert runs[1] == "input tokens 1,200 · models m-1"
-    assert runs[3] == "input tokens 34 · output tokens 5 · cost $0.25 · models m-1"
-    total = "input tokens 1,234 · output tokens 5 · cost $0.25 · models m-1"
-    assert runs[4] == f"all  {total}"
+    assert runs[2] == "input tokens 1,200 · models m-1"
+    assert runs[5] == "input tokens 34 · output tokens 5 · cost $0.2500 · models m-1"
+    total = "input tokens 1,234 · output tokens 5 · cost $0.2500 · models m-1"
+    assert f"  usage      {total}\n" in output
 
 
 async def test_a_long_result_is_truncated_with_the_command_for_the_rest(
@@ -219,7 +243,8 @@ async def test_a_long_result_is_truncated_with_the_command_for_the_rest(
     work = await make.running()
     await rt.settlement.outcome(work, Done({f"n{n}": n for n in range(100)} | {"\x1b[2J": 1}))
     output = (await cli("show", work.number)).out
-    assert output.splitlines()[-1] == f"  … 41 more lines: draftsman show {work.name} --json"
+    result = output.partition("\nResult\n")[2].partition("\n\n")[0].splitlines()
+    assert result[-1] == f"  … 41 more lines: draftsman show {work.name} --json"
     assert "\x1b" not in output
 
 
@@ -229,13 +254,13 @@ async def test_an_earlier_error_of_a_live_job_is_not_red(
     number = await make.retrying()
     red = "\x1b[31m"
     dim = "\x1b[2m"
-    screen = terminal("show", number)
+    screen = terminal("show", number, "--no-pager")
     assert screen.end() == 0
     assert f"{red}busy (TRANSIENT_APP)" in screen.screen
     await clock.forward(3600)
     await rt.promotion.promote(LeaderTerm())
     await make.running(number)
-    screen = terminal("show", number)
+    screen = terminal("show", number, "--no-pager")
     assert screen.end() == 0
     assert f"{dim}previous attempt: busy (TRANSIENT_APP)" in screen.screen
     assert red not in screen.screen

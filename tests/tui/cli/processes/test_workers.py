@@ -47,9 +47,9 @@ async def test_workers_are_listed_with_their_health(
         *("WORKER", "HEALTH", "BUSY", "HEARTBEAT", "LEADER", "HOST", "PID", "QUEUES", "VERSION"),
         "STARTED",
     ]
-    assert [line.split()[:11] for line in output if " far " in line] == [
-        [worker_name(far), *["alive", "0", "of", "7", "0", "s", "far", "1", "fast,", "slow"]]
-    ]
+    (listed,) = [line.split() for line in output if " far " in line]
+    assert listed[:5] == [worker_name(far), "alive", "0", "of", "7"]
+    assert listed[7:11] == ["far", "1", "fast,", "slow"]
 
 
 async def test_the_help_of_sweep_lists_every_sweep(cli: Cli, rt: Runtime) -> None:
@@ -99,7 +99,7 @@ async def test_figures_of_people_are_printed(cli: Cli, make: Factory, as_: As, r
     printed = await cli("stats", "--people", "--since", "1h")
     columns = [line.split() for line in printed.out.splitlines()]
     assert [line[:2] if line[0] == "all" else line[:3] for line in columns] == [
-        ["BY", "NAME", "ANSWERS"],
+        ["KIND", "NAME", "ANSWERS"],
         ["all", "1"],
         ["person", "ben", "1"],
         ["channel", "cli", "1"],

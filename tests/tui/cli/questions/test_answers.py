@@ -156,8 +156,11 @@ async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> 
     assert done.out == f"{work.name}/1 denied; job failed\n"
     cli = as_("carol")
     shown = (await cli("show", work.name)).out
-    assert "decision  denied by carol: a.py:5: too risky accepted: b.py" in shown
-    assert "    → by carol: a.py:5: too risky\n      accepted: b.py\n" in shown
+    assert "  decision   denied by carol: a.py:5: too risky accepted: b.py\n" in shown
+    assert (
+        f"  {work.name}/1  approval was denied by carol: a.py:5: too risky accepted: b.py" in shown
+    )
+    assert "     ✗" not in shown
     assert "failed: denied by carol: a.py:5: too risky" in (await cli("why", work.name)).out
     assert "denied by carol: a.py:5: too risky" in (await cli("jobs", "--status", "failed")).out
     listed = (await cli("jobs", "--json")).json[0]
@@ -266,7 +269,7 @@ async def test_people_read_the_label_of_an_answer_and_programs_its_value(
     name = f"{work.name}/1"
     (await cli("answer", name, "5")).refused(2, "choose: 1 Add $4, 2 Stop")
     assert (await cli("answer", name, "1")).out == f"{name} answered: Add $4; job resumed\n"
-    assert "→ Add $4, by root" in (await cli("show", work.name)).out
+    assert "(cli) answers Add $4, " in (await cli("show", work.name)).out
     events = (await cli("events", "--job", work.name)).out
     assert "label=Add $4" in events
     assert "value=4" not in events
@@ -281,4 +284,4 @@ async def test_people_read_the_label_of_an_answer_and_programs_its_value(
     await rt.expiry.expire(LeaderTerm())
     events = (await cli("events", "--job", late.name)).out
     assert "label=Stop" in events
-    assert "→ Stop, by policy" in (await cli("show", late.name)).out
+    assert "was answered by policy: Stop" in (await cli("show", late.name)).out

@@ -87,7 +87,7 @@ async def test_a_job_names_its_occurrence(cli: Cli, rt: Runtime, clock: Clock) -
     assert await rt.sweeps.run("schedules", LeaderTerm()) == 1
     due = upcoming.strip()
     assert due.endswith(" +0545 Asia/Kathmandu")
-    assert f"schedule  hourly · due {due}" in (await cli("show", "D-1")).out
+    assert f"schedule hourly · due {due}" in " ".join((await cli("show", "D-1")).out.split())
     history = (await cli("schedules", "history")).out.splitlines()
     assert history[0].split() == ["SCHEDULE", "DUE", "ZONE", "OUTCOME", "JOB", "REASON"]
     assert " ".join(history[1].split()) == f"hourly {due} fired D-1"

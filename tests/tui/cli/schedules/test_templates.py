@@ -25,7 +25,7 @@ async def test_a_template_is_added_run_edited_compared_and_removed(
     shown = json.loads((await cli("show", "D-1", "--json")).out)
     assert (shown["template"], shown["template_version"]) == ("report", 1)
     assert (shown["payload"], shown["tags"]) == ({"days": 7}, ["low"])
-    assert "template  report@1" in (await cli("show", "D-1")).out
+    assert "\n  template   report@1\n" in (await cli("show", "D-1")).out
     assert json.loads((await cli("jobs", "--json")).out)[0]["template_version"] == 1
     edited = await cli("templates", "edit", "report", "--priority", "5")
     assert edited.out == "report version 2\n"

@@ -32,8 +32,9 @@ async def test_a_batch_is_a_group_that_is_shown_and_extended(cli: Cli, tmp_path:
     )
     assert shown.index(jobs[0]) < shown.index(jobs[1]) < shown.index(last)
     shown = (await cli("show", last)).out
-    assert "group" in shown
-    assert "release: 0 of 3 succeeded" in shown
+    assert (
+        "\nGroup\n  release  0 of 3 succeeded, 3 waiting  sequential, on failure: stop\n" in shown
+    )
     group = (await cli("show", last, "--json")).json["group"]
     assert (group["name"], group["progress"]) == ("release", "0 of 3 succeeded, 3 waiting")
     assert f"waits for {jobs[1]} (queued)" in (await cli("why", last)).out

@@ -34,7 +34,8 @@ async def test_a_submitted_job_waits_and_why_names_its_parents(
     why = (await cli("why", name)).out
     assert f"waits for D-{one} (queued), {two.name} (running)" in why
     shown = (await cli("show", name)).out
-    assert f"after     D-{one} queued, {two.name} running (on any)" in shown
+    parents = f"  D-{one}  noop  queued  on any\n  {two.name}  noop  running  on any\n"
+    assert f"\nParents\n{parents}" in shown
     await rt.settlement.outcome(two, Done())
     parents = (await cli("show", name, "--json")).json["parents"]
     assert parents == [

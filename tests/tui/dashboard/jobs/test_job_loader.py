@@ -53,20 +53,20 @@ async def test_loader_reads_only_data_that_may_have_changed(
     number = await make.queued()
     job_loader = JobLoader(number)
     first = await seen(rt, job_loader)
-    assert (first.job.status, len(first.events)) == (Status.QUEUED, 1)
+    assert (first.job.status, len(first.details.events)) == (Status.QUEUED, 1)
     calls.clear()
     again = await seen(rt, job_loader)
     assert calls == ["version", "latest_job_events"]
-    assert (again.job, again.events) == (first.job, first.events)
+    assert (again.job, [*again.details.events]) == (first.job, first.details.events)
     work = await make.running(number)
     assert (await seen(rt, job_loader)).job.status is Status.RUNNING
     await rt.checkpoints.event(work.lease, "noted", {})
     calls.clear()
-    assert (await seen(rt, job_loader)).events[-1].kind == "noted"
+    assert (await seen(rt, job_loader)).details.events[-1].kind == "noted"
     assert calls == ["version", "latest_job_events"]
     await rt.job_control.cancel(number, owner, force=True)
     over = await seen(rt, job_loader)
-    assert (over.job.status, over.why, over.events[-1].kind) == (
+    assert (over.job.status, over.why, over.details.events[-1].kind) == (
         Status.CANCELED,
         None,
         "job_canceled",
@@ -159,12 +159,12 @@ async def test_newest_events_are_kept_and_omitted_events_are_reported(
     work = await make.running()
     job_loader = JobLoader(work.number)
     first = await seen(rt, job_loader)
-    assert (len(first.events), first.earlier) == (3, False)
+    assert (len(first.details.events), first.details.has_earlier_events) == (3, False)
     for nth in range(9):
         await rt.checkpoints.event(work.lease, f"said_{nth}", {})
     later = await seen(rt, job_loader)
-    assert [event.kind for event in later.events] == [f"said_{nth}" for nth in range(5, 9)]
-    assert later.earlier
+    assert [event.kind for event in later.details.events] == [f"said_{nth}" for nth in range(5, 9)]
+    assert later.details.has_earlier_events
 
 
 async def test_start_of_a_large_patch_is_read_once(

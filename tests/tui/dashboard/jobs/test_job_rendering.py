@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.text import Text
 
 from draftsman.agent_runs.activity.activity import ActivityRow
+from draftsman.jobs.details.sections.section import LineSpan, faint
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import RunStatus
 from draftsman.jobs.runs.saved_data import Artifact
+from draftsman.jobs.status_display import Meaning
 from draftsman_tui.dashboard.jobs.details import log_buffer
 from draftsman_tui.dashboard.jobs.details.artifacts_tab import artifacts
 from draftsman_tui.dashboard.jobs.details.header import head
@@ -26,10 +27,10 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
     Row,
     contains_text,
     lines,
-    row_of,
     text_row,
     wrap_row,
 )
+from draftsman_tui.dashboard.jobs.details.section_items import row_of
 from draftsman_tui.entities.cells import Cell
 from tests.tui.dashboard.fixtures_data import NOW, job_snapshot, run
 
@@ -71,10 +72,10 @@ def test_long_text_is_truncated_with_the_number_of_omitted_characters() -> None:
     assert text(rows[-1]) == "… 999,760 more characters"
 
 
-def test_styles_of_the_command_line_become_roles() -> None:
-    styled = Text.assemble(("12:00", "dim"), " is ", Text("failed", "red"), " [bold]")
-    expected = (Cell("12:00", "dim"), Cell(" is "), Cell("failed", "bad"), Cell(" [bold]"))
-    assert row_of(styled) == expected
+def test_meanings_become_roles_and_equal_cells_are_joined() -> None:
+    line = (faint("12:00"), " is ", LineSpan("failed", Meaning.FAILURE), "", " [bo", "ld]\x1b")
+    expected = (Cell("12:00", "dim"), Cell(" is "), Cell("failed", "bad"), Cell(" [bold]\\x1b"))
+    assert row_of(line) == expected
 
 
 def test_search_matches_any_row_of_an_item() -> None:
@@ -183,6 +184,6 @@ def test_an_empty_patch_is_no_file() -> None:
     job = replace(job_snapshot().job, result={})
     snapshot = job_snapshot(job=job, artifacts=[empty])
     (item, *_) = artifacts(snapshot, 80, NOW)
-    assert text(item.rows[0]).startswith("  no changes so far  run .1")
+    assert text(item.rows[item.title_rows]).startswith("  no changes so far  run .1")
     assert JOB_TABS["diff"].count(snapshot) == 0
     assert JOB_TABS["artifacts"].count(snapshot) == 0

@@ -76,7 +76,7 @@ async def test_every_tab_shows_its_data(
             "slack:",
             "job_completed",
         ),
-        "2": ("title     Tidy up", "attached  shot.png", "Please tidy.", '"depth": 3', "\\x1b[31m"),
+        "2": ("attached   shot.png", "Please tidy.", "depth", "\\x1b[31m"),
         "3": ("── run D-1.1, parked", "begin", "[bold]x[/bold] \\u202eevil", "half"),
         "4": ("▾ x  +1 -1", "- old", "+ new \\x1b[31m"),
         "5": (
@@ -92,7 +92,7 @@ async def test_every_tab_shows_its_data(
         "7": (".1   parked", ".3   completed", "worker "),
         "8": ("input tokens 1,234 · cost $0.2500", "all", "input tokens 1,300"),
         "9": ("D-1", "original job   this job", "D-2", "retry of D-1"),
-        "0": ("changes.patch  patch", "notes.md", "Result", '"branch": "draftsman/D-1"'),
+        "0": ("changes.patch  patch", "notes.md", "Result", "branch draftsman/D-1"),
     }
     async with open_dashboard(rt, owner) as seen:
         await seen.job(f"D-{number}")
@@ -120,7 +120,9 @@ async def test_enter_opens_the_parents_children_and_group_of_a_job(
     async with open_dashboard(rt, owner, size=(120, 30)) as seen:
         await seen.job(f"D-{job}")
         await seen.press("9")
-        await seen.see("Group", "release  0 of 2 succeeded, 2 waiting  sequential")
+        await seen.see(
+            "Group", "release  0 of 2 succeeded, 2 waiting  sequential", "enter: its jobs"
+        )
         await seen.see("Parents", f"D-{parent}  Build  queued  on success")
         await seen.see("This job and its children", f"D-{job}  Test", f"└─ D-{child}  Deploy")
         await rt.job_control.cancel(parent, owner)

@@ -24,6 +24,7 @@ from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
 from draftsman.ids import actor_name, job_name
 from draftsman.processes.shutdown import shutdown_signals
+from draftsman.value_format import network_text
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.demo.agent import (
     REQUEST,
@@ -35,7 +36,6 @@ from draftsman_tui.cli.demo.agent import (
 from draftsman_tui.cli.prompts import prompt
 from draftsman_tui.terminal.output import CommandOutput, line, one_line, styled
 from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND, start_process
-from draftsman_tui.terminal.value_format import network_text
 
 if TYPE_CHECKING:
     from draftsman.events.event import Event
@@ -336,7 +336,8 @@ class Demo:
         return ANSWER if self._agent == TIDY else ALLOW
 
     def _show_question(self, question: Question) -> None:
-        from draftsman_tui.entities.questions import choice_lines
+        from draftsman.jobs.details.sections.questions import choice_lines
+        from draftsman_tui.entities.sections import indented
 
         if self._out.json:
             return
@@ -346,7 +347,7 @@ class Demo:
             self._out.print(f"{'':21}{text}")
         for text in (question.context_snippet or "").splitlines():
             self._out.print(line(f"{'':21}", styled(text, "dim")))
-        for choice in choice_lines(question):
+        for choice in indented(choice_lines(question)):
             self._out.print(line(f"{'':17}", choice))
 
     def _show(self, event: Event) -> None:

@@ -14,17 +14,19 @@ from draftsman.deliveries import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.formats import times
 from draftsman.ids import job_name
+from draftsman.jobs.details.sections.runs import result_parts
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.artifacts import read_patch
 from draftsman_tui.entities.events import event_text
-from draftsman_tui.entities.jobs import pause_text, result_lines, status_text
+from draftsman_tui.entities.jobs import pause_text, status_text
+from draftsman_tui.entities.sections import part_lines
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, line, one_line, styled
 
 if TYPE_CHECKING:
-    from rich.text import Text
+    from rich.console import RenderableType
 
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
@@ -167,10 +169,10 @@ async def conclude(app: App, rt: Runtime, number: int, timeout: float | None, **
         raise await _wait_error(rt, job, timeout)
 
 
-async def _result_lines(rt: Runtime, job: Job) -> list[Text]:
+async def _result_lines(rt: Runtime, job: Job) -> list[RenderableType]:
     """Return the result of a job, its pull request and its changed files."""
     result = job.result or {}
-    lines = list(result_lines(job))
+    lines = list(part_lines([*result_parts(job)]))
     opened = result_text.pr_url(result)
     if job.pr_url and job.pr_url != opened:
         lines.append(styled(f"  {job.pr_url}"))

@@ -14,15 +14,20 @@ from draftsman.durations import format_duration
 from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman.formats import times
 from draftsman.ids import job_name, question_name
+from draftsman.jobs.details.sections.questions import attention_lines
 from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
 from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
 from draftsman.worker.registry.registered_worker import missing_worker
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.lists import print_list, print_table
 from draftsman_tui.cli.queues.order import print_queued
-from draftsman_tui.entities.attention import attention_lines
+from draftsman_tui.entities import cells
+from draftsman_tui.entities.cells import Cell
+from draftsman_tui.entities.job_list import DEAD_LETTERS, JOBS, status_of
 from draftsman_tui.entities.jobs import reason_data, status_text
 from draftsman_tui.entities.queues import hold_text, worker_text
+from draftsman_tui.entities.sections import indented, reader_at
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -76,6 +81,7 @@ class SortParam(params.Param):
         "draftsman jobs --group release --status failed",
         "draftsman jobs --json | jq '.[].number'",
     ),
+    lists=JOBS,
 )
 @click.option(
     "--status",
@@ -133,9 +139,6 @@ async def jobs(
     """List jobs, newest first.
 
     --sort sorts only the listed jobs, which are the newest; use --limit for more.
-
-    WAITING FOR shows what happens next: the answer or approval that is missing, the time of the
-    next retry, or the resource the job needs. For failed jobs, ERROR shows the last error.
     """
     if queued:
         other_filters = {name: value for name, value in filters.items() if name != "queue"}
@@ -176,7 +179,7 @@ async def jobs(
                 app.out.info(f"there may be more jobs; to list older jobs: {older}")
         elif page.scanned_to is None:
             if statuses == [Status.DEAD_LETTER] and not (since or before or _has_filters(filters)):
-                app.out.info("no dead letters")
+                print_list(app, DEAD_LETTERS, [])
             else:
                 _print_no_jobs(
                     app, narrowed=bool(names or since or before or _has_filters(filters))
@@ -219,39 +222,28 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     app.out.print(line(f"{job_name(number)} ", status, f": {reason.text}"))
     app.out.print(styled(f"  {reason.next_step}", "dim"))
     for question in attention:
-        lines = [*attention_lines(question)]
+        lines = [*indented(attention_lines(question, reader_at()))]
         if len(attention) > 1 and lines:
             app.out.print(styled(f"  {question.name}", "bold"))
         app.out.print(*lines)
 
 
-async def _show(app: App, rt: Runtime, jobs: list[Any]) -> None:
+async def _show(app: App, rt: Runtime, jobs: list[JobSummary]) -> None:
+    """Print a table that names the commands to go on, for which it reads questions and workers."""
     waiting = [job.number for job in jobs if job.status in WAITING]
     open_questions = await rt.questions.open_of(waiting) if waiting else []
     questions_by_job: defaultdict[int, list[Question]] = defaultdict(list)
     for question in open_questions:
         questions_by_job[question.job].append(question)
     serving = await rt.queues.serving()
-    finished = all(job.status in TERMINAL for job in jobs)
-    rows = [
-        (
-            styled(job_name(job.number), "bold"),
-            status_text(job.status, job.error_class, paused=job.shown_as_paused, detail=False),
-            one_line(job.ticket_title or job.type),
-            job.repo_name or "",
-            times.age(job.created_at),
-            _next(job, questions_by_job[job.number], serving),
-        )
-        for job in jobs
-    ]
-    heads = ("JOB", "STATUS", "TITLE", "REPO", "AGE", "ERROR" if finished else "WAITING FOR")
-    columns = [column for column in range(len(heads)) if column != 3 or any(row[3] for row in rows)]
-    app.out.table(
-        [heads[column] for column in columns],
-        [[row[column] for column in columns] for row in rows],
-        flexible=(2, len(columns) - 1),
-        right=(len(columns) - 2,),
-    )
+
+    def next_cell(job: JobSummary, _: datetime) -> Cell:
+        return cells.text(_next(job, questions_by_job[job.number], serving))
+
+    # there is room for a whole status; next are the commands to use, instead of live progress
+    entity = JOBS.with_cell("STATUS", lambda job, _: status_of(job, full=True))
+    entity = entity.with_cell("NEXT", next_cell)
+    print_table(app, entity, await rt.read_model.with_figures(jobs), datetime.now(UTC))
 
 
 def _sorted(jobs: list[JobSummary], sort: str | None) -> list[JobSummary]:
@@ -342,4 +334,4 @@ def _print_no_jobs(app: App, *, narrowed: bool) -> None:
     if narrowed:
         app.out.info("no jobs match the filters; to list all jobs: draftsman jobs")
     else:
-        app.out.info("no jobs yet; to create a job: draftsman demo, or draftsman submit --help")
+        print_list(app, JOBS, [])

@@ -15,6 +15,8 @@ from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.policy import ROLES
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
+from draftsman_tui.cli.lists import print_list
+from draftsman_tui.entities.people import LINKS, PEOPLE, person_row
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -92,35 +94,23 @@ async def sign_out(app: App, session: int | None, person: str | None) -> None:
         app.out.print(f"ended {counted(ended, 'session')}")
 
 
-@people.subcommand("list", examples=("draftsman people list", "draftsman people list --json"))
+@people.subcommand(
+    "list", examples=("draftsman people list", "draftsman people list --json"), lists=PEOPLE
+)
 async def list_people(app: App) -> None:
     """List people with their roles, and linked chat accounts."""
     async with app.runtime(read_only=True) as rt:
         links = await rt.people.links()
         stored = await rt.people.directory()
-    rows = _rows(stored or configured_directory(app.settings))
+    directory = stored or configured_directory(app.settings)
+    rows = [person_row(name, entry) for name, entry in sorted(directory.people.items())]
     if app.json:
         app.out.document({"people": rows, "links": links})
         return
-    for person in rows:
-        accounts = [*person["ids"].items(), *(("pager", value) for value in person["pagers"])]
-        ids = ", ".join(f"{name} {value}" for name, value in accounts)
-        roles = ", ".join(person["roles"]) or "no roles"
-        app.out.print(line(styled(str(person["name"]), "bold"), f"  {roles}  {ids}"))
-    for account in links:
-        name = one_line(account.display_name)
-        age = times.ago(account.linked_at)
-        app.out.print(
-            line(
-                styled(account.person, "bold"),
-                f"  {account.channel} {account.external_id} ({name}) linked {age}"
-                f" by {account.linked_by}",
-            )
-        )
-    if not rows and not links:
-        app.out.info(
-            "no people; to add a person: draftsman people set, or [people.NAME] in draftsman.toml"
-        )
+    if rows or not links:
+        print_list(app, PEOPLE, rows)
+    if links:
+        print_list(app, LINKS, links)
 
 
 @people.subcommand("link", examples=("draftsman people link K7PQ2MXWAB",))
@@ -306,15 +296,3 @@ async def _stored_directory(rt: Runtime) -> Directory:
             "people of this embedded database are defined in the configuration: edit [people] there"
         )
     return await rt.people.directory()
-
-
-def _rows(directory: Directory) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "roles": sorted(entry.roles),
-            "ids": {"login" if key == "cli" else key: id for key, id in entry.ids.items()},
-            "pagers": sorted(entry.pagers),
-        }
-        for name, entry in sorted(directory.people.items())
-    ]

@@ -9,7 +9,7 @@ import click
 from draftsman.formats import times
 from draftsman.ids import job_name, question_name
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.entities.questions import describe
+from draftsman_tui.entities.questions import INBOX, describe
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, line, styled
 
@@ -54,7 +54,7 @@ async def questions(app: App, job: JobRef | None) -> None:
                 f"{job_name(number)} has no open questions; see: draftsman why {job_name(number)}"
             )
         elif not open_questions:
-            app.out.info("no open questions")
+            app.out.info(INBOX.empty)
 
 
 @command(

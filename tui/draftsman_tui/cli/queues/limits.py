@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.formats import times
-from draftsman.ids import actor_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.entities.limits import LIMITS
-from draftsman_tui.terminal.output import one_line
+from draftsman_tui.entities.limits import LIMIT_CHANGES, LIMITS
 
 NOT_WRITTEN: Final = (
     "no limits yet: the leader writes those of [limits] at the start of its term; to start a"
@@ -42,19 +39,12 @@ async def list_limits(app: App) -> None:
 
 
 @limits.subcommand(
-    "history", examples=("draftsman limits history", "draftsman limits history --json")
+    "history",
+    examples=("draftsman limits history", "draftsman limits history --json"),
+    lists=LIMIT_CHANGES,
 )
 async def history(app: App) -> None:
     """List changes of the limits, newest first."""
     async with app.runtime(read_only=True) as rt:
         changes = await rt.queues.limit_changes()
-    if app.json:
-        app.out.document(changes)
-    elif not changes:
-        app.out.info("the limits have not changed yet")
-    else:
-        rows = [
-            (times.ago(change.created_at), actor_name(change.actor), one_line(change.text))
-            for change in changes
-        ]
-        app.out.table(("WHEN", "BY", "LIMITS"), rows, flexible=2)
+    print_list(app, LIMIT_CHANGES, changes)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import UsageError
-from draftsman.formats import times
 from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.lists import print_list
+from draftsman_tui.entities.job_list import QUEUED_JOBS, QueuedRow
 from draftsman_tui.entities.queues import condition_text, worker_text
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import one_line, styled
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
@@ -98,32 +98,18 @@ async def print_queued(app: App, limit: int, queue: str | None) -> None:
         queued = await rt.queues.order(limit, queue)
         waiting = await rt.queues.held(limit, queue)
         summaries = await rt.queues.all()
+    conditions = [
+        *(QueuedRow(job, worker_text(job.hold, job.queue, job.type)) for job in queued),
+        *(QueuedRow(job, condition_text(job.hold or "", job.held_by)) for job in waiting),
+    ]
+    if conditions or app.json:
+        print_list(app, QUEUED_JOBS, conditions)
     if app.json:
-        app.out.document([*queued, *waiting])
         return
-    if queued or waiting:
-        conditions = [
-            *((job, worker_text(job.hold, job.queue, job.type)) for job in queued),
-            *((job, condition_text(job.hold or "", job.held_by)) for job in waiting),
-        ]
-        heads = ("JOB", "QUEUE", "PRIORITY", "TITLE", "REPO", "AGE", "WAITING FOR")
-        rows = [
-            (
-                styled(job_name(job.number), "bold"),
-                job.queue,
-                str(job.priority),
-                one_line(job.ticket_title or job.type),
-                job.repo_name or "",
-                times.age(job.created_at),
-                waits_for,
-            )
-            for job, waits_for in conditions
-        ]
-        app.out.table(heads, rows, flexible=3, right=(2, 5))
     if queue is not None and queue not in {summary.name for summary in summaries}:
         app.out.info(f"no job waits in the queue {queue!r}; for the queues: draftsman queues")
     elif not queued:
-        app.out.info("no job can be claimed")
+        app.out.info(QUEUED_JOBS.empty)
     held = [item for item in summaries if item.held and queue in (None, item.name)]
     for summary in held[:MAX_HELD]:
         plus = "+" if summary.capped else ""

@@ -14,7 +14,7 @@ from draftsman.ids import actor_name, job_name, pause_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.prompts import confirm
-from draftsman_tui.entities.queues import QUEUES
+from draftsman_tui.entities.queues import QUEUE_CHANGES, QUEUES
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import one_line
 
@@ -191,30 +191,16 @@ async def release(app: App, name: str, yes: bool) -> None:
 
 
 @queues.subcommand(
-    "history", examples=("draftsman queues history", "draftsman queues history default")
+    "history",
+    examples=("draftsman queues history", "draftsman queues history default"),
+    lists=QUEUE_CHANGES,
 )
 @click.argument("name", type=params.TEXT, required=False)
 async def history(app: App, name: str | None) -> None:
     """List who paused, resumed, reserved and released queues, newest first."""
     async with app.runtime(read_only=True) as rt:
         changes = await rt.queues.changes(name)
-    if app.json:
-        app.out.document(changes)
-    elif not changes:
-        app.out.info("no queue was paused or reserved yet")
-    else:
-        rows = [
-            (
-                times.ago(change.created_at),
-                change.queue,
-                change.type or "",
-                change.action,
-                actor_name(change.actor),
-                one_line(change.reason or ""),
-            )
-            for change in changes
-        ]
-        app.out.table(("WHEN", "QUEUE", "TYPE", "ACTION", "BY", "REASON"), rows, flexible=5)
+    print_list(app, QUEUE_CHANGES, changes)
 
 
 async def _require_known(rt: Runtime, name: str, type: str | None) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from draftsman.durations import parse_duration
 from draftsman.errors import Refused, UsageError
-from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.jobs.job import Source
 from draftsman.people.policy import Verb
@@ -19,15 +19,17 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     PromptDialog,
     TextDialog,
 )
+from draftsman_tui.entities.people import LINKS, PEOPLE, person_row
 from draftsman_tui.entities.permission_rules import backtest_lines
 from draftsman_tui.entities.trello_access import remove_webhook
 
 if TYPE_CHECKING:
     from draftsman.questions.permission_rules.permission_rule import PermissionRule
     from draftsman.repos.repo_catalog import Repo
-    from draftsman.trello.board import BoardConfig
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
     from draftsman_tui.dashboard.tables.screen import MainScreen
+    from draftsman_tui.entities.boards import BoardRow
+    from draftsman_tui.entities.repos import RepoRow
 
 
 @dashboard_command("default", CommandGroup.ADMINISTRATION, on={"repos"}, needs=Verb.REPOS)
@@ -105,9 +107,10 @@ async def remove_board(screen: MainScreen, text: str) -> None:
 
     Its webhook is deleted.
     """
-    board = cast("BoardConfig | None", screen.table.row)
-    if board is None:
+    row = cast("BoardRow | None", screen.table.row)
+    if row is None:
         raise Refused("choose a board first")
+    board = row.config
     note = "Its jobs and the comments on its cards are kept."
     if await screen.ask(ConfirmDialog(f"Stop watching board {board.name}?", note)):
         await screen.rt.boards.remove(board.board_id, screen.actor)
@@ -120,15 +123,11 @@ async def remove_board(screen: MainScreen, text: str) -> None:
 @dashboard_command("people", CommandGroup.ADMINISTRATION)
 async def people(screen: BaseScreen, text: str) -> None:
     """List people, roles and linked chat accounts."""
+    people = sorted(screen.rt.policy.people.items())
+    now = datetime.now(UTC)
     lines = [
-        f"{name}  {', '.join(sorted(person.roles)) or 'no role'}  "
-        + ", ".join(f"{channel}:{id}" for channel, id in person.ids.items())
-        for name, person in sorted(screen.rt.policy.people.items())
-    ]
-    lines += [
-        f"{link.person}  {link.channel}:{link.external_id} ({link.display_name})"
-        f" linked {times.ago(link.linked_at)} by {link.linked_by}"
-        for link in await screen.rt.people.links()
+        *PEOPLE.text_lines([person_row(name, person) for name, person in people], now),
+        *LINKS.text_lines(await screen.rt.people.links(), now),
     ]
     empty = (
         "No people configured. Add [people.NAME] to the settings, or send /draftsman link in Slack"
@@ -206,10 +205,10 @@ async def _archives(screen: BaseScreen) -> list[tuple[str, str]]:
 
 
 def _repo(screen: MainScreen) -> Repo:
-    repo = cast("Repo | None", screen.table.row)
-    if repo is None:
+    row = cast("RepoRow | None", screen.table.row)
+    if row is None:
         raise Refused("choose a repository first")
-    return repo
+    return row.repo
 
 
 @dashboard_command(

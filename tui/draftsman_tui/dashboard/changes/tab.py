@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from draftsman.formats.amounts import format_size
+from draftsman.jobs.details.sections.runs import is_empty_patch
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, note
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.entities.artifacts import is_empty_patch
 
 
 def diff(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from draftsman.deliveries.delivery import Delivery, DeliveryStatus
 from draftsman.ids import job_name
+from draftsman.jobs.details.sections.deliveries import target_text
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, page, table_view
-from draftsman_tui.entities.deliveries import DELIVERIES, target_text
+from draftsman_tui.entities.deliveries import DELIVERIES
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

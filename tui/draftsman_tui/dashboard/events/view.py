@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.events.event import Event
 from draftsman.ids import actor_name, job_name
+from draftsman.jobs.details.sections.events import detail_text
 from draftsman.jobs.event_kinds import EVENTS
 from draftsman.jobs.job import Status
 from draftsman_tui.dashboard.tables.filter import FilterFields
@@ -17,7 +18,7 @@ from draftsman_tui.dashboard.tables.resource import (
     page,
     table_view,
 )
-from draftsman_tui.entities.events import JOB_EVENTS, detail_text
+from draftsman_tui.entities.events import JOB_EVENTS
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

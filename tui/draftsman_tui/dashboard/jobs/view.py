@@ -7,69 +7,20 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from draftsman.formats import times
-from draftsman.formats.amounts import format_money
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.retries import ErrorClass
-from draftsman.text import first_line, humanize
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Query, Resource, Rows, table_view
 from draftsman_tui.entities import cells
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.entity import Column
-from draftsman_tui.entities.queues import hold_text
-from draftsman_tui.terminal.output import one_line
+from draftsman_tui.entities.job_list import DEAD_LETTERS, JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from draftsman.jobs.job_summary import JobFilters, JobPage
     from draftsman.runtime import Runtime
-
-
-# Cost, changes and progress of a job in a row.
-
-
-SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-
-
-def changes_text(row: JobSummary) -> str:
-    """Return the changed lines of the newest patch: `+55 -3`; "" if there are none."""
-    figures = row.figures
-    if figures is None or not (figures.added or figures.removed):
-        return ""
-    return f"+{figures.added or 0} -{figures.removed or 0}"
-
-
-def cost_text(row: JobSummary) -> str:
-    """Return the cost in dollars; "" for none."""
-    dollars = cost(row)
-    return format_money(dollars, cents=True) if dollars else ""
-
-
-def live_text(row: JobSummary, now: datetime) -> str:
-    """Return a spinner, the time and the progress of a running job."""
-    frame = SPINNER[int(now.timestamp()) % len(SPINNER)]
-    elapsed = times.span((now - (row.started_at or now)).total_seconds())
-    progress = row.figures.progress if row.figures else ""
-    return " ".join(filter(None, (frame, elapsed, one_line(progress))))
-
-
-def asked_text(row: JobSummary) -> str:
-    """Return the question or action of a waiting job: `push draftsman/D-3`; "" if unknown."""
-    return first_line(row.figures.asks, 80) if row.figures else ""
-
-
-def cost(row: JobSummary) -> float:
-    """Return the cost in dollars; 0 if it is unknown."""
-    return (row.figures.cost_usd or 0.0) if row.figures else 0.0
-
-
-def changed_lines(row: JobSummary) -> int:
-    """Return the number of changed lines."""
-    return (row.figures.added or 0) + (row.figures.removed or 0) if row.figures else 0
 
 
 # Jobs in the order of the attention that they need: those that wait for a person first.
@@ -162,24 +113,8 @@ class JobsResource(Resource[JobSummary]):
         "status": lambda row: cells.job_status(row.status).text,
     }
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {"attention": LABELS}
-    empty = "No jobs yet. Press n to submit a job, or in a shell: draftsman demo, draftsman submit"
-    columns = (
-        Column[JobSummary]("JOB", 9, most=9, order=lambda job: job.number),
-        Column[JobSummary]("STATUS", 11, most=11, order=lambda job: job.status),
-        Column[JobSummary]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
-        Column[JobSummary](
-            "REPO", 14, most=24, from_width=84, order=lambda job: job.repo_name or ""
-        ),
-        Column[JobSummary]("AGENT", 12, most=20, from_width=120, order=lambda job: job.agent or ""),
-        Column[JobSummary]("BY", 12, most=20, from_width=150, order=lambda job: job.invoker_id),
-        Column[JobSummary]("RUNS", 5, right=True, from_width=160, order=lambda job: job.run_count),
-        Column[JobSummary](
-            "CHANGES", 9, most=14, right=True, from_width=120, order=changed_lines, optional=True
-        ),
-        Column[JobSummary]("COST", 6, most=9, right=True, from_width=84, order=cost, optional=True),
-        Column[JobSummary]("AGE", 6, right=True, order=lambda job: job.created_at),
-        Column[JobSummary]("NEXT", 20, most=60),
-    )
+    entity = JOBS
+    hint = "press n to submit a job, or in a shell: draftsman demo, draftsman submit"
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
         job_filter = query.filter
@@ -223,23 +158,6 @@ class JobsResource(Resource[JobSummary]):
 
     def item(self, row: JobSummary) -> tuple[str, str | None]:
         return "questions" if row.status in WAITING else "timeline", None
-
-    def cells(self, row: JobSummary, now: datetime) -> Sequence[Cell]:
-        return (
-            Cell(self.key(row), "key"),
-            Cell(humanize(row.status), "dim")
-            if row.retried_as is not None
-            else cells.job_status(row.status, row.error_class, paused=row.shown_as_paused),
-            cells.text(row.ticket_title or row.type),
-            cells.text(row.repo_name),
-            cells.text(row.agent),
-            cells.text(row.invoker_id),
-            Cell(str(row.run_count)),
-            Cell(changes_text(row), "dim"),
-            Cell(cost_text(row), "dim"),
-            cells.age(row.created_at, now),
-            _next(row, now),
-        )
 
     def filter_fields(self, row: JobSummary) -> FilterFields:
         texts = (
@@ -288,33 +206,6 @@ def statuses(job_filter: Filter) -> list[Status] | None:
     return [Status(name) for name in names if name != PAUSED] or None
 
 
-def _next(row: JobSummary, now: datetime) -> Cell:
-    if row.job_paused:
-        return cells.text(hold_text(row), "warns")
-    match row.status:
-        case Status.RUNNING:
-            return cells.text(live_text(row, now), "busy")
-        case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL if text := asked_text(row):
-            return cells.text(text)
-        case Status.WAITING_FOR_INPUT:
-            return Cell("answer", "asks")
-        case Status.WAITING_FOR_APPROVAL:
-            return Cell("approve or deny", "asks")
-        case Status.QUEUED | Status.RESUMED | Status.SCHEDULED | Status.RETRYING if row.hold:
-            return cells.text(hold_text(row), "warns")
-        case Status.RETRYING | Status.SCHEDULED:
-            reason = row.sleep_reason or row.last_error or ""
-            return cells.text(f"{times.due(row.due_in)} {first_line(reason, 60)}")
-        case Status.FAILED | Status.DEAD_LETTER if row.retried_as is not None:
-            error = first_line(row.last_error or "", 80)
-            return cells.text(f"retried as {job_name(row.retried_as)}: {error}", "dim")
-        case Status.FAILED | Status.DEAD_LETTER:
-            role = cells.job_status(row.status, row.error_class).role
-            return cells.text(first_line(row.last_error or "", 80), role)
-        case _:
-            return Cell("")
-
-
 # Dead letters: jobs that exhausted their attempts.
 
 
@@ -329,7 +220,8 @@ class DeadLettersResource(JobsResource):
     has_questions = False
     has_queued_jobs = False
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {"attention": attention}
-    empty = "No dead letters."
+    entity = DEAD_LETTERS
+    hint = ""
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
         job_filter = replace(query.filter, statuses=(str(Status.DEAD_LETTER),))

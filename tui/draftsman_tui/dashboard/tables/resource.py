@@ -105,13 +105,12 @@ class Resource(ABC, Generic[T]):
     short_name: ClassVar[str] = ""
     """Label of the tab on narrow screens, if it differs from the name."""
     help: ClassVar[str]
-    entity: ClassVar[Entity[Any] | None] = None
+    entity: ClassVar[Entity[Any]]
     """The definition of the rows."""
     hint: ClassVar[str] = ""
     """What to do about an empty table, if it differs from the hint of the entity."""
     columns: tuple[Column[T], ...]
-    empty: str
-    """Message for an empty table."""
+    """Those of the entity that the dashboard shows."""
     needs_worker: ClassVar[bool] = False
     """Whether the table is empty because no worker is alive."""
     statuses: ClassVar[Sequence[str]] = ()
@@ -143,13 +142,10 @@ class Resource(ABC, Generic[T]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.entity is not None:
-            cls.columns = cls.entity.columns_of(Surface.DASHBOARD)
+        cls.columns = cls.entity.columns_of(Surface.DASHBOARD)
 
     def empty_text(self, *, supervised: bool) -> str:
         """Return the message for an empty table; `supervised`: `draftsman up` starts a worker."""
-        if self.entity is None:
-            return self.empty
         hint = self.hint or self.entity.hint
         if supervised and self.needs_worker:
             hint = "the worker is starting"

@@ -191,7 +191,8 @@ def _counts(
         if not count and word not in _ALWAYS:
             continue
         plus = "+" if any(status in stats.capped for status in statuses) else ""
-        style = styles[ROLES[STATUSES[statuses[0]].meaning]] + Style(bold=True)
+        role = ROLES[STATUSES[statuses[0]].meaning]
+        style = styles.get(role, Style()) + Style(bold=True)
         yield Text(f"{word} ").append(f"{count:,}{plus}", style if count else styles.get("dim", ""))
 
 

@@ -13,7 +13,7 @@ from draftsman.formats.amounts import counted
 from draftsman_tui.dashboard.events.tab import timeline
 from draftsman_tui.dashboard.jobs.details import header
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
-from draftsman_tui.dashboard.jobs.details.ticket_tab import bounded
+from draftsman_tui.dashboard.jobs.details.section_items import bounded
 from draftsman_tui.dashboard.questions.tab import questions
 from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.widgets.item_list import ItemList

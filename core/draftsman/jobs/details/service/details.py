@@ -50,7 +50,9 @@ async def read(
     parts = record.parts
     all_questions = await questions.of_job(conn, number) if parts.has_questions else []
     is_asking = any(question.status is QuestionStatus.OPEN for question in all_questions)
-    newest = (await store.latest_job_events(conn, number, 0, events))[::-1]
+    newest = (await store.latest_job_events(conn, number, 0, events + 1))[::-1]
+    has_earlier = len(newest) > events
+    newest = newest[-events:]
     sent = await deliveries.of_job(conn, number, None, DELIVERIES) if parts.has_deliveries else []
     is_due = any(delivery.next_attempt_at is not None for delivery in sent)
     jobs, total = (
@@ -91,7 +93,8 @@ async def read(
         deliveries=sent,
         unserved=await delivery_claims.unserved(conn, lease, LATE) if is_due else [],
         events=newest,
-        earlier_events=await _earlier(conn, newest) if len(newest) == events else [],
+        has_earlier_events=has_earlier,
+        earlier_events=await _earlier(conn, newest) if has_earlier else [],
     )
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 from draftsman.database import schema
 from draftsman.database.database import Database, on_connection, translate_errors
@@ -19,6 +19,7 @@ from draftsman.ids import JobRef, unknown_job
 from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
 from draftsman.jobs.details.invariants import violations
+from draftsman.jobs.details.job_details import MAX_STEPS, JobDetails
 from draftsman.jobs.details.service import selected_page
 from draftsman.jobs.details.service.waiting import wait_reason
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
@@ -37,9 +38,6 @@ from draftsman.jobs.runs.store import run_state
 from draftsman.questions.store import questions
 from draftsman.worker.registry import store as workers
 
-if TYPE_CHECKING:
-    from draftsman.jobs.details.job_details import JobDetails
-
 FOLLOW_INTERVAL: Final = 0.2
 """Poll interval of followed events and statuses, in seconds."""
 JOBS_LIMIT: Final = 50
@@ -48,8 +46,6 @@ SCAN_LIMIT: Final = 100_000
 """Job numbers that a call scans for an agent, tag, … that no index has, in a tenth of a second."""
 SCANNED: Final = ("agent", "repo", "type", "queue", "source", "tags", "invoker")
 """Filters of jobs without an index."""
-STEPS: Final = 21
-"""Newest steps of the details of a job: one more than people see."""
 COUNT_LIMIT: Final = 10_000
 """Maximum count of jobs with the same final status; `capped` lists statuses that reach it."""
 BUCKET_SECONDS: Final = 10
@@ -263,7 +259,7 @@ class ReadModel:
     workers = on_connection(workers.all_workers)
 
     async def details(
-        self, number: int, *, events: int = PAGE_SIZE, steps: int = STEPS
+        self, number: int, *, events: int = PAGE_SIZE, steps: int = MAX_STEPS + 1
     ) -> JobDetails:
         """Return what people see of a job, read at the same time; raises NotFound.
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.agent_runs.activity.activity import AgentProgress
 from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.jobs.details.sections.questions import responders
 from draftsman.jobs.job import LEASED, TERMINAL
 from draftsman.jobs.runs.service.checkpoints import MAX_RUN
 from draftsman.workflows.groups import GroupState
 from draftsman_tui.dashboard.jobs.details.log_buffer import LINES, LogBuffer
 from draftsman_tui.dashboard.jobs.details.snapshot import JobLoaded, JobPatch, JobSnapshot
-from draftsman_tui.entities.questions import answerers
+from draftsman_tui.entities.questions import owner_name
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
@@ -123,24 +124,20 @@ class JobLoader:
         return JobLoaded(self._snapshot)
 
     async def _read_details(self, rt: Runtime, now: datetime) -> JobSnapshot:
-        details = await rt.read_model.details(self.number, events=EVENTS + 1)
+        details = await rt.read_model.details(self.number, events=EVENTS)
         self._why_at = time.monotonic()
         return replace(
             self._snapshot or JobSnapshot(details, now, logs_kept=rt.settings.retention.logs),
             details=details,
             at=now,
-            events=tuple(details.events[-EVENTS:]),
-            earlier=len(details.events) > EVENTS,
-            responders={
-                question.ordinal: answerers(rt, question, details.job.invoker_id)
-                for question in details.open_questions
-            },
+            responders=responders(details, rt.policy, owner_name(rt)),
         )
 
     async def _read_changes(self, rt: Runtime, snapshot: JobSnapshot, now: datetime) -> JobSnapshot:
         """Read the new events, and the job again if it may have changed more than these."""
         version = await rt.read_model.version(self.number)
-        last = snapshot.events[-1].id if snapshot.events else 0
+        events = snapshot.details.events
+        last = events[-1].id if events else 0
         new_events = await rt.read_model.latest_job_events(self.number, last, EVENTS + 1)
         changed = version != snapshot.details.version or any(map(_is_significant, new_events))
         if changed or (self.tab in _LIVE_TABS and (not snapshot.over or self._is_live(snapshot))):
@@ -219,7 +216,8 @@ def _is_significant(event: Event) -> bool:
 
 def _add_events(snapshot: JobSnapshot, new_events: Sequence[Event]) -> JobSnapshot:
     """Append events, and keep the newest."""
-    events = (*snapshot.events, *new_events)
-    return replace(
-        snapshot, events=events[-EVENTS:], earlier=snapshot.earlier or len(events) > EVENTS
-    )
+    details = snapshot.details
+    events = (*details.events, *new_events)
+    has_earlier = details.has_earlier_events or len(events) > EVENTS
+    newest = replace(details, events=events[-EVENTS:], has_earlier_events=has_earlier)
+    return replace(snapshot, details=newest)

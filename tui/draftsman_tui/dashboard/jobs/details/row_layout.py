@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.cells import cell_len
 
-from draftsman_tui.entities.cells import ROLES, Cell
-from draftsman_tui.terminal.colors import STYLES
+from draftsman_tui.entities.cells import Cell
 from draftsman_tui.terminal.output import plain
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 Row = tuple[Cell, ...]
 MAX_ROWS: Final = 12
@@ -25,13 +20,6 @@ MAX_ROWS: Final = 12
 MAX_CHARACTERS_PER_CELL: Final = 4
 """Limit for zero-width characters, which could pile up in a row."""
 TAB: Final = 4
-_ROLES: Final = {
-    "bold": "head",
-    "bold underline": "head",
-    "yellow": "asks",
-    **{style: ROLES[meaning] for meaning, style in STYLES.items()},
-}
-"""Roles by command-line style."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +40,6 @@ def text_row(text: str, role: str = "") -> Row:
 def visible(text: str) -> str:
     """Return a line with its control characters neutralized."""
     return plain(text).expandtabs(TAB)
-
-
-def row_of(text: Text) -> Row:
-    """Convert a styled line of the command line, mapping styles to roles."""
-    boundaries = {
-        0,
-        len(text),
-        *(position for span in text.spans for position in (span.start, span.end)),
-    }
-    cuts = sorted(position for position in boundaries if position <= len(text))
-    cells = []
-    for start, end in pairwise(cuts):
-        styles = [str(span.style) for span in text.spans if span.start <= start < span.end]
-        style = next((name for name in reversed(styles) if name), str(text.style))
-        cells.append(Cell(visible(text.plain[start:end]), _ROLES.get(style, "")))
-    return tuple(cells)
 
 
 def wrap_row(row: Row, width: int, hang: int = 0, most: int = MAX_ROWS) -> list[Row]:

@@ -2,50 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from draftsman.formats import times
-from draftsman.ids import run_name, worker_name
+from draftsman.ids import run_name
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
-from draftsman_tui.dashboard.jobs.details.row_layout import (
-    Item,
-    Row,
-    note,
-    row_of,
-    section,
-    text_row,
-    wrap_row,
-)
+from draftsman.value_format import sum_usage, usage_lines
+from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, note, text_row, wrap_row
+from draftsman_tui.dashboard.jobs.details.section_items import section_items
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.entities.cells import ROLES, Cell
-from draftsman_tui.entities.jobs import checkpoint_text, run_text, steps_text
 from draftsman_tui.terminal.output import one_line
-from draftsman_tui.terminal.value_format import sum_usage, usage_lines
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 _INDENT = 7
 
 
 def runs(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each run: worker, times and result; then the steps and checkpoints."""
-    steps = steps_text(snapshot.job.name, snapshot.details.steps, now)
-    checkpoints = [checkpoint_text(checkpoint, now) for checkpoint in snapshot.details.checkpoints]
-    items = [Item(name(run), tuple(_run(run, width, now))) for run in snapshot.details.runs]
-    return [
-        *(items or [note(f"{snapshot.job.name} has no runs yet", width)]),
-        *section("", "Steps", list(_rows(steps, width))),
-        *section("", "Checkpoints", list(_rows(checkpoints, width))),
-    ]
-
-
-def _rows(texts: Sequence[Text], width: int) -> Iterator[Row]:
-    for text in texts:
-        yield from wrap_row(row_of(text), width, _INDENT)
+    items = section_items(snapshot, width, now, "runs", "steps", "checkpoints")
+    return items or [note(f"{snapshot.job.name} has no runs yet", width)]
 
 
 def usage(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
@@ -53,7 +31,7 @@ def usage(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     if not snapshot.details.runs:
         return [note(f"{snapshot.job.name} has no runs yet", width)]
     items = [
-        Item(name(run), tuple(wrap_row(_usage_row(run, now), width, _INDENT)))
+        Item(run_name(run.job, run.ordinal), tuple(wrap_row(_usage_row(run, now), width, _INDENT)))
         for run in snapshot.details.runs
     ]
     total = _line(
@@ -67,25 +45,6 @@ def usage(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     return [*items, Item("", ((), *wrap_row(total, width, _INDENT), text_row(elapsed, "dim")))]
 
 
-def name(run: Run) -> str:
-    """Return the run's name: `D-142.3`."""
-    return run_name(run.job, run.ordinal)
-
-
-def _run(run: Run, width: int, now: datetime) -> Iterator[Row]:
-    yield from wrap_row(row_of(run_text(run, now, error=False)), width)
-    end = f" to {times.clock(run.finished_at, now)}" if run.finished_at else ", running"
-    heartbeat = "" if run.finished_at else f", heartbeat {times.ago(run.heartbeat_at, now)}"
-    timing = (
-        f"worker {worker_name(run.worker_id)}, {times.clock(run.started_at, now)}{end}{heartbeat}"
-    )
-    yield (Cell(" " * _INDENT), Cell(timing, "dim"))
-    if run.error:
-        kind = f" ({run.error_class})" if run.error_class else ""
-        error = (Cell(" " * _INDENT), Cell(one_line(f"{run.error}{kind}"), "bad"))
-        yield from wrap_row(error, width, _INDENT)
-
-
 def _usage_row(run: Run, now: datetime) -> Row:
     return _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, run.status)
 
@@ -95,7 +54,9 @@ def _line(head: str, seconds: float, usage: dict[str, Any], status: RunStatus | 
         Cell(f"  {head:<4} ", "head"),
         Cell(f"{status or '':<12}", ROLES[MEANINGS[status]] if status else ""),
         Cell(f"{times.span(seconds):>7}  "),
-        Cell(usage_lines(usage) if usage else "no usage reported", "" if usage else "dim"),
+        Cell(
+            one_line(usage_lines(usage)) if usage else "no usage reported", "" if usage else "dim"
+        ),
     )
 
 

@@ -12,7 +12,6 @@ from draftsman_tui.dashboard.frame.messages import LatestMessage
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogView
 
 if TYPE_CHECKING:
-    from draftsman.events.event import Event
     from draftsman.jobs.details.job_details import JobDetails
     from draftsman.jobs.details.wait_reason import WaitReason
     from draftsman.jobs.job import Job
@@ -34,9 +33,6 @@ class JobSnapshot:
     details: JobDetails
     at: datetime
     """Time of the load, by the database's clock."""
-    events: Sequence[Event] = ()
-    earlier: bool = False
-    """Whether older events are omitted."""
     responders: Mapping[int, str] = field(default_factory=dict)
     """Formatted responders of the open questions, by ordinal."""
     log: LogView | None = None

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.deliveries.plain_text import resolution_text
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import actor_name, job_name
+from draftsman.jobs.details.sections.related import GROUP
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.questions import actions as question_actions
 from draftsman_tui.dashboard.tables.filter import Filter
-from draftsman_tui.dashboard.workflows.tab import GROUP_KEY
 from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ async def open_item(screen: JobScreen) -> None:
                 screen, f"{key} {resolution_text(question)}", f"{question.text}\n\n{context}"
             )
         case "timeline":
-            event = next(event for event in snapshot.events if key.endswith(f"#{event.id}"))
+            event = next(event for event in snapshot.details.events if key.endswith(f"#{event.id}"))
             _show_text(
                 screen, f"{event.kind}, by {actor_name(event.actor)}", format_fields(event.payload)
             )
@@ -137,8 +137,8 @@ async def open_item(screen: JobScreen) -> None:
             _show_text(screen, f"Delivery {key}", format_fields(as_data(delivery)))
         case "runs" | "usage":
             screen.show_run(int(key.rpartition(".")[2]))
-        case "related" if key.startswith(GROUP_KEY):
-            screen.show_table("jobs", Filter(group=key.removeprefix(GROUP_KEY)))
+        case "related" if key.startswith(GROUP):
+            screen.show_table("jobs", Filter(group=key.removeprefix(GROUP)))
         case "related":
             screen.open_job(int(key.rpartition("D-")[2]), "related")
         case "artifacts" if "/" in key:

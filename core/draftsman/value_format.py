@@ -1,4 +1,7 @@
-"""Text rendering of payloads, results and usage."""
+"""Payloads, results and usage as text. Pure.
+
+The text is that of people and agents: a front end makes control characters visible.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from draftsman.formats.amounts import format_money
-from draftsman_tui.terminal.output import one_line
 
 MAX_DEPTH: Final = 4
 """Nesting levels that are rendered as lines; deeper values are rendered as JSON."""
@@ -42,7 +44,7 @@ def fields(value: Mapping[str, Any], more: str) -> list[str]:
 
 
 def _mapping(value: Mapping[str, Any], depth: int) -> Iterator[str]:
-    names = [one_line(str(name)) for name in value]
+    names = [" ".join(str(name).split()) for name in value]
     width = max((len(name) for name in names if len(name) <= MAX_NAME_WIDTH), default=0)
     for name, item in zip(names, value.values(), strict=True):
         short = _short(item, depth)
@@ -99,9 +101,7 @@ def usage_lines(usage: Mapping[str, Any]) -> str:
     """Render the usage of a run as a line: tokens, cost, models, other figures."""
     known = [name for name in USED if name in usage]
     names = [*known, *sorted(usage.keys() - set(known))]
-    return one_line(
-        " · ".join(f"{USED.get(name, name)} {_amount(name, usage[name])}" for name in names)
-    )
+    return " · ".join(f"{USED.get(name, name)} {_amount(name, usage[name])}" for name in names)
 
 
 def sum_usage(usages: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:

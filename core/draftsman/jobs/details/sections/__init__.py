@@ -1,0 +1,1 @@
+"""The details of a job in sections, without the markup of a medium. Pure."""

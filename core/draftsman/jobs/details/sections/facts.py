@@ -1,0 +1,152 @@
+"""The facts of a job: its state, its request in short, and what it is connected with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from draftsman.formats.times import in_zone
+from draftsman.ids import actor_name, job_name
+from draftsman.jobs.details.job_details import JobDetails
+from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
+from draftsman.jobs.job import TERMINAL, Job, Status
+from draftsman.jobs.retries import ErrorClass
+from draftsman.jobs.status_display import Meaning
+from draftsman.text import is_link
+from draftsman.value_format import network_text, sum_usage, usage_lines
+
+FAILING: Final = frozenset({Status.RETRYING, Status.FAILED, Status.DEAD_LETTER})
+"""Statuses caused by the last error; in any other status the error is from an earlier attempt."""
+
+
+def facts(details: JobDetails, reader: Reader) -> Iterator[Fact]:
+    """Yield the facts; first why the job is in its state, and what follows."""
+    yield from _state(details, reader)
+    yield from _request(details, reader)
+    yield from _links(details)
+    if sandbox := details.sandbox:
+        network = network_text(sandbox.get("network"), "with network", "no network")
+        yield _fact("sandbox", f"{sandbox.get('mode')} · {network} · uid {sandbox.get('uid')}")
+    if usage := sum_usage(run.usage for run in details.runs):
+        yield _fact("usage", usage_lines(usage))
+
+
+def status(details: JobDetails) -> LineSpan:
+    """Return the status of the job, also if it is paused, for its heading."""
+    job = details.job
+    span = status_span(job.status, denied=job.error_class == ErrorClass.DENIED)
+    if details.wait_reason.shown_as_paused:
+        return LineSpan(f"paused ({span.text})", Meaning.WARNING)
+    return span
+
+
+def type_text(job: Job) -> str:
+    """Return the type of a job, its agent and its mode: `run_agent · agent tidy · mode fix`.
+
+    Only jobs that run an agent have a mode. The first run of a job without an agent records that of
+    the repository.
+    """
+    agent = f" · agent {job.agent}" if job.agent else ""
+    if job.type != "run_agent":
+        return f"{job.type}{agent} · mode {job.mode}" if agent else job.type
+    if job.agent is None and job.status not in TERMINAL:
+        agent = " · agent of its repository"
+    return f"{job.type}{agent} · mode {job.mode}"
+
+
+def _fact(label: str, text: object, meaning: Meaning | None = None) -> Fact:
+    return Fact(label, (LineSpan(flat(text), meaning),))
+
+
+def _state(details: JobDetails, reader: Reader) -> Iterator[Fact]:
+    job = details.job
+    why = details.wait_reason
+    if job.status is Status.EXPIRED:
+        yield _fact("expired", f"{why.text}; {why.next_step}", Meaning.FAILURE)
+    elif not details.is_over:
+        yield _fact("waiting", f"{why.text}; {why.next_step}")
+    if job.cancel_requested_by:
+        reason = f": {job.cancel_reason}" if job.cancel_reason else ""
+        yield _fact("cancel", f"by {actor_name(job.cancel_requested_by)}{reason}")
+    error = f"{job.last_error} ({job.error_class or 'unclassified'})"
+    if job.error_class == ErrorClass.DENIED:
+        yield _fact("decision", job.last_error, Meaning.DENIED)
+    elif job.last_error and job.status in FAILING:
+        yield _fact("error", error, Meaning.FAILURE)
+    elif job.last_error:
+        yield _fact("earlier", f"previous attempt: {error}", Meaning.NEUTRAL)
+    if why.reason == "no_program":
+        yield _fact("next", why.next_step)
+    if job.finished_at:
+        yield Fact("finished", (reader.ago(job.finished_at),))
+    yield _fact(
+        "attempts",
+        f"{job.attempts} of {job.max_attempts} · retries {job.retry_count}"
+        f" of {job.max_retries} · runs {job.run_count}",
+    )
+
+
+def _request(details: JobDetails, reader: Reader) -> Iterator[Fact]:
+    job = details.job
+    yield _fact("type", type_text(job))
+    source = job.payload.get("repo")
+    origin = source.get("source") if isinstance(source, dict) else None
+    if places := dict.fromkeys(filter(None, (job.repo, origin))):
+        yield _fact("repo", " · ".join(places))
+    yield Fact("requester", (f"{_requester(job)}, ", reader.ago(job.created_at)))
+    key = f" · concurrency key {job.concurrency_key}" if job.concurrency_key else ""
+    yield _fact("queue", f"{job.queue} · priority {job.priority} · key {job.idempotency_key}{key}")
+    if job.ticket_url:
+        yield Fact("ticket", (_link(job.ticket_url),))
+    if job.template:
+        yield _fact("template", f"{job.template}@{job.template_version}")
+    if job.tags:
+        yield _fact("tags", ", ".join(job.tags))
+    if job.requested_skills:
+        yield _fact("skills", ", ".join(job.requested_skills))
+    if names := _attachment_names(job.payload):
+        yield _fact("attached", ", ".join(names))
+
+
+def _links(details: JobDetails) -> Iterator[Fact]:
+    """Yield the pull request, the occurrence of a schedule, and the jobs that a job replaces."""
+    job = details.job
+    family = details.family
+    url = family.pull.url if job.pr_url is None and family is not None else job.pr_url
+    if url:
+        state = "" if family is None else f" · {family.text_of(job.number)}"
+        yield Fact("pull request", (_link(url), state))
+    if (fire := details.occurrence) is not None:
+        due = in_zone(fire.due_at, fire.timezone)
+        yield _fact("schedule", f"{fire.schedule} · due {due} {fire.timezone}")
+    replacement = details.replacement
+    if replacement.key is not None:
+        yield _fact("unique", replacement.key)
+    if replacement.replaces is not None:
+        yield _fact("replaces", job_name(replacement.replaces))
+    if replacement.replaced_by is not None:
+        yield _fact("replaced", f"by {job_name(replacement.replaced_by)}")
+
+
+def _requester(job: Job) -> str:
+    """Return the name and the account: `Anna (slack:U012)`, `Ben (cli)`."""
+    shown = job.invoker_display_name or job.invoker_id
+    account = job.invoker_id if job.invoker_id.startswith(f"{job.source}:") else str(job.source)
+    is_named = job.invoker_id.casefold() in (shown.casefold(), account.casefold())
+    return flat(f"{shown} ({account})" if is_named else f"{shown} ({account}, {job.invoker_id})")
+
+
+def _link(url: str) -> LineSpan:
+    return LineSpan(flat(url), url=url if is_link(url) else "")
+
+
+def _attachment_names(payload: dict[str, Any]) -> list[str]:
+    """Return the names of attachments; a Trello card has them in its ticket."""
+    card = payload.get("ticket")
+    attachments = (card if isinstance(card, dict) else payload).get("attachments")
+    if not isinstance(attachments, list):
+        return []
+    return [
+        str(attachment.get("name", attachment) if isinstance(attachment, dict) else attachment)
+        for attachment in attachments
+    ]

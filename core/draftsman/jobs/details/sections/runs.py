@@ -1,0 +1,131 @@
+"""The runs of a job, and what they saved: steps, checkpoints, artifacts and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from draftsman.deliveries import result_text
+from draftsman.formats import times
+from draftsman.formats.amounts import format_size
+from draftsman.ids import run_name, worker_name
+from draftsman.jobs.details.job_details import MAX_STEPS, JobDetails
+from draftsman.jobs.details.sections.facts import FAILING
+from draftsman.jobs.details.sections.section import (
+    Entry,
+    Line,
+    LineSpan,
+    Reader,
+    SectionText,
+    faint,
+    flat,
+    name,
+)
+from draftsman.jobs.job import Job
+from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
+from draftsman.jobs.runs.saved_data import Artifact
+from draftsman.jobs.status_display import Meaning
+from draftsman.value_format import fields, usage_lines
+
+
+def runs(details: JobDetails, reader: Reader) -> Iterator[Entry]:
+    """Yield the result, the times, the error and the usage of each run."""
+    for run in details.runs:
+        yield Entry(run_name(run.job, run.ordinal), tuple(_run(run, details, reader)))
+
+
+def _run(run: Run, details: JobDetails, reader: Reader) -> Iterator[Line]:
+    error = Meaning.FAILURE if details.job.status in FAILING else Meaning.NEUTRAL
+    meaning = error if run.status is RunStatus.FAILED else MEANINGS[run.status]
+    seconds = ((run.finished_at or reader.now) - run.started_at).total_seconds()
+    yield (
+        name(f".{run.ordinal:<3} "),
+        LineSpan(f"{run.status:<11}", meaning),
+        f" {times.span(seconds):>7}  started ",
+        reader.ago(run.started_at),
+        "" if run.exit_code is None else f"  exit {run.exit_code}",
+    )
+    end: Line = (faint(", heartbeat "), reader.ago(run.heartbeat_at, Meaning.NEUTRAL))
+    if run.finished_at is not None:
+        end = (faint(" to "), reader.clock(run.finished_at, Meaning.NEUTRAL))
+    start = reader.clock(run.started_at, Meaning.NEUTRAL)
+    yield (faint(f"worker {worker_name(run.worker_id)}, "), start, *end)
+    if run.error:
+        kind = f" ({run.error_class})" if run.error_class else ""
+        yield (LineSpan(f"{flat(run.error)}{kind}", error),)
+    if run.usage:
+        yield (faint(flat(usage_lines(run.usage))),)
+
+
+def steps(details: JobDetails, reader: Reader) -> Iterator[Entry]:
+    """Yield the newest steps, newest first, and how to list the earlier steps."""
+    for step in details.steps[:MAX_STEPS]:
+        meaning = Meaning.WAITING if step.finished_at is None else Meaning.SUCCESS
+        line: Line = (
+            LineSpan(f"{step.status:<8}", meaning),
+            name(flat(step.key)),
+            f"  run .{step.run}  ",
+            reader.ago(step.finished_at or step.created_at),
+            "" if step.size is None else f"  {format_size(step.size)}",
+        )
+        yield Entry("", (line,))
+    if len(details.steps) > MAX_STEPS:
+        command = f"draftsman show {details.job.name} --json | jq .steps"
+        yield Entry("", ((faint(f"earlier steps: {command}"),),))
+
+
+def checkpoints(details: JobDetails, reader: Reader) -> Iterator[Entry]:
+    """Yield the run and the sizes of each checkpoint."""
+    for checkpoint in details.checkpoints:
+        work = checkpoint.work_size
+        line: Line = (
+            f"run .{checkpoint.run}  ",
+            reader.ago(checkpoint.created_at),
+            f"  {format_size(checkpoint.size)} of data",
+            "" if work is None else f", {format_size(work)} of work",
+        )
+        yield Entry("", (line,))
+
+
+def artifacts(details: JobDetails, reader: Reader) -> Iterator[Entry]:
+    """Yield the name, kind and size of each artifact."""
+    for artifact in details.artifacts:
+        run = f"  run .{artifact.run}  "
+        line: Line = (
+            name(flat(artifact.name)),
+            f"  {artifact.kind}  {format_size(artifact.size)}{run}",
+            reader.ago(artifact.created_at, Meaning.NEUTRAL),
+        )
+        if is_empty_patch(artifact):
+            so_far = "" if details.is_over else " so far"
+            line = (faint(f"no changes{so_far}{run}"), line[-1])
+        yield Entry(f"{artifact.run}/{artifact.name}", (line,))
+
+
+def is_empty_patch(artifact: Artifact) -> bool:
+    """Return whether an artifact only states that its run changed nothing."""
+    return artifact.kind == "patch" and artifact.size == 0
+
+
+def result(details: JobDetails, reader: Reader) -> Iterator[SectionText]:
+    """Yield the result of the job."""
+    yield from result_parts(details.job)
+
+
+def result_parts(job: Job) -> Iterator[SectionText]:
+    """Yield the summary, the changes and the validation of a result, then its other fields.
+
+    The agent's own `data` may name files on its worker, so it is only in the JSON output.
+    """
+    values = job.result or {}
+    texts = [
+        *result_text.summary_lines(values),
+        result_text.change_summary(values),
+        result_text.validation_summary(values),
+    ]
+    if summary := "\n".join(filter(None, texts)):
+        yield SectionText(summary)
+    other_fields = result_text.unrendered_fields(values)
+    command = f"draftsman show {job.name} --json"
+    data = [f"data: {command} | jq .result.data"] if other_fields.pop("data", None) else []
+    if lines := [*data, *fields(other_fields, command)]:
+        yield SectionText("\n".join(lines))
