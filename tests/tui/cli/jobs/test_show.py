@@ -232,8 +232,8 @@ async def test_an_open_question_shows_its_choices_and_each_run_its_usage(
     ]
     runs = [entry.strip() for entry in output.split("Runs\n")[1].split("\n\n")[0].splitlines()]
     assert runs[2] == "input tokens 1,200 · models m-1"
-    assert runs[5] == "input tokens 34 · output tokens 5 · cost $0.2500 · models m-1"
-    total = "input tokens 1,234 · output tokens 5 · cost $0.2500 · models m-1"
+    assert runs[5] == "input tokens 34 · output tokens 5 · cost $0.25 · models m-1"
+    total = "input tokens 1,234 · output tokens 5 · cost $0.25 · models m-1"
     assert f"  usage      {total}\n" in output
 
 
