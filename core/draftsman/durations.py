@@ -1,8 +1,10 @@
-"""Durations as people write them: `90s`, `2h`, `1h30m`. Pure."""
+"""Durations and times as people write them: `90s`, `1h30m`, `2030-12-31T18:00`. Pure."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+from datetime import datetime
 from typing import Final
 
 from draftsman.errors import UsageError
@@ -12,6 +14,8 @@ _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*([smhdw])", re.IGNORECASE)
 _DURATION = re.compile(rf"(?:{_PART.pattern}\s*)+", re.IGNORECASE)
 MAX_DURATION: Final = 366 * 86_400.0
 """Maximum duration in seconds."""
+YEARS: Final = range(2000, 3000)
+"""Allowed years of a time."""
 
 
 class OutOfRange(UsageError):
@@ -42,3 +46,15 @@ def format_duration(seconds: float) -> str:
         if seconds % long == 0:
             return f"{seconds / long:.0f}{unit}"
     return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def parse_instant(text: str) -> datetime:
+    """Parse an ISO 8601 time; without an offset it is local. Raises UsageError."""
+    moment = None
+    with contextlib.suppress(ValueError):
+        moment = datetime.fromisoformat(text.strip())
+    if moment is None or moment.year not in YEARS:
+        raise UsageError(
+            f"invalid time {text!r}; example: 2030-12-31T18:00, with +02:00 or Z if not local"
+        )
+    return moment.astimezone() if moment.tzinfo is None else moment

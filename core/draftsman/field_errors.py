@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ValidationError
 from pydantic_core import ErrorDetails
 
 from draftsman.errors import FieldError
+from draftsman.formats.truncation import truncate
 
 _NUMBER: Final = "must be a number"
 _OBJECT: Final = "must be an object of keys and values"
@@ -111,13 +112,9 @@ def _text(value: object) -> str:
 def first_error(error: ValidationError) -> tuple[str, str]:
     """Return the first invalid field (`choices.0.value`, or "") and its problem."""
     details = error.errors(include_url=False)[0]
-    field = ".".join(_cut(str(part)) for part in details["loc"])
+    # a field may be a key of the input
+    field = ".".join(truncate(str(part), 60) for part in details["loc"])
     return field, describe_error(details)
-
-
-def _cut(name: str) -> str:
-    """Return the name of a field, which may be a key of the input, in at most 60 characters."""
-    return name if len(name) <= 60 else f"{name[:59]}…"
 
 
 def error_line(error: ValidationError) -> str:

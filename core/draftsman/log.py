@@ -20,6 +20,8 @@ import traceback
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO, TypedDict, Unpack
 
+from draftsman.formats.invisible import escape_invisible
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -164,11 +166,6 @@ class _File(logging.Handler):
 _COLORS = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 _ORDER = {key: index for index, key in enumerate(LogFields.__annotations__)}
-# Line breaks would split a record; escape sequences in a ticket would control the terminal.
-_CONTROLS = {
-    code: ascii(chr(code))[1:-1]
-    for code in (*range(32), *range(127, 160), 0x2028, 0x2029, *range(0x202A, 0x202F))
-}
 
 
 class _Line(logging.Formatter):
@@ -215,7 +212,8 @@ def _extras(record: logging.LogRecord) -> list[tuple[str, object]]:
 
 
 def _clean(text: str) -> str:
-    return redact(text).translate(_CONTROLS)
+    # line breaks would split a record; escape sequences in a ticket would control the terminal
+    return escape_invisible(redact(text), lines=False)
 
 
 def _quote(text: str) -> str:

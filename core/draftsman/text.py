@@ -11,8 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from draftsman.errors import UsageError
+from draftsman.formats.invisible import REPLACEMENT
+from draftsman.formats.truncation import truncate
 
-REPLACEMENT = "\ufffd"
 LARGEST = 10**30
 """Largest number; one below its inverse becomes 0, since jsonb stores every digit."""
 EVENT_LIMIT = 10_000
@@ -139,7 +140,7 @@ def text_digest(text: str) -> str:
 def first_line(text: str, width: int = 120) -> str:
     """Return the first non-blank line, cut to `width` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= width else line[: width - 1] + "…"
+    return truncate(line, width)
 
 
 def humanize(name: str) -> str:
@@ -166,9 +167,9 @@ def _size(value: Any) -> int:
 
 def _shorten(value: Any, keep: int) -> Any:
     if isinstance(value, str):
-        return value if len(value) <= keep else value[:keep] + "…"
+        return truncate(value, keep)
     text = json.dumps(value, ensure_ascii=False)
-    return value if len(text) <= keep else text[:keep] + "…"
+    return value if len(text) <= keep else truncate(text, keep)
 
 
 def is_link(url: str) -> bool:

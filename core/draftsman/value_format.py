@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from draftsman.formats.amounts import format_money
+
 MAX_DEPTH: Final = 4
 """Nesting levels that are rendered as lines; deeper values are rendered as JSON."""
 MAX_FIELDS: Final = 60
@@ -118,7 +120,7 @@ def _amount(name: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if name == "cost_usd" and isinstance(value, int | float):
-        return f"${value:,.4f}"
+        return format_money(value)
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
@@ -128,12 +130,3 @@ def network_text(network: object, yes: str = "yes", no: str = "no") -> str:
         return yes if network else no
     remainder = f" and {len(network) - SHOWN_HOSTS} more" if len(network) > SHOWN_HOSTS else ""
     return ", ".join(str(host) for host in network[:SHOWN_HOSTS]) + remainder
-
-
-def format_size(count: int) -> str:
-    """Format a number of bytes, e.g. `1.5 kB`."""
-    if count < 1000:
-        return f"{count} B"
-    if count < 1_000_000:
-        return f"{count / 1000:.1f} kB"
-    return f"{count / 1_000_000:.1f} MB"

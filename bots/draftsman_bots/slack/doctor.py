@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import ConfigError
+from draftsman.formats.times import span
 from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.checks import Check
 from draftsman_bots.slack import credentials, scopes
@@ -102,7 +103,7 @@ def clock(headers: Mapping[str, Any], now: float) -> list[Check]:
     if abs(skew) < http_app.MAX_AGE / 2:
         return []
     direction = "ahead of" if skew > 0 else "behind"
-    text = f"clock skew: this machine's clock is {abs(skew):.0f} s {direction} Slack's"
+    text = f"clock skew: this machine's clock is {span(skew)} {direction} Slack's"
     return [Check("fail", text, "enable NTP on this machine")]
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import ConfigError, Failure, NotFound, UsageError
+from draftsman.formats.times import span
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman_bots.process.checks import Check
@@ -264,5 +265,5 @@ async def _polled(context: BotContext, board: BoardConfig) -> list[Check]:
         return [Check("warn", f"board {board.name} was never polled", "draftsman up")]
     if cursor.age <= LATE + 4 * context.settings.poll:
         return []
-    text = f"board {board.name} was last polled {cursor.age / 60:.0f} min ago"
+    text = f"board {board.name} was last polled {span(cursor.age)} ago"
     return [Check("warn", text, "draftsman up, or draftsman bots")]

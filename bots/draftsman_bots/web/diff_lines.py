@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from draftsman.agent_runs.changes.diff import changed_files, file_name
+from draftsman.formats.truncation import truncate
 
 MAX_LINES: Final = 3000
 """Lines of a diff that a page shows; the rest is in the text file of the diff."""
@@ -57,8 +58,7 @@ def shown_diff(patch: str) -> ShownDiff:
             continue
         line_count += 1
         kind = _KINDS.get(line[:1], "same") if in_hunk else "note"
-        text = line if len(line) <= MAX_WIDTH else f"{line[:MAX_WIDTH]}…"
-        files[-1].lines.append((kind, text))
+        files[-1].lines.append((kind, truncate(line, MAX_WIDTH)))
     for file in files:
         file.added, file.removed = counts.get(file.path, (0, 0))
     return ShownDiff(files, hidden)

@@ -14,6 +14,7 @@ from starlette.responses import StreamingResponse
 
 from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityRow, activity_text
 from draftsman.errors import DraftsmanError, NotFound
+from draftsman.formats.invisible import replace_invisible
 from draftsman.ids import job_number
 from draftsman.jobs.details.sections.facts import status
 from draftsman.jobs.details.sections.order import sections
@@ -24,7 +25,6 @@ from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobFilters, JobSummary
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import STATUSES, display_of
-from draftsman_bots.text import replace_invisible
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.pages import TONES, page
@@ -75,7 +75,7 @@ def entry_text(entry: Any) -> tuple[str, str]:
 
 def visible(text: str) -> str:
     """Return a text without sequences of terminals; other control characters are replaced."""
-    return replace_invisible(_ESCAPE.sub("", text).replace("\r\n", "\n").replace("\r", "\n"))
+    return replace_invisible(_ESCAPE.sub("", text))
 
 
 def encode_cursor(cursor: LogCursor) -> str:

@@ -12,12 +12,13 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from draftsman import times
+from draftsman.formats import times
+from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.truncation import truncate
 from draftsman.jobs.status_display import Meaning
 from draftsman.questions.question import MEANINGS
 from draftsman.text import humanize
 from draftsman_bots.process.http import BodyRejected, read_body
-from draftsman_bots.text import replace_invisible
 from draftsman_bots.web.access import Visit
 from draftsman_bots.web.problems import PageProblem
 
@@ -51,9 +52,9 @@ def fragment(name: str, **context: Any) -> str:
 def time_markup(moment: datetime, text: str = "") -> Markup:
     """Return a time, by default relative to now, with the exact time as its title."""
     text = text or (times.ago(moment) if moment <= datetime.now(UTC) else times.until(moment))
-    exact = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    exact = moment.astimezone(UTC)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        moment.astimezone(UTC).isoformat(timespec="seconds"), exact, text
+        exact.isoformat(timespec="seconds"), times.format_time(exact, seconds=True), text
     )
 
 
@@ -81,6 +82,7 @@ def _environment() -> Environment:
             "ago": time_markup,
             "tone": lambda outcome: TONES[MEANINGS[outcome]],
             "meaning": TONES.__getitem__,
+            "truncate": truncate,
             "words": humanize,
         }
         environment.filters.update(filters)

@@ -10,6 +10,8 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+from draftsman.formats import times
+from draftsman.formats.invisible import replace_invisible
 from draftsman.jobs.details.sections.section import (
     Entry,
     Fact,
@@ -18,7 +20,6 @@ from draftsman.jobs.details.sections.section import (
     LineSpan,
     SectionText,
 )
-from draftsman_bots.text import replace_invisible
 from draftsman_bots.web.pages import TONES, time_markup
 
 LINKED: Final = frozenset({"retries", "parents", "children"})
@@ -58,9 +59,7 @@ def section_markup(section: JobSection) -> SectionMarkup:
 
 def utc_time(moment: datetime, now: datetime) -> str:
     """Return a time of day with its zone, because that of the reader is unknown."""
-    here = moment.astimezone(UTC)
-    is_today = here.date() == now.astimezone(UTC).date()
-    return f"{here:%H:%M:%S} UTC" if is_today else f"{here:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{times.clock(moment, now, zone=UTC)} UTC"
 
 
 def _blocks(section: JobSection) -> Iterator[SectionBlock]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from draftsman.agent_runs.validation.commands import CommandResult
 from draftsman.errors import Failure
+from draftsman.formats.amounts import counted
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.reserved_names import Owner
 from draftsman.jobs.runs.quota import limit_failure
@@ -101,7 +102,7 @@ class Iteration:
         if tree == self.tree:
             return f"{text}; iteration {self.number} changed nothing"
         if self.number >= max(limit, self.last):
-            return f"{text}; {self.number} iteration{'' if self.number == 1 else 's'}"
+            return f"{text}; {counted(self.number, 'iteration')}"
         return None
 
 

@@ -30,6 +30,7 @@ from draftsman.agent_runs.policies.repo_policy import (
 )
 from draftsman.agent_runs.validation.validation import Validation
 from draftsman.errors import Failure
+from draftsman.formats.truncation import truncate
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.runs.quota import LIMIT_PREFIX
 from draftsman.questions.question import POLICY_KEY, QuestionKind
@@ -141,7 +142,7 @@ def _approval(
     return QuestionSpec(
         key=approval_key(number),
         kind=QuestionKind.APPROVAL,
-        text=text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…",
+        text=truncate(text, MAX_TEXT),
         context=None if named else finding_lines(group.findings),
         approvers=group.approvers,
         action={

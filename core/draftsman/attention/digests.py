@@ -10,6 +10,7 @@ from typing import Final
 
 from draftsman.deliveries.plain_text import format_time
 from draftsman.errors import UsageError
+from draftsman.formats.amounts import counted
 from draftsman.ids import question_name
 from draftsman.text import first_line
 
@@ -79,7 +80,7 @@ def digest_text(questions: Sequence[DigestQuestion], *, shared: bool = False) ->
 
     Where others read it too, it names its person.
     """
-    count = f"{len(questions):,} question{'' if len(questions) == 1 else 's'}"
+    count = counted(len(questions), "question")
     title = f"Digest of {questions[0].person}" if shared else "Your digest"
     lines = [f"{title}: {count} waiting for an answer", *map(_line, questions[:MAX_LISTED])]
     if len(questions) > MAX_LISTED:

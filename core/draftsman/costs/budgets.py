@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from draftsman.errors import Failure
+from draftsman.formats.amounts import format_money
 from draftsman.jobs.runs.quota import LIMIT_PREFIX
 
 if TYPE_CHECKING:
@@ -97,9 +98,7 @@ def amount_text(measure: str, amount: float) -> str:
     """Return an amount with its unit: `$5.00`, `1,000 input tokens`."""
     if measure != "cost_usd":
         return f"{amount:,.0f} {_UNITS[measure]}"
-    if 0 < amount < 0.1:
-        return f"${amount:.4f}"
-    return f"${amount:,.2f}"
+    return format_money(amount)
 
 
 def title(state: BudgetState, job: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.errors import Failure
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, app_delay, classify
@@ -249,7 +250,7 @@ class UnservedTarget:
         name = str(self.channel)
         if self.channel is not ChannelName.LOG:
             name += f":{self.target}"
-        waiting = "1 delivery waits" if self.count == 1 else f"{self.count:,} deliveries wait"
+        waiting = counted(self.count, "delivery waits", "deliveries wait")
         return f"no running process sends to {name}: {waiting}"
 
 

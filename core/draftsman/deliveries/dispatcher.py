@@ -24,6 +24,7 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.store.delivery_claims import HEAD_START
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
 from draftsman.settings.notifications import NotificationSettings
@@ -106,8 +107,8 @@ class DeliveryDispatcher:
             if sender() is not None:
                 try:
                     if count := await self._delivery_sender.rescue(names):
-                        noun = "delivery" if count == 1 else "deliveries"
-                        _log.info("rescued %s %s of a process that ended", count, noun)
+                        rescued = counted(count, "delivery", "deliveries")
+                        _log.info("rescued %s of a process that ended", rescued)
                         self.wake()
                 except DraftsmanError as error:
                     _log.debug("could not rescue deliveries: %s", error)

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from draftsman.deliveries.delivery import DeliveryKind, DeliveryStatus
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import STATUSES
@@ -81,5 +82,4 @@ class GroupStop:
     def text(self, group: str) -> str:
         """Return `group release stopped: D-2 failed, 3 jobs skipped`."""
         cause = f"{job_name(self.job)} {STATUSES[self.status].predicate}"
-        jobs = "job" if self.skipped == 1 else "jobs"
-        return f"group {group} stopped: {cause}, {self.skipped:,} {jobs} skipped"
+        return f"group {group} stopped: {cause}, {counted(self.skipped, 'job')} skipped"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from draftsman.formats.amounts import counted, format_money
 from draftsman.text import humanize, is_link
 
 _CHANGE: Final = (
@@ -42,7 +43,7 @@ def change_summary(result: Mapping[str, Any]) -> str:
     if isinstance(change["commit"], str):
         clauses.append(f"commit {change['commit'][:12]}")
     if isinstance(files := change["files_changed"], int):
-        clauses.append(f"{files} file{'' if files == 1 else 's'} changed")
+        clauses.append(f"{counted(files, 'file')} changed")
     lines = [(sign, change[key]) for sign, key in (("+", "insertions"), ("-", "deletions"))]
     if counts := " ".join(f"{sign}{n}" for sign, n in lines if isinstance(n, int)):
         clauses.append(counts)
@@ -108,11 +109,12 @@ def usage_text(
 
     `allowed` counts the questions that permission `rules` answered.
     """
-    usage = f"{tokens:,} tokens" + (f", ${cost:,.2f}" if cost >= 0.005 else "") if tokens else ""
+    amounts = [counted(tokens, "token")] if tokens else []
+    if tokens and cost:
+        amounts.append(format_money(cost, cents=True))
     names = f"rule{'' if len(rules) == 1 else 's'} {', '.join(map(str, rules))}"
-    commands = f"{allowed:,} command{'' if allowed == 1 else 's'}"
-    cited = f"{commands} allowed by {names}" if allowed else ""
-    return "; ".join(filter(None, [usage, cited]))
+    cited = f"{counted(allowed, 'command')} allowed by {names}" if allowed else ""
+    return "; ".join(filter(None, [", ".join(amounts), cited]))
 
 
 def unrendered_fields(result: Mapping[str, Any]) -> dict[str, Any]:

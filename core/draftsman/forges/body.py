@@ -12,7 +12,8 @@ from draftsman import text_template
 from draftsman.deliveries.result_text import usage_text
 from draftsman.forges.project import Project
 from draftsman.forges.pull_request import DRAFT_LINE, CommitStatus, TextLimits, marker
-from draftsman.forges.untrusted_text import block, cell, code, line, quote, truncate
+from draftsman.forges.untrusted_text import block, cell, code, line, quote
+from draftsman.formats.truncation import truncate
 
 REQUEST: Final = 6000
 """Characters of the request; the sum of all limits is below the smallest limit of a forge."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from draftsman.formats.amounts import counted
 from draftsman.log import redact
 
 STATUS_NAME: Final = "draftsman"
@@ -75,7 +76,7 @@ def overall(checks: Sequence[CommitCheck]) -> tuple[CheckState, str]:
         besides = f" besides the status {STATUS_NAME}" if checks else ""
         return CheckState.FAILED, f"it has no checks{besides}"
     count = len(other_checks)
-    return CheckState.PASSED, f"{count} check{'' if count == 1 else 's'} passed"
+    return CheckState.PASSED, f"{counted(count, 'check')} passed"
 
 
 def foreign(checks: Sequence[CommitCheck]) -> list[CommitCheck]:

@@ -10,7 +10,8 @@ from typing import Final
 from uuid import UUID
 
 from draftsman.forges.forge_event import EventKind, ForgeEvent
-from draftsman.forges.untrusted_text import ZERO_WIDTH, truncate
+from draftsman.forges.untrusted_text import ZERO_WIDTH
+from draftsman.formats.truncation import truncate
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.text import STORED_SENTENCE
@@ -257,7 +258,7 @@ def message_text(event: FollowUpEvent, mention: str = MENTION) -> str:
         case _:
             command = None if event.is_message else command_of(event.text, mention)
             text = command or event.text
-    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
+    return truncate(text, MAX_MESSAGE)
 
 
 def answer_text(event: AnswerDue, marker: str) -> str:

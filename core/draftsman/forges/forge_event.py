@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.truncation import truncate
 from draftsman.log import redact
 
 MAX_TEXT: Final = 8000
@@ -22,7 +23,6 @@ OWN: Final = "<!-- draftsman "
 """Beginning of the line by which draftsman finds its own texts."""
 EDITED: Final = timedelta(seconds=2)
 """Time from the first version of a comment after which it counts as edited."""
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class EventKind(StrEnum):
@@ -153,9 +153,8 @@ def is_resolved(event: ForgeEvent) -> bool:
 
 def plain(text: object, limit: int = MAX_TEXT) -> str:
     """Return a text of the forge with at most `limit` characters, without secrets."""
-    value = str(text or "").replace("\r\n", "\n").replace("\r", "\n")
-    value = _CONTROL.sub("", redact(value[: limit * 2])).strip()
-    return value if len(value) <= limit else value[: limit - 1] + "…"
+    value = str(text or "")
+    return truncate(replace_invisible(redact(value[: limit * 2])).strip(), limit)
 
 
 def version(text: object) -> str:

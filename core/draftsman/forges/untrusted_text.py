@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.truncation import truncate
 from draftsman.log import redact
 
 ZERO_WIDTH: Final = "\u200b"
@@ -33,7 +35,6 @@ _CLOSES: Final = re.compile(
 _NUMBER: Final = re.compile(r"(?<=\w)#(?=\d)")
 """A reference to another repository: `acme/pay#12`."""
 _FENCE: Final = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
 def inert(text: str, limit: int) -> str:
@@ -42,11 +43,6 @@ def inert(text: str, limit: int) -> str:
     text = _CLOSES.sub(lambda match: f"{match[0]}{ZERO_WIDTH}", text)
     text = _NUMBER.sub(f"#{ZERO_WIDTH}", text)
     return truncate(text, limit)
-
-
-def truncate(text: str, limit: int) -> str:
-    """Return the text, or its beginning with an ellipsis."""
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def line(text: str, limit: int) -> str:
@@ -87,7 +83,5 @@ def block(text: str, limit: int) -> str:
 
 
 def _plain(text: str, limit: int) -> str:
-    """Return the beginning of a text without secrets and control characters."""
-    return _CONTROL.sub(
-        "", redact(text[: limit + MARGIN]).replace("\r\n", "\n").replace("\r", "\n")
-    )
+    """Return the beginning of a text without secrets and invisible characters."""
+    return replace_invisible(redact(text[: limit + MARGIN]))

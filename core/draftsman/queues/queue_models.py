@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from draftsman.formats.amounts import counted
+from draftsman.formats.times import format_time
 from draftsman.ids import actor_name, job_name, pause_name
 from draftsman.jobs.job import Status
 from draftsman.metrics import Gauge
@@ -56,7 +58,7 @@ class UnhandledType:
     @property
     def text(self) -> str:
         """The sentence for people."""
-        waiting = "1 job waits" if self.jobs == 1 else f"{self.jobs:,} jobs wait"
+        waiting = counted(self.jobs, "job waits", "jobs wait")
         return f"no live worker of the queue {self.queue!r} handles {self.type!r}: {waiting}"
 
 
@@ -146,5 +148,5 @@ class QueueReservation:
 
 def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
     """Return who reserved a queue, for which job, until when."""
-    until = f" until {expires_at:%Y-%m-%d %H:%M %Z}" if expires_at else ""
+    until = f" until {format_time(expires_at)}" if expires_at else ""
     return f"the queue {queue!r} is reserved by {actor_name(actor)} for {job_name(job)}{until}"

@@ -19,6 +19,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 
 from draftsman.errors import UsageError
+from draftsman.formats.amounts import counted
+from draftsman.formats.times import span
 from draftsman.jobs.status_display import Meaning
 from draftsman.schedules.template import check_name
 from draftsman.text import REQUEST_LIMIT, STORED_SENTENCE, clean_within_limit
@@ -111,11 +113,6 @@ def find_zone(name: str) -> ZoneInfo:
         ) from None
 
 
-def in_zone(moment: datetime, zone: str) -> str:
-    """Format a time in an IANA time zone, with the offset: `Mon 2026-11-30 02:00 +0100`."""
-    return moment.astimezone(find_zone(zone)).strftime("%a %Y-%m-%d %H:%M %z")
-
-
 @lru_cache(maxsize=1000)
 def _zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)
@@ -150,7 +147,7 @@ def _expression(rule: str) -> None:
     fields = rule.split()
     if len(fields) != 5:
         raise UsageError(
-            f"cron {rule[:60]!r} has {len(fields)} field{'' if len(fields) == 1 else 's'}, not 5"
+            f"cron {rule[:60]!r} has {counted(len(fields), 'field')}, not 5"
             " (minute, hour, day of month, month, day of week); " + RULES
         )
     try:
@@ -424,7 +421,7 @@ def _skipped(schedule: Schedule, at: datetime, newer: int, now: datetime) -> str
     """Return why an occurrence is skipped, or None; `newer` of those that are due follow it."""
     match schedule.misfire:
         case Misfire.SKIP if now - schedule.fire_time(at) > GRACE:
-            return f"missed: it was noticed {_span(now - at)} late"
+            return f"missed: it was noticed {span((now - at).total_seconds())} late"
         case Misfire.LAST if newer:
             return "missed: a later occurrence was due"
         case Misfire.ALL if newer >= schedule.misfire_limit:
@@ -459,13 +456,6 @@ def check_spec(spec: ScheduleSpec, now: datetime) -> ScheduleSpec:
         raise UsageError(f"{spec.rule!r} has passed")
     distance = min((later - at for at, later in pairwise(times)), default=timedelta.max)
     if spec.jitter and timedelta(seconds=spec.jitter) >= distance:
-        raise UsageError(f"the jitter must be shorter than {_span(distance)}, the interval")
+        interval = span(distance.total_seconds())
+        raise UsageError(f"the jitter must be shorter than {interval}, the interval")
     return spec
-
-
-def _span(time: timedelta) -> str:
-    seconds = int(time.total_seconds())
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

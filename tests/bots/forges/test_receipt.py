@@ -148,7 +148,7 @@ async def test_events_are_stored_once_over_any_way_and_in_any_order(
         await _check_endpoints(service)
     assert await stored(conn) == [
         ("comment", "anna", "/draftsman go"),
-        ("comment", "draftsman-bot", "Done?"),
+        ("comment", "draftsman-bot", "Done\ufffd"),
         ("review", "ben", "No"),
         ("review_thread", "ben", "Name it"),
     ]

@@ -7,6 +7,8 @@ import html
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.truncation import graphemes, utf16_length
 from draftsman_bots.slack.deliveries.mrkdwn import (
     MAX_TEXT,
     code,
@@ -16,7 +18,7 @@ from draftsman_bots.slack.deliveries.mrkdwn import (
     link,
     unescape,
 )
-from draftsman_bots.text import graphemes, replace_invisible, truncate, utf16_length
+from draftsman_bots.text import truncate
 from tests.support.cases import cases
 
 FAMILY = "👩‍👩‍👧‍👦"
@@ -35,18 +37,6 @@ def test_text_is_unescaped_and_escaped_once() -> None:
     sent = "&lt;b&gt; &amp; &amp;amp;"
     assert unescape(sent) == typed
     assert escape(typed) == sent
-
-
-@given(ANY)
-def test_graphemes_lose_only_excess_combining_marks(text: str) -> None:
-    result = "".join(graphemes(text))
-    assert len(result) <= len(text)
-    assert all(len(grapheme) <= 16 for grapheme in graphemes(text))
-
-
-@cases("grapheme", [FAMILY, FLAG, "e\u0301", "👍🏽", "\r\n", "각", "❤️"])
-def test_grapheme_is_a_single_unit(grapheme: str) -> None:
-    assert list(graphemes(grapheme * 3)) == [grapheme] * 3
 
 
 @given(ANY, st.integers(2, 60))

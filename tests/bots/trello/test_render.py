@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
+from draftsman.formats.truncation import utf16_length
 from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman.people.spans import ActorRef, decode_spans, encode_spans, spans_text
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman.trello.cards import FIELDS
-from draftsman_bots.text import utf16_length
 from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT, marker_of, with_marker
 from draftsman_bots.trello.deliveries.member_names import names_members
 from draftsman_bots.trello.deliveries.render import (

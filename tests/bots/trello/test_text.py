@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.deliveries.documents.markdown import quoted, strong
-from draftsman_bots.text import utf16_length
+from draftsman.formats.truncation import utf16_length
 from draftsman_bots.trello.deliveries.markdown import (
     MAX_COMMENT,
     code,

@@ -61,7 +61,7 @@ async def test_messages_have_the_usage_of_all_runs(
         facts = await deliveries.message_facts(conn, seq)
         assert facts.usage == {"tokens": 1000, "cost": 0.424}
     assert usage_text(**(facts.usage or {})) == "1,000 tokens, $0.42"
-    assert (usage_text(), usage_text(5, 0.001)) == ("", "5 tokens")
+    assert (usage_text(), usage_text(5, 0.001)) == ("", "5 tokens, <$0.01")
 
 
 async def test_a_call_is_refused_once_its_budget_is_used(rt: Runtime, make: Factory) -> None:

@@ -307,8 +307,8 @@ async def test_a_job_of_a_paused_type_ends_its_reservation(
 @pytest.mark.parametrize(
     ("fields", "seconds", "problem"),
     [
-        ({}, 59, "1 min to 24 h, not for 59 s"),
-        ({}, 86_401, "1 min to 24 h"),
+        ({}, 59, "1m to 1d, not for 59s"),
+        ({}, 86_401, "1m to 1d, not for 86401s"),
         ({"delay": 60}, 600, "starts later"),
         ({"subject_key": "s", "unique": {"debounce": 5}}, 600, "debounced"),
     ],

@@ -59,6 +59,6 @@ def test_a_long_value_is_truncated_and_marked() -> None:
 def test_usage_is_summed_and_displayed() -> None:
     first = {"cost_usd": 0.5, "input_tokens": 1000, "models": ["b"]}
     second = {"cost_usd": 1, "calls": 2, "models": ["a", "b"]}
-    assert usage_lines(first) == "input tokens 1,000 · cost $0.5000 · models b"
+    assert usage_lines(first) == "input tokens 1,000 · cost $0.50 · models b"
     added = {"cost_usd": 1.5, "input_tokens": 1000, "models": ["a", "b"], "calls": 2}
     assert sum_usage([first, None, second]) == added

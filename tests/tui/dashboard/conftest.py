@@ -13,11 +13,11 @@ from textual._context import active_app
 from textual.app import App
 from textual.screen import Screen
 
+from draftsman.formats import times
 from draftsman_tui.dashboard.frame import base_screen as base
 from draftsman_tui.dashboard.frame.clock import DatabaseClock
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
 from draftsman_tui.dashboard.frame.refresher import Refresher
-from draftsman_tui.terminal import times
 from tests.tui.dashboard import shared_styles
 from tests.tui.dashboard.fixtures_data import NOW, STATS
 

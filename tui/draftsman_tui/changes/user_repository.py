@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from draftsman.errors import Refused, UsageError
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.repos.repo_url import parse
 from draftsman_tui.entities.artifacts import no_diff_reason
@@ -96,7 +97,7 @@ class UserRepository:
         status = self.git("status", "--porcelain", "--untracked-files=no")
         if status:
             count = len(status.splitlines())
-            files = f"{count} changed file{'' if count == 1 else 's'}"
+            files = counted(count, "changed file")
             raise Refused(f"{self.top} has {files}; commit or stash them, or use {hint}")
 
     def source_of(self, source: str) -> str | None:

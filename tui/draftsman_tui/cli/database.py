@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.errors import Refused, UsageError
+from draftsman.formats.amounts import counted
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, command_group
 from draftsman_tui.terminal import params
@@ -220,7 +221,7 @@ async def dump(app: App, file: Path) -> None:
     if app.json:
         app.out.document({"file": str(file), "size": size})
     else:
-        app.out.print(f"dumped {size:,} bytes to {file}")
+        app.out.print(f"dumped {counted(size, 'byte')} to {file}")
 
 
 @db.subcommand("restore", examples=("draftsman db restore draftsman.dump --yes",))

@@ -8,6 +8,7 @@ import click
 
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.errors import Refused, UsageError
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.deliveries import unserved_texts
 from draftsman.text import humanize
@@ -102,10 +103,10 @@ async def redeliver(
             seqs = await rt.outbox.dead_letters(number)
         if len(seqs) >= _CONFIRM_FROM and not yes:
             if not app.out.interactive:
-                raise Refused(
-                    f"this would send {len(seqs)} deliveries again; to confirm, use --yes"
-                )
-            prompts.confirm(f"Send {len(seqs)} dead-letter deliveries again?")
+                count = counted(len(seqs), "delivery", "deliveries")
+                raise Refused(f"this would send {count} again; to confirm, use --yes")
+            count = counted(len(seqs), "dead-letter delivery", "dead-letter deliveries")
+            prompts.confirm(f"Send {count} again?")
         revived = await rt.outbox.redeliver(seqs, await rt.actor())
     if app.json:
         app.out.document(revived)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.errors import Refused
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.questions.permission_rules.permission_rule import MEANINGS, RuleStatus
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.permission_rules import RULES, backtest_lines, history_lines, rule_data
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -87,8 +89,7 @@ async def show(app: App, rule: int) -> None:
         return
     _print_rule(app, details)
     app.out.print(*backtest_lines(backtest))
-    plural = "" if details.uses == 1 else "s"
-    app.out.print(f"allowed {details.uses:,} command{plural} without a question")
+    app.out.print(f"allowed {counted(details.uses, 'command')} without a question")
     for use in uses:
         app.out.print(f"          {use.name}  {one_line(use.command)}  {times.ago(use.at)}")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.errors import Refused, UsageError
+from draftsman.formats.amounts import counted
 from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command_group, number_of
 from draftsman_tui.entities.artifacts import no_diff_reason
@@ -268,7 +269,7 @@ def _print(
         document |= {"policy": repo_policy.digest, "denied": denied}
         app.out.document(document | {"findings": data, "unmapped": unmapped})
         return
-    count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
+    count = counted(len(findings), "finding")
     owner = "the configuration" if changes.location is None else changes.location.name
     app.out.print(f"{changes.name}: {count} by policy {repo_policy.version} of {owner}")
     if not findings:

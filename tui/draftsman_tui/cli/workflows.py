@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.errors import Refused
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.ids import actor_name, job_name
 from draftsman.text import first_line
 from draftsman.workflows.groups import MEANINGS
@@ -16,7 +18,7 @@ from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.groups import GROUPS, group_data
 from draftsman_tui.entities.jobs import status_text
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -124,7 +126,7 @@ async def cancel(app: App, name: str, reason: str | None, yes: bool) -> None:
         group = await rt.workflows.groups.get(name)
         unfinished = group.running + group.waiting
         if unfinished and not yes:
-            jobs = f"{unfinished:,} unfinished job{'' if unfinished == 1 else 's'}"
+            jobs = counted(unfinished, "unfinished job")
             if not app.out.interactive:
                 raise Refused(f"this would cancel {jobs}; to confirm, use --yes")
             confirm(f"Cancel {jobs} of the group {name!r}? Work so far is kept.")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity, Surface
-from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,7 @@ def _health(checks: Sequence[Any] | None) -> Cell:
     if failed := sum(check.status == "fail" for check in checks):
         return Cell(f"{failed} failed", "bad")
     if warned := sum(check.status == "warn" for check in checks):
-        return Cell(f"{warned} warning{'' if warned == 1 else 's'}", "warns")
+        return Cell(counted(warned, "warning"), "warns")
     return Cell("healthy", "good")
 
 

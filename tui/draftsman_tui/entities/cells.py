@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from draftsman.formats import times
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning, display_of
 from draftsman.text import humanize
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.colors import STYLES as MEANING_STYLES
 from draftsman_tui.terminal.output import one_line
 
@@ -74,9 +74,7 @@ def age(moment: datetime | None, now: datetime) -> Cell:
 
 def clock(moment: datetime, now: datetime) -> Cell:
     """Format the local time of day, or day and minute if it is not today."""
-    here = moment.astimezone()
-    today = now.astimezone().date()
-    return Cell(here.strftime("%H:%M:%S" if here.date() == today else "%m-%d %H:%M"), "dim")
+    return Cell(times.clock(moment, now, narrow=True), "dim")
 
 
 def until(moment: datetime | None, now: datetime) -> Cell:

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.attention.figures import AttentionFigures, FigureGroup
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import as_data
 
 KINDS = {"input": "questions", "approval": "approvals"}
@@ -38,8 +39,8 @@ def summary_text(figures: AttentionFigures) -> str:
     if not figures.jobs:
         return f"{figures.answers:,} answers"
     per_job = figures.questions / figures.jobs
-    questions = f"{figures.questions:,} question{'' if figures.questions == 1 else 's'}"
-    jobs = f"{figures.jobs:,} job{'' if figures.jobs == 1 else 's'}"
+    questions = counted(figures.questions, "question")
+    jobs = counted(figures.jobs, "job")
     return (
         f"{questions} of {jobs}, {per_job:.1f} per job;"
         f" interruptions in quiet hours: {figures.quiet_pings}"

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from draftsman.formats import times
+from draftsman.formats.amounts import format_money
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.text import first_line, humanize
@@ -13,7 +15,6 @@ from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity
 from draftsman_tui.entities.queues import hold_text
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import as_data, one_line
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def changes_text(row: JobSummary) -> str:
 def cost_text(row: JobSummary) -> str:
     """Return the cost in dollars; "" for none."""
     dollars = cost(row)
-    return "" if not dollars else f"${dollars:.2f}" if dollars >= 0.005 else "<$0.01"
+    return format_money(dollars, cents=True) if dollars else ""
 
 
 def live_text(row: JobSummary, now: datetime) -> str:

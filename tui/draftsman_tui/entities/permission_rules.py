@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.durations import format_duration
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.questions.permission_rules.permission_rule import MEANINGS, RuleStatus
 from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
@@ -31,14 +33,14 @@ def expiry_text(rule: PermissionRule, now: datetime | None = None) -> str:
     if rule.status is RuleStatus.ACTIVE and rule.expires_at is not None:
         return times.until(rule.expires_at, now)
     if rule.status is RuleStatus.PROPOSED:
-        return f"for {times.format_duration(rule.seconds)}"
+        return f"for {format_duration(rule.seconds)}"
     ended = rule.ended_at or rule.expires_at
     return "" if ended is None else times.ago(ended, now)
 
 
 def history_lines(rule: PermissionRule) -> Iterator[str]:
     """Yield who proposed, ratified and ended a rule, and when."""
-    decisions = f"{rule.decisions:,} equal decision{'' if rule.decisions == 1 else 's'}"
+    decisions = counted(rule.decisions, "equal decision")
     after = f" after {decisions}" if rule.decisions else ""
     yield f"proposed by {rule.proposed_by}{after}, {times.ago(rule.proposed_at)}"
     if rule.ratified_at is not None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from draftsman.formats import times
 from draftsman.ids import actor_name, job_name
 from draftsman.queues.usage_limits import bucket_title
 from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import START_WORKER, Column, Entity
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
+from draftsman.formats import times
 from draftsman_tui.entities import cells
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column
-from draftsman_tui.terminal import times
 
 T = TypeVar("T")
 

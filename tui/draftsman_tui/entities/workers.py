@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.formats import times
 from draftsman.ids import worker_name
 from draftsman.jobs.status_display import Meaning
 from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import START_WORKER, Column, Entity
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:

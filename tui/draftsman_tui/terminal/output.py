@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.formats.invisible import escape_invisible
 from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.column_widths import share
 
@@ -28,34 +29,15 @@ GAP: Final = 2
 """Cells between the columns of a table."""
 MAX_ERROR_TEXT: Final = 300
 """Maximum number of characters of lost output that an error repeats."""
-_CONTROLS: Final = {
-    code: ascii(chr(code))[1:-1]
-    for code in (
-        *(code for code in range(32) if chr(code) not in "\n\t"),
-        *range(127, 160),
-        *(0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
-    )
-}
-"""Control characters, such as terminal escape sequences, that text may contain."""
-
-_ESCAPES: Final = {
-    code: f"\\u{code:04x}"
-    for code in (
-        *(*range(0x7F, 0xA0), 0xAD, 0x61C, 0x180E, 0xFEFF),
-        *(*range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070)),
-        *range(0xFFF9, 0xFFFC),
-    )
-}
-"""Characters that JSON allows unescaped and that control or confuse a terminal."""
 
 
 def plain(text: str) -> str:
-    """Escape control characters; line breaks and tabs are kept."""
-    return text.translate(_CONTROLS)
+    """Escape invisible characters; line breaks and tabs are kept."""
+    return escape_invisible(text)
 
 
 def one_line(text: str) -> str:
-    """Join the text into one line without control characters."""
+    """Join the text into one line without invisible characters."""
     return plain(" ".join(text.split()))
 
 
@@ -212,7 +194,9 @@ class CommandOutput:
     def _json(self, value: object, indent: int | None = None) -> str:
         """Serialize to JSON; on a terminal, escape characters that control or reorder text."""
         text = json.dumps(as_data(value), indent=indent, ensure_ascii=not stdio.is_utf8())
-        return text.translate(_ESCAPES) if self.on_screen else text
+        if not self.on_screen:
+            return text
+        return escape_invisible(text, strict=True, escape=lambda char: json.dumps(char)[1:-1])
 
     def _render(self, stream: Any, parts: Iterable[RenderableType], *, cut: bool = False) -> str:
         from rich.console import Console

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import click
 
+from draftsman.durations import MAX_DURATION, parse_duration, parse_instant
 from draftsman.errors import UsageError
 from draftsman.ids import JobRef, job_number, parse_job, parse_question
 from draftsman.jobs.job import Status
 from draftsman.text import clean
-from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,14 +137,14 @@ class DurationParam(Param):
 
     name = "duration"
 
-    def __init__(self, most: float = times.MAX_DURATION) -> None:
+    def __init__(self, most: float = MAX_DURATION) -> None:
         self._most = most
 
     def convert(self, value: Any, param: object, ctx: object) -> float:
         """Parse the duration; raises UsageError."""
         if isinstance(value, float):
             return value
-        return times.parse_duration(str(value), most=self._most)
+        return parse_duration(str(value), most=self._most)
 
 
 class ExtensionParam(DurationParam):
@@ -167,7 +167,7 @@ class InstantParam(Param):
 
     def convert(self, value: Any, param: object, ctx: object) -> datetime:
         """Parse the time; raises UsageError."""
-        return times.parse_instant(value) if isinstance(value, str) else value
+        return parse_instant(value) if isinstance(value, str) else value
 
 
 class WordsParam(Param):

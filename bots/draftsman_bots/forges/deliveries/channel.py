@@ -23,6 +23,7 @@ from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import Failure, UsageError
 from draftsman.forges.api.connection import discussion_of
 from draftsman.forges.forge import Discussion
+from draftsman.formats.amounts import format_size
 from draftsman.settings import Settings
 from draftsman_bots.forges.deliveries.render import marker_of, render, render_file, with_marker
 
@@ -97,7 +98,7 @@ class ForgeChannel:
         text = render_file(message.subject.name, file)
         if len(text) > self._limit(message) - len(with_marker("", message.marker, 0)):
             return Failure(
-                f"{len(file.data) / 1000:,.0f} kB, and a comment has at most"
+                f"{format_size(len(file.data))}, and a comment has at most"
                 f" {self._limit(message):,} characters",
                 origin="forge",
                 declared="PERMANENT",

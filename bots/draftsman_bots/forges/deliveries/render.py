@@ -16,7 +16,8 @@ from draftsman.deliveries.documents.builder import build_document
 from draftsman.deliveries.documents.document import Action, Step
 from draftsman.deliveries.documents.markdown import print_markdown
 from draftsman.forges import untrusted_text
-from draftsman.forges.untrusted_text import ZERO_WIDTH, truncate
+from draftsman.forges.untrusted_text import ZERO_WIDTH
+from draftsman.formats.truncation import truncate
 from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef

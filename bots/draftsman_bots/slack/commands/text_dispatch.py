@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from draftsman.formats.times import span
 from draftsman_bots.conversation.commands import Access, Surface, command_names, help_lines
 from draftsman_bots.conversation.parser import ParsedText
 from draftsman_bots.conversation.requests import JobRequest, ScheduleRequest
@@ -108,7 +109,7 @@ def duplicate_reply(ctx: BotContext, submitted: SubmittedJob, duplicate: RecentD
     """Return the reply to a request like a recent one."""
     state = str(duplicate.status).replace("_", " ")
     return Reply(
-        f"{_confirmation(submitted)}\nYou made the same request {duplicate.age:.0f} s ago:"
+        f"{_confirmation(submitted)}\nYou made the same request {span(round(duplicate.age))} ago:"
         f" D-{duplicate.number} ({escape(state)}). To cancel the duplicate:"
         f" `{ctx.settings.command} cancel {submitted.name}`"
     )

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from draftsman.deliveries.documents.document import Text
+from draftsman.formats.truncation import utf16_length
 from draftsman_bots.slack.deliveries.mrkdwn import code, escape_chunks, escape_truncated
-from draftsman_bots.text import break_fences, truncate, utf16_length
+from draftsman_bots.text import break_fences, truncate
 
 Block = dict[str, Any]
 

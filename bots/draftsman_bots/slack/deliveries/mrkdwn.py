@@ -15,17 +15,14 @@ from urllib.parse import quote
 
 from draftsman.deliveries.documents.document import Command, Link, Span, Step, Text, Time
 from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted
+from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.times import format_time
+from draftsman.formats.truncation import graphemes, utf16_length
 from draftsman.jobs.job import Source
 from draftsman.people.spans import ActorRef, Spans
 from draftsman.text import is_link
 from draftsman_bots.slack.ids import account_user_id
-from draftsman_bots.text import (
-    break_fences,
-    graphemes,
-    join_within,
-    replace_invisible,
-    utf16_length,
-)
+from draftsman_bots.text import break_fences, join_within
 
 MAX_TEXT: Final = 3000
 """Characters of a section; the top-level `text`, limited to 4,000, uses the same limit."""
@@ -199,8 +196,8 @@ def _marked(span: ActorRef | Time | Link | Command | Step) -> str:
 
 def local_time(moment: datetime) -> str:
     """Return a time that Slack shows in the reader's time zone."""
-    fallback = moment.strftime("%Y-%m-%d %H:%M %Z")
-    return f"<!date^{int(moment.timestamp())}^{{date_short_pretty}} {{time}}|{escape(fallback)}>"
+    fallback = escape(format_time(moment))
+    return f"<!date^{int(moment.timestamp())}^{{date_short_pretty}} {{time}}|{fallback}>"
 
 
 def code(text: str, max_length: int = MAX_TEXT) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.deliveries.documents.builder import RETRYABLE
+from draftsman.formats.truncation import utf16_length
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.status_display import STATUSES
@@ -30,7 +31,7 @@ from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated, local_time
 from draftsman_bots.slack.deliveries.render import controls
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget, send_ephemeral
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.text import truncate, utf16_length
+from draftsman_bots.text import truncate
 
 if TYPE_CHECKING:
     from draftsman_bots.slack.context import BotContext

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import UsageError
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, parse_job, parse_question
 from draftsman.jobs.retries import ErrorClass
 from draftsman.people.spans import ActorRef
@@ -73,7 +74,7 @@ async def _show(ctx: BotContext, actor: Actor, command: ParsedText, key: str) ->
     runs = await ctx.rt.read_model.runs(job.number)
     questions = await ctx.rt.questions.open(job.number)
     invoker = mention(ActorRef(job.invoker_id, job.invoker_display_name or ""))
-    run_count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+    run_count = counted(len(runs), "run")
     lines = [
         f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}",
         f"{_status_text(reason)} · requested by {invoker} · {run_count}",

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from draftsman.errors import Refused
+from draftsman.formats.truncation import utf16_length
 from draftsman.schedules.template import Template, TemplateDefinition
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import (
@@ -24,7 +25,6 @@ from draftsman_bots.slack.deliveries.blocks import (
 )
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.home.modal_views import MAX_INPUT, View, modal
-from draftsman_bots.text import utf16_length
 
 # The parameters of a template as inputs of a form. Pure.
 #

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import Conflict, NotFound, NotPermitted, UsageError
+from draftsman.formats.times import in_zone
+from draftsman.formats.truncation import utf16_length
 from draftsman.people.policy import Verb
 from draftsman.schedules.schedule import Schedule, ScheduleSpec, find_zone
 from draftsman_bots.conversation.parser import parse_scheduled
@@ -27,7 +29,6 @@ from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.requests.job_requests import job_target, request_fields
-from draftsman_bots.text import utf16_length
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
@@ -99,7 +100,7 @@ def proposal_blocks(
 ) -> list[Block]:
     """Return the rule, zone, author, request and next times, with a button that adds it."""
     source = f" ({zone_source})" if zone_source else ""
-    following = ", ".join(zone_time(at, proposal.zone) for at in times)
+    following = ", ".join(in_zone(at, proposal.zone) for at in times)
     lines = [
         f"Add the schedule {bold(proposal.name)} as {escape_truncated(author, 100)}?",
         f"*Rule:* {escape_truncated(phrase, 200)} (`{escape_truncated(proposal.rule, 100)}`)",
@@ -122,7 +123,7 @@ def listed_schedule(schedule: Schedule, *, controlled: bool) -> list[Block]:
         reason = f": {schedule.pause_reason}" if schedule.pause_reason else ""
         following = f"paused by {schedule.paused_by}{reason}"
     elif schedule.due_at is not None:
-        following = f"next {zone_time(schedule.due_at, schedule.timezone)}"
+        following = f"next {in_zone(schedule.due_at, schedule.timezone)}"
     rule = f"`{escape_truncated(schedule.rule, 100)}` {schedule.timezone}"
     lines = [
         f"{bold(schedule.name)} {rule} · {escape_truncated(following, 200)}",
@@ -140,11 +141,6 @@ def listed_schedule(schedule: Schedule, *, controlled: bool) -> list[Block]:
         "Remove", f"{ids.REMOVE_SCHEDULE}:{schedule.id}", value, style="danger", confirm=confirm
     )
     return [text, actions([toggle, remove])]
-
-
-def zone_time(at: datetime, zone: str) -> str:
-    """Return a time in the zone of its schedule, with the offset."""
-    return at.astimezone(find_zone(zone)).strftime("%a %Y-%m-%d %H:%M %z")
 
 
 def _target(spec: ScheduleSpec, limit: int = 1000) -> str:
@@ -232,7 +228,7 @@ async def add(ctx: BotContext, actor: Actor, action: BlockAction) -> Reply:
             await ctx.rt.schedules.checked(spec, chats=False),
         ):
             raise
-    following = zone_time(schedule.due_at, schedule.timezone) if schedule.due_at else "never"
+    following = in_zone(schedule.due_at, schedule.timezone) if schedule.due_at else "never"
     command = f"`{ctx.settings.command} schedules`"
     return Reply(
         f"Schedule {escape_truncated(schedule.name)} is added; next: {following}. To pause or"
@@ -256,7 +252,7 @@ async def change(ctx: BotContext, actor: Actor, action: BlockAction, kind: str) 
         await schedules.pause(name, actor)
         return Reply(f"Schedule {escaped_name} is paused.")
     resumed = await schedules.resume(name, actor)
-    following = zone_time(resumed.due_at, resumed.timezone) if resumed.due_at else "never"
+    following = in_zone(resumed.due_at, resumed.timezone) if resumed.due_at else "never"
     return Reply(f"Schedule {escaped_name} is resumed; next: {following}")
 
 

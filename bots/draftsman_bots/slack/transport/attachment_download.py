@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from draftsman.errors import Failure
+from draftsman.formats.times import format_time
 from draftsman.jobs.requests.attachments import MAX_BYTES, MAX_FILES, PendingFile
 from draftsman_bots.conversation.attachments import FileRefused, WithFiles
 from draftsman_bots.json_fields import nested, objects, string
@@ -153,6 +154,6 @@ def _lines(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _time(ts: str) -> str:
     try:
-        return datetime.fromtimestamp(float(ts), UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return format_time(datetime.fromtimestamp(float(ts), UTC))
     except (ValueError, OverflowError, OSError):
         return "unknown time"

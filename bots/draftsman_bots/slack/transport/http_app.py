@@ -16,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from draftsman.formats.times import span
 from draftsman_bots.json_fields import parse_object
 from draftsman_bots.process import http
 from draftsman_bots.slack.health import BotHealth
@@ -59,7 +60,7 @@ def check(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> N
         direction = "ahead of" if ahead > 0 else "behind"
         raise InvalidSignature(
             "clock",
-            f"clock skew: a signed request is {abs(ahead):.0f} s {direction} this machine's clock",
+            f"clock skew: a signed request is {span(ahead)} {direction} this machine's clock",
         )
 
 

@@ -13,16 +13,10 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
+from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.truncation import ELLIPSIS, graphemes, utf16_length
 from draftsman.text import is_link
-from draftsman_bots.text import (
-    ELLIPSIS,
-    break_fences,
-    graphemes,
-    join_within,
-    replace_invisible,
-    truncate,
-    utf16_length,
-)
+from draftsman_bots.text import break_fences, join_within, truncate
 
 MAX_COMMENT: Final = 16_384
 """Maximum characters of a comment, escaped."""

@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from draftsman.formats.amounts import counted, format_money
+from draftsman.formats.truncation import truncate
 from draftsman.jobs.status_display import Meaning
 from draftsman.text import first_line
 
@@ -131,13 +133,13 @@ class ActivityBuffer:
 
     def _cleaned(self, item: Activity) -> Activity:
         """Mask secrets before texts are shortened: a part of a secret would not be found."""
-        key = None if item.key is None else _shorten(self._mask(item.key), TITLE)
+        key = None if item.key is None else truncate(self._mask(item.key), TITLE)
         detail = self._masked(item.detail)
         if "entries" in detail:
             steps = detail["entries"]
-            entries = [step | {"text": _shorten(step["text"], TITLE)} for step in steps]
+            entries = [step | {"text": truncate(step["text"], TITLE)} for step in steps]
             detail = detail | {"entries": entries}
-        return replace(item, text=_shorten(self._mask(item.text), TITLE), key=key, detail=detail)
+        return replace(item, text=truncate(self._mask(item.text), TITLE), key=key, detail=detail)
 
     def take(self, now: float, *, final: bool = False) -> list[Activity]:
         """Return the batch, without a line whose end may still come; `now` is monotonic."""
@@ -222,10 +224,6 @@ def _first_part(text: str, most: int) -> str:
     return text[: end or most]
 
 
-def _shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
 # Activity as lines of text, for terminals and chat.
 
 
@@ -267,17 +265,16 @@ def plan_text(entries: Any) -> str:
     """Return the progress of a plan and its current step: `3 of 7 steps: write tests`."""
     done, steps = plan_progress(entries)
     current = next((item for item in entries or () if item.get("state") == "running"), None)
-    noun = "step" if steps == 1 else "steps"
-    progress = f"{done} of {steps} {noun}"
+    progress = f"{done} of {counted(steps, 'step')}"
     return f"{progress}: {current.get('text')}" if current else progress
 
 
 def usage_text(counts: Mapping[str, Any]) -> str:
     """Return the usage of a run so far: `12,345 tokens in, 678 out, $0.12`."""
     amounts = [
-        f"{counts['input_tokens']:,} tokens in" if counts.get("input_tokens") else "",
-        f"{counts['output_tokens']:,} tokens out" if counts.get("output_tokens") else "",
-        f"${counts['cost_usd']:.2f}" if counts.get("cost_usd") else "",
+        f"{counted(counts['input_tokens'], 'token')} in" if counts.get("input_tokens") else "",
+        f"{counted(counts['output_tokens'], 'token')} out" if counts.get("output_tokens") else "",
+        format_money(counts["cost_usd"], cents=True) if counts.get("cost_usd") else "",
     ]
     return ", ".join(amount for amount in amounts if amount) or "no tokens"
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
+from draftsman.formats.amounts import counted
+
 MAX_FILES: Final = 20
 """Files listed by name."""
 _ESCAPE: Final = re.compile(r"\\([0-7]{3}|.)")
@@ -79,8 +81,7 @@ def diffstat(diff: str, most: int | None = MAX_FILES) -> str:
     lines = [f"{name} | +{added} -{removed}" for name, added, removed in files[:most]]
     if len(files) > most:
         lines.append(f"… and {len(files) - most} more")
-    noun = "file" if len(files) == 1 else "files"
-    return "\n".join([*lines, f"{len(files)} {noun} changed, +{plus} -{minus}"])
+    return "\n".join([*lines, f"{counted(len(files), 'file')} changed, +{plus} -{minus}"])
 
 
 def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:

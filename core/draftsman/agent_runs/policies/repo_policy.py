@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 
 from draftsman.agent_runs.changes.patch_files import PatchFile, patch_files
 from draftsman.agent_runs.policies import secret_scanner
+from draftsman.formats.amounts import format_size
 from draftsman.repos.repo_profile import FOLDERS, RepoProfile, is_among, is_ci_file
 from draftsman.settings.policies import Effect, PolicySettings
 from draftsman.text import digest
@@ -261,8 +262,7 @@ class RepoPolicy:
         if file.deleted:
             return
         if file.size > self.settings.large_file_kb * KILOBYTE:
-            size = f"{file.size / KILOBYTE:,.0f} kB"
-            yield from self._finding("large_files", file.path, detail=size)
+            yield from self._finding("large_files", file.path, detail=format_size(file.size))
         if file.binary:
             yield from self._finding("binary_files", file.path)
 

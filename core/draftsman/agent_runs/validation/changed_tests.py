@@ -15,6 +15,7 @@ from typing import Final
 from draftsman.agent_runs.evidence.findings import TestEvidence, TestRun, judge
 from draftsman.agent_runs.validation.commands import CommandResult
 from draftsman.agent_runs.validation.fresh_clone import CommittedWork, FreshClone, fresh_clone
+from draftsman.formats.amounts import counted
 from draftsman.jobs.reserved_names import Owner
 from draftsman.repos.repo_profile import FILES, EvidenceProfile
 from draftsman.settings.profiles import CommandSettings
@@ -114,7 +115,7 @@ def _entry(proved: TestEvidence, evidence: EvidenceProfile) -> CommandResult:
     else:
         count = len(proved.proved)
         lines = [finding.text for finding in proved.findings]
-        lines.append(f"{count} test file{'' if count == 1 else 's'} prove the change")
+        lines.append(f"{counted(count, 'test file')} prove the change")
     return CommandResult(
         name=NAME,
         command=" ".join(evidence.test),

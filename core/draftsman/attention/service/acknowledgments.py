@@ -15,6 +15,7 @@ from draftsman.attention.attention import (
 )
 from draftsman.database.database import Connection, Database
 from draftsman.errors import DraftsmanError, QuestionClosed, Refused, UsageError
+from draftsman.formats.times import format_time
 from draftsman.ids import question_name
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
@@ -53,7 +54,7 @@ class Acknowledgments:
 
         held = await self._db.run_transaction(work)
         if held.person != actor.voter:
-            raise Refused(f"{held.person} works on it until {held.expires_at:%Y-%m-%d %H:%M %Z}")
+            raise Refused(f"{held.person} works on it until {format_time(held.expires_at)}")
         return held
 
     async def record_page(self, event: PagerEvent, actor: Actor | None) -> str:
@@ -79,7 +80,7 @@ class Acknowledgments:
                 return f"recorded, without effect: {error}"
             held = await store.acknowledge(conn, job, ordinal, actor, ACKNOWLEDGED)
             name = question_name(job, ordinal)
-            return f"{name}: {held.person} works on it until {held.expires_at:%Y-%m-%d %H:%M %Z}"
+            return f"{name}: {held.person} works on it until {format_time(held.expires_at)}"
 
         return await self._db.run_transaction(work)
 

@@ -27,6 +27,7 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.documents.plain import how_to_answer
 from draftsman.deliveries.plain_text import resolution_text
 from draftsman.errors import Failure
+from draftsman.formats.truncation import truncate
 from draftsman.outbound import secret_values
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.questions.question import Question
@@ -169,4 +170,4 @@ def _grafana(message: Message, question: Question, action: str) -> dict[str, Any
 
 def _summary(message: Message, question: Question) -> str:
     text = f"{question.name} {message.subject.title}: {' '.join(question.text.split())}"
-    return text if len(text) <= MAX_SUMMARY else f"{text[: MAX_SUMMARY - 1]}…"
+    return truncate(text, MAX_SUMMARY)

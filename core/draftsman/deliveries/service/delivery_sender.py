@@ -51,6 +51,7 @@ from draftsman.deliveries.store import deliveries as store
 from draftsman.deliveries.store import delivery_claims
 from draftsman.deliveries.target import Target
 from draftsman.errors import DraftsmanError, Failure
+from draftsman.formats.times import format_time
 from draftsman.ids import job_name
 from draftsman.jobs.retries import LONGEST_WAIT, ErrorClass, RetryPolicy, classify
 from draftsman.jobs.runs.store import checkpoints, jobs
@@ -112,7 +113,7 @@ async def quiet_delay(
     if person is None or (free_at := person.free_at(facts.now)) <= facts.now:
         return None
     seconds = min((free_at - facts.now).total_seconds(), MAX_SECONDS)
-    until = f"{free_at.astimezone(UTC):%Y-%m-%d %H:%M UTC}"
+    until = format_time(free_at.astimezone(UTC))
     return Deferred(seconds, f"{person.name} is not to be interrupted until {until}", limited=False)
 
 

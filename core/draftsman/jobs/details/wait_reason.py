@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman.errors import CommandHint
+from draftsman.formats.amounts import counted
+from draftsman.formats.times import format_time, span
 from draftsman.ids import actor_name, job_name, pause_name, worker_name
 from draftsman.jobs.job import LEASED, TERMINAL, Status
 from draftsman.jobs.retries import ErrorClass, RetryCounts, layer
@@ -207,12 +209,12 @@ def expiry_text(question: Question) -> str:
     """Return the time, period and policy of an expired question, and its text."""
     assert question.expires_at is not None  # noqa: S101 - an expired question has an expiry
     approval = question.kind is QuestionKind.APPROVAL
-    period = _span((question.expires_at - question.asked_at).total_seconds())
+    period = span((question.expires_at - question.asked_at).total_seconds())
     rule = f"on_expire = {str(question.on_expire)!r}"
     if question.escalated_at is not None:
         rule += f"; escalated to {question.escalate_to}"
     return (
-        f"{question.name} expired at {question.expires_at:%Y-%m-%d %H:%M %Z}:"
+        f"{question.name} expired at {format_time(question.expires_at)}:"
         f" no {'decision' if approval else 'answer'} within {period} ({rule}): {question.text}"
     )
 
@@ -251,7 +253,7 @@ def _waiting_for_answer(question: Question) -> tuple[str, tuple[str | CommandHin
         people = f" ({names} may answer, too)" if names else ""
     else:
         people = f" from {names}" if names else ""
-    until = f"; expires {question.expires_at:%Y-%m-%d %H:%M %Z}" if question.expires_at else ""
+    until = f"; expires {format_time(question.expires_at)}" if question.expires_at else ""
     verb = "approve or deny" if approval else "answer"
     needs = f"{'approval' if approval else 'an answer'}{people}"
     text = f"{question.name} needs {needs}: {question.text}"
@@ -301,7 +303,7 @@ def _waiting_for_jobs(facts: JobFacts) -> tuple[str, str, NextStep]:
         names.append(f"{omitted:,} more")
     first = job_name(facts.parents[0][0]) if facts.parents else job_name(facts.number)
     seconds = facts.due_in or 0.0
-    due = f"; due in {_span(seconds)}" if seconds > 0 and facts.hold else ""
+    due = f"; due in {span(seconds)}" if seconds > 0 and facts.hold else ""
     text = f"waits for {', '.join(names)}{due}"
     return "parents", text, ("for its state: ", _command("why", first))
 
@@ -324,7 +326,7 @@ def _waiting_for_place(facts: JobFacts, limit: LimitUse) -> tuple[str, str, Next
 
 def _ahead(facts: JobFacts) -> str:
     bound = "at least " if facts.ahead >= 1000 else ""
-    return f"{bound}{facts.ahead} {'job is' if facts.ahead == 1 else 'jobs are'} ahead of it"
+    return f"{bound}{counted(facts.ahead, 'job is', 'jobs are')} ahead of it"
 
 
 def _reserved(facts: JobFacts, job: int) -> tuple[str, str, NextStep]:
@@ -335,8 +337,9 @@ def _reserved(facts: JobFacts, job: int) -> tuple[str, str, NextStep]:
 
 
 def _pause(facts: JobFacts) -> str:
+    assert facts.paused_at is not None  # noqa: S101 - the job or its queue is paused
     return (
-        f"since {facts.paused_at:%Y-%m-%d %H:%M %Z} by {actor_name(facts.paused_by or '')}:"
+        f"since {format_time(facts.paused_at)} by {actor_name(facts.paused_by or '')}:"
         f" {facts.pause_reason}"
     )
 
@@ -353,7 +356,7 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
         text = f"{_ahead(facts)} in the queue {facts.queue!r}"
         return "behind", text, f"{facts.slots} slots serve the queue"
     if facts.reserved_until is not None:
-        until = f"reserved for it until {facts.reserved_until:%Y-%m-%d %H:%M %Z}"
+        until = f"reserved for it until {format_time(facts.reserved_until)}"
         return "next", f"the queue {facts.queue!r} is {until}", "the next free slot claims it"
     return "next", f"first in the queue {facts.queue!r}", "the next free slot claims it"
 
@@ -370,7 +373,7 @@ def _unhandled(facts: JobFacts) -> tuple[str, str, NextStep]:
 
 def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     seconds = max(0.0, facts.due_in or 0.0)
-    when = f"in {_span(seconds)}" if seconds else "now; the leader will queue it"
+    when = f"in {span(seconds)}" if seconds else "now; the leader will queue it"
     no_worker: tuple[str | CommandHint, ...] = ()
     if facts.pause_reason is not None:
         name = pause_name(facts.queue, facts.type if facts.type_paused else None)
@@ -380,7 +383,7 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     elif _is_unhandled(facts):
         no_worker = ("; but no live worker of its queue handles its type",)
     if facts.status is Status.SCHEDULED and facts.debounce_left is not None:
-        latest = f"; with further requests at the latest in {_span(max(0.0, facts.debounce_left))}"
+        latest = f"; with further requests at the latest in {span(max(0.0, facts.debounce_left))}"
         text = "debounced: a further request replaces it and waits as long again"
         return "debounced", text, (f"due {when}{latest}", *no_worker)
     if facts.status is Status.SCHEDULED:
@@ -415,7 +418,7 @@ def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:
     worker = f"worker {worker_name(facts.worker_id)}" if facts.worker_id else "its worker"
     worker += f" on {facts.host}" if facts.host else ""
     if facts.lost:
-        silent = "" if facts.heartbeat_age is None else f" for {_span(facts.heartbeat_age)}"
+        silent = "" if facts.heartbeat_age is None else f" for {span(facts.heartbeat_age)}"
         if facts.status is Status.CLAIMED:
             then = "the leader will queue it again"
         elif facts.cancel_requested_at is not None:
@@ -429,7 +432,7 @@ def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:
     if facts.cancel_requested_at is not None:
         return "canceling", f"{worker} is stopping it", "it will end as canceled"
     age = facts.heartbeat_age
-    heartbeat = "" if age is None else f"; last heartbeat {_span(age)} ago"
+    heartbeat = "" if age is None else f"; last heartbeat {span(age)} ago"
     return (
         "running",
         f"{worker} is running it{heartbeat}",
@@ -439,11 +442,3 @@ def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:
 
 def _command(name: str, arguments: str = "") -> CommandHint:
     return CommandHint(name, arguments, lead="")
-
-
-def _span(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

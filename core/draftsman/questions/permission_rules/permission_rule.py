@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from draftsman.formats.amounts import counted
 from draftsman.ids import question_name
 from draftsman.jobs.status_display import Meaning
 from draftsman.questions.permission_rules.command_pattern import (
@@ -91,12 +92,13 @@ def proposal_text(rule: PermissionRule | ProposedRule) -> str:
     person = rule.proposed_by.rpartition(":")[2]
     by = "" if person == "system" else f" by {person}"
     days = max(1, round(rule.seconds / 86_400))
-    count = f"{rule.decisions:,}" if rule.decisions else "no"
-    commands = f"{count} matching command{'' if rule.decisions == 1 else 's'}"
+    commands = (
+        counted(rule.decisions, "matching command") if rule.decisions else "no matching commands"
+    )
     return (
         f"Rule {rule.id} is proposed{by} for {rule.repo}: agents may run"
-        f" {pattern_text(rule.pattern)} without a question for {days}"
-        f" day{'' if days == 1 else 's'}. People have allowed {commands}. An operator can"
+        f" {pattern_text(rule.pattern)} without a question for"
+        f" {counted(days, 'day')}. People have allowed {commands}. An operator can"
         f" ratify or decline it; to see the commands: draftsman rules show {rule.id}"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.database.database import Connection, Database, on_connection
+from draftsman.durations import format_duration
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.requests.invocation import Invocation
@@ -49,9 +50,9 @@ class Reservations:
         account = self._policy.resolve(actor)
         self._policy.check(account, Verb.RESERVE)
         if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+            allowed = f"{format_duration(MIN_SECONDS)} to {format_duration(MAX_SECONDS)}"
             raise UsageError(
-                f"a queue can be reserved for 1 min to {MAX_SECONDS / 3600:.0f} h,"
-                f" not for {seconds:g} s"
+                f"a queue can be reserved for {allowed}, not for {format_duration(seconds)}"
             )
         if invocation.run_at is not None or invocation.delay is not None:
             raise UsageError("a job that starts later cannot reserve its queue now")

@@ -16,6 +16,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, NotPermitted
+from draftsman.formats.truncation import truncate
 from draftsman.ids import job_name
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests.invocation import Invocation
@@ -401,5 +402,4 @@ def _actor(name: str, policy: Policy) -> Actor | None:
 
 
 def _reason(error: DraftsmanError) -> str:
-    text = f"{error.subject} {error.reason}".strip()
-    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
+    return truncate(f"{error.subject} {error.reason}".strip(), MAX_REASON)

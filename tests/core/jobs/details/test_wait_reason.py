@@ -152,7 +152,7 @@ async def test_a_future_and_an_elapsed_due_time_are_reported(
 ) -> None:
     await make.worker_row()
     number = await make.scheduled(delay=7200, queue="default")
-    assert (await rt.read_model.why(number)).next_step == "due in 2.0 h"
+    assert (await rt.read_model.why(number)).next_step == "due in 2 h"
     await clock.forward(7200 - 600)
     next_step = (await rt.read_model.why(number)).next_step
     assert next_step == "due in 10 min; but no live worker serves its queue: draftsman up"
@@ -174,7 +174,7 @@ async def test_backoff_shows_the_budget_and_the_error(make: Factory, rt: Runtime
     await make.set_due(lost.number, 7200)
     why = await rt.read_model.why(lost.number)
     assert why.text == "run 1 failed: the worker was lost"
-    assert why.next_step == "next retry in 2.0 h (attempt 1 of 3)"
+    assert why.next_step == "next retry in 2 h (attempt 1 of 3)"
 
 
 async def test_the_time_until_the_next_attempt_uses_the_clock_of_the_database(

@@ -90,7 +90,7 @@ async def test_attachments_are_shown_with_their_state(
     await rt.attachments.store(log, bytes(1234))
     await rt.attachments.refuse(image, "it was deleted")
     shown = (await cli("show", f"D-{number}")).out
-    assert "Attachments\n  1  log.txt  1,234 bytes\n  2  b.png  refused: it was deleted\n" in shown
+    assert "Attachments\n  1  log.txt  1.2 kB\n  2  b.png  refused: it was deleted\n" in shown
     assert "  3  c.csv  waits for its download\n" in shown
     document = (await cli("show", f"D-{number}", "--json")).json
     assert [item["status"] for item in document["attachments"]] == ["stored", "refused", "pending"]
@@ -232,8 +232,8 @@ async def test_an_open_question_shows_its_choices_and_each_run_its_usage(
     ]
     runs = [entry.strip() for entry in output.split("Runs\n")[1].split("\n\n")[0].splitlines()]
     assert runs[2] == "input tokens 1,200 · models m-1"
-    assert runs[5] == "input tokens 34 · output tokens 5 · cost $0.2500 · models m-1"
-    total = "input tokens 1,234 · output tokens 5 · cost $0.2500 · models m-1"
+    assert runs[5] == "input tokens 34 · output tokens 5 · cost $0.25 · models m-1"
+    total = "input tokens 1,234 · output tokens 5 · cost $0.25 · models m-1"
     assert f"  usage      {total}\n" in output
 
 
@@ -277,7 +277,7 @@ async def test_an_expired_job_shows_time_rule_and_next_step(
     for command in ("why", "show"):
         output = " ".join((await cli(command, work.name)).out.split())
         when = f"{question.expires_at:%Y-%m-%d %H:%M %Z}"
-        assert f"{work.name}/1 expired at {when}: no answer within 2.0 h" in output
+        assert f"{work.name}/1 expired at {when}: no answer within 2 h" in output
         assert "on_expire = 'expire'" in output
         assert f"to retry and ask again: draftsman retry {work.name}" in output
 

@@ -160,7 +160,7 @@ async def test_wait_reports_the_time_of_the_next_attempt(
     waiting = terminal("wait", number)
     waiting.expect(f"D-{number}: run 1 failed: busy; next retry in 60 min")
     waiting.expect("(retry 1 of 3)")
-    submitted.expect("D-2: run 1 failed: busy; next retry in 2.0 h")
+    submitted.expect("D-2: run 1 failed: busy; next retry in 2 h")
     for job, expected in ((number, waiting), (2, submitted)):
         await make.due(job)
         await rt.settlement.outcome(await make.running(job), Done({}))

@@ -43,7 +43,7 @@ async def test_the_inbox_shows_choices_responders_and_expiry(cli: Cli, make: Fac
     output = (await cli("questions")).out
     for text in (
         f"{work.name}/1  question for ben, root · asked ",
-        "expires in 2.0 h, default: 'safe fixes'",
+        "expires in 2 h, default: 'safe fixes'",
         "  What should be applied?\n  Look first.\n",
         "  | line 11\n  | … 8 more lines",
         "    1  safe fixes  certain\n    2  all",
@@ -124,7 +124,7 @@ async def test_an_escalation_is_shown_before_and_after(
 ) -> None:
     later = {"on_expire": OnExpire.ESCALATE, "escalate_to": "leads", "expires_in": 7200.0}
     work = await make.asked(QUESTION.model_copy(update=later))
-    assert "expires in 2.0 h, then escalates to leads\n" in (await cli("questions")).out
+    assert "expires in 2 h, then escalates to leads\n" in (await cli("questions")).out
     await clock.forward(7300)
     await rt.expiry.expire(LeaderTerm())
     output = (await cli("questions")).out

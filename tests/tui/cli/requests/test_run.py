@@ -162,7 +162,7 @@ async def test_a_joined_job_reserves_nothing(cli: Cli, make: Factory) -> None:
     ("options", "problem"),
     [
         (("--reserve-for", "10m"), "--reserve-for requires --now"),
-        (("--now", "--reserve-for", "10s"), "1 min to 24 h, not for 10 s"),
+        (("--now", "--reserve-for", "10s"), "1m to 1d, not for 10s"),
         (("--now", "--in", "10m"), "starts later"),
         (("--at", "2030-12-31T18:00", "--in", "10m"), "--at and --in cannot be combined"),
     ],

@@ -90,7 +90,7 @@ async def test_every_tab_shows_its_data(
         ),
         "6": ("status", "log", "dead", "the disk is full", "R: resend"),
         "7": (".1   parked", ".3   completed", "worker "),
-        "8": ("input tokens 1,234 · cost $0.2500", "all", "input tokens 1,300"),
+        "8": ("input tokens 1,234 · cost $0.25", "all", "input tokens 1,300"),
         "9": ("D-1", "original job   this job", "D-2", "retry of D-1"),
         "0": ("changes.patch  patch", "notes.md", "Result", "branch draftsman/D-1"),
     }

@@ -77,5 +77,5 @@ def test_cell_is_exactly_as_wide_as_its_column(text: str, size: int, right: bool
 
 def test_truncated_cell_ends_with_an_ellipsis() -> None:
     assert fit("abcdef", 4) == "abc…"
-    assert fit("日本語", 4) == "日 …"
+    assert fit("日本語", 4) == "日… "
     assert fit("ab", 4, right=True) == "  ab"

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED
+from draftsman.durations import format_duration
 from draftsman.errors import UsageError
+from draftsman.formats import times
 from draftsman.ids import question_name
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.questions.answers import resolve_question
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def delay_options(default: float) -> Callable[[Any], Any]:
             "--for",
             "seconds",
             type=params.REMINDER_DELAY,
-            help=f"How long reminders wait; at most 1d. Default: {times.format_duration(default)}.",
+            help=f"How long reminders wait; at most 1d. Default: {format_duration(default)}.",
         )
         argument = click.argument("duration", type=params.REMINDER_DELAY, required=False)
         return argument(option(function))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import DraftsmanError, NotFound
+from draftsman.formats import times
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import click
 
 from draftsman.agent_runs.changes.diff import changed_files
 from draftsman.errors import Refused, UsageError
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman_tui.changes.user_repository import (
     UserRepository,
@@ -159,7 +160,7 @@ async def apply(
             | {"applied": not (check or unchanged), "conflicts": conflicts}
         )
     verb = "applies" if check else ("was taken back" if reverse else "applied")
-    count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+    count = counted(len(files), "file")
     if conflicts:
         names = ", ".join(conflicts[:5])
         raise Refused(f"{job_name(number)} {verb} with conflicts; resolve them: {names}")

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import UsageError
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.jobs.details.sections.events import missing_months
 from draftsman.jobs.event_kinds import AGENT_KIND, COMMON_KINDS, EVENTS
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.app import App, ListGroup, command, command_group, number_of
 from draftsman_tui.entities.events import event_text
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
@@ -72,7 +74,9 @@ async def check(app: App, file: Path) -> None:
     if app.json:
         app.out.document(as_data(archive))
     else:
-        app.out.print(f"{file} is valid: {archive.events:,} events of {archive.month:%Y-%m}")
+        app.out.print(
+            f"{file} is valid: {counted(archive.events, 'event')} of {archive.month:%Y-%m}"
+        )
 
 
 @archives.subcommand("restore", examples=("draftsman archives restore events-2026-01-0f3c….gz",))
@@ -88,7 +92,7 @@ async def restore(app: App, file: Path) -> None:
     if app.json:
         app.out.document(as_data(archive))
     else:
-        app.out.print(f"restored {archive.events:,} events of {archive.month:%Y-%m}")
+        app.out.print(f"restored {counted(archive.events, 'event')} of {archive.month:%Y-%m}")
 
 
 async def print_missing_months(

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.errors import Refused, UsageError
+from draftsman.formats import times
+from draftsman.formats.amounts import format_size
 from draftsman.ids import job_name
-from draftsman.value_format import format_size
 from draftsman_tui.cli.app import App, command_group, number_of
 from draftsman_tui.entities.artifacts import content_json
-from draftsman_tui.terminal import params, stdio, times
+from draftsman_tui.terminal import params, stdio
 from draftsman_tui.terminal.output import as_data, plain, styled
 
 if TYPE_CHECKING:

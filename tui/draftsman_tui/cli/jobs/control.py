@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.errors import DraftsmanError, UsageError
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.text import first_line, humanize
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.jobs import status_text
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
@@ -335,7 +337,7 @@ def _confirm_matching(app: App, jobs: Sequence[JobSummary], yes: bool) -> None:
 def _summary(statuses: Sequence[Status]) -> str:
     counts = Counter(humanize(str(status)) for status in statuses)
     kinds = ", ".join(f"{count:,} {status}" for status, count in counts.items())
-    return f"{len(statuses):,} job{'' if len(statuses) == 1 else 's'} ({kinds})"
+    return f"{counted(len(statuses), 'job')} ({kinds})"
 
 
 def _list(app: App, jobs: Sequence[JobSummary]) -> None:
@@ -353,4 +355,4 @@ def _list(app: App, jobs: Sequence[JobSummary]) -> None:
             for job in jobs
         ]
         app.out.table(("JOB", "STATUS", "TITLE", "AGE"), rows, flexible=2)
-    app.out.info(f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'} would be canceled")
+    app.out.info(f"{counted(len(jobs), 'job')} would be canceled")

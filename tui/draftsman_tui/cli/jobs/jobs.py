@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.durations import format_duration
 from draftsman.errors import NotFound, Refused, RejectedField, UsageError
+from draftsman.formats import times
 from draftsman.ids import job_name, question_name
 from draftsman.jobs.details.sections.questions import attention_lines
 from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
@@ -26,7 +28,7 @@ from draftsman_tui.entities.job_list import DEAD_LETTERS, JOBS, status_of
 from draftsman_tui.entities.jobs import reason_data, status_text
 from draftsman_tui.entities.queues import hold_text, worker_text
 from draftsman_tui.entities.sections import indented, reader_at
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
@@ -294,7 +296,7 @@ def _older(number: int, options: Mapping[str, Any]) -> str:
     if options_set.get("limit") == default:
         del options_set["limit"]
     if "since" in options_set:
-        options_set["since"] = times.format_duration(options_set["since"])
+        options_set["since"] = format_duration(options_set["since"])
     arguments = [word for name, value in options_set.items() for word in _words(name, value)]
     return shlex.join(["draftsman", "jobs", *arguments, "--before", job_name(number)])
 

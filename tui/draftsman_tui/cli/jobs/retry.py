@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.errors import DraftsmanError, UsageError
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.text import first_line
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.jobs import status_text
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, line, styled
 
 if TYPE_CHECKING:
@@ -135,7 +137,7 @@ async def retry(
         new = [job for job in matching if job.followed_by is None]
         if retried := len(matching) - len(new):
             app.out.info(
-                f"{retried:,} matching {'job was' if retried == 1 else 'jobs were'} already retried"
+                f"{counted(retried, 'matching job was', 'matching jobs were')} already retried"
             )
         if dry_run:
             _list(app, new)
@@ -187,7 +189,7 @@ async def _retry(
                 f" for; to repeat both, use: draftsman retry {names}"
             )
         if waiting := await rt.workflows.waiting_count(retry.number):
-            count = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
+            count = counted(waiting, "job waits", "jobs wait")
             app.out.info(f"{count} for it: draftsman show {retry.name} --tree")
     return {"retry_of": number, **as_data(retry)}
 
@@ -239,7 +241,7 @@ def _confirm(app: App, jobs: list[FinishedJob], yes: bool) -> None:
         return
     counts = Counter(job.status for job in jobs)
     kinds = ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in counts.items())
-    summary = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'} ({kinds})"
+    summary = f"{counted(len(jobs), 'job')} ({kinds})"
     if not app.out.interactive:
         raise UsageError(
             f"not a terminal; to retry {summary}, use --yes (or --dry-run to list them)"
@@ -263,4 +265,4 @@ def _list(app: App, jobs: list[FinishedJob]) -> None:
         ]
         app.out.table(("JOB", "STATUS", "TITLE", "FINISHED", "ERROR"), rows, flexible=4)
     if not app.json:
-        app.out.info(f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'} would be retried")
+        app.out.info(f"{counted(len(jobs), 'job')} would be retried")

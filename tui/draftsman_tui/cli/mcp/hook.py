@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import unicodedata
 from typing import Any, Final
 
 import click
 
 from draftsman.errors import DraftsmanError, Refused, UsageError
+from draftsman.formats.invisible import escape_invisible
 from draftsman.questions.permission_rules.permission_rule import ALLOWING, REFUSING
 from draftsman_tui.cli.app import App, command_group
 from draftsman_tui.cli.questions.ask_team import answer_of, submit_question, why_unanswered
@@ -170,11 +170,5 @@ def _question(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _visible(text: str) -> str:
-    """Return the text with invisible characters escaped: a person decides on the visible text."""
-    hidden = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-    return "".join(
-        char
-        if char in "\n\t" or unicodedata.category(char) not in hidden
-        else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in text
-    )
+    """Return the text that a person decides on."""
+    return escape_invisible(text, strict=True)

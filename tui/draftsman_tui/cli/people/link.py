@@ -7,9 +7,10 @@ import io
 import click
 
 from draftsman.errors import UsageError
+from draftsman.formats import times
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.people.people import link_account
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import require
 from draftsman_tui.terminal.output import styled
 

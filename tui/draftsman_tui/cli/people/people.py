@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import NotFound, UsageError
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.jobs.job import Source
 from draftsman.people.configuration import configured_directory
 from draftsman.people.directory import Directory, DirectoryEntry
@@ -15,7 +17,7 @@ from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.entities.people import LINKS, PEOPLE, person_row
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ async def sign_out(app: App, session: int | None, person: str | None) -> None:
     if app.json:
         app.out.document({"ended": ended})
     else:
-        app.out.print(f"ended {ended} session{'' if ended == 1 else 's'}")
+        app.out.print(f"ended {counted(ended, 'session')}")
 
 
 @people.subcommand(
@@ -281,7 +283,7 @@ async def change(
             raise UsageError(
                 "not a terminal; to change people, use --yes (or --dry-run to preview)"
             )
-        prompts.confirm(f"Apply {len(changes)} changes?")
+        prompts.confirm(f"Apply {counted(len(changes), 'change')}?")
     await rt.people.save(new)
     if not app.json:
         app.out.info("saved; running processes apply the changes within seconds")

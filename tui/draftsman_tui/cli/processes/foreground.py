@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 
 from draftsman.errors import DraftsmanError, UsageError
+from draftsman.formats.amounts import counted
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.processes import dashboard
 from draftsman_tui.cli.processes import dashboard as hangup
@@ -150,7 +151,7 @@ def _counts(stats: Stats) -> str:
     waiting = jobs["waiting_for_input"] + jobs["waiting_for_approval"]
     queued = jobs["queued"] + jobs["resumed"] + jobs["claimed"]
     counts = [
-        f"{stats.workers} worker{'' if stats.workers == 1 else 's'}",
+        counted(stats.workers, "worker"),
         f"{jobs['running']} running",
         f"{queued} queued",
         f"{waiting} waiting: draftsman questions" if waiting else "no open questions",

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import UsageError
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.entities.figures import FIGURES
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.entities.workers import WORKERS, WorkerRow, health_of
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, line
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
     if app.json:
         app.out.document({"sweep": name, "changed": count})
         return
-    app.out.print(f"{name}: changed {count} row{'' if count == 1 else 's'}")
+    app.out.print(f"{name}: changed {counted(count, 'row')}")
     for month in months:
         app.out.info(f"{month.month:%Y-%m}: {month.state}")
 
@@ -157,11 +159,12 @@ async def stats(app: App, people: bool, since: float | None) -> None:
         f"{_counted(statistics.answers_last_day, 'answer')} in the last 24 hours{median}",
     )
     if pauses:
-        plural = "" if pauses == 1 else "s"
-        app.out.print(f"{pauses:>9,}  paused queue{plural} or type{plural}: draftsman queues")
+        paused = _counted(pauses, "paused queue or type", "paused queues or types")
+        app.out.print(f"{paused}: draftsman queues")
     for item in unserved:
         app.out.info(item.text)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:>9,}  {noun}{'' if count == 1 else 's'}"
+def _counted(count: int, noun: str, plural: str | None = None) -> str:
+    number, _, noun = counted(count, noun, plural).partition(" ")
+    return f"{number:>9}  {noun}"

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from draftsman.errors import AnswerTimeout, DraftsmanError, Refused
+from draftsman.formats import times
 from draftsman.ids import job_name
 from draftsman.jobs.job import WAITING, Status
 from draftsman.jobs.requests.service.request_checks import build_request
@@ -13,7 +14,6 @@ from draftsman_tui.cli.app import App, number_of
 from draftsman_tui.cli.jobs.job_wait import print_pause
 from draftsman_tui.entities.questions import describe
 from draftsman_tui.entities.requests import options_named
-from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.formats import times
 from draftsman.ids import job_name, question_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.questions import INBOX, describe
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, line, styled
 
 if TYPE_CHECKING:

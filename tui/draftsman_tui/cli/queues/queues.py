@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.errors import DraftsmanError, Refused, RejectedField
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.ids import actor_name, job_name, pause_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.entities.queues import QUEUE_CHANGES, QUEUES
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
@@ -215,4 +217,4 @@ def _progress(progress: DrainProgress) -> str:
     if not progress.running:
         return f"waiting for {progress.claims} claims that began before the pause"
     count = len(progress.running)
-    return f"{count} job{'' if count == 1 else 's'} still running: {names}{ellipsis}"
+    return f"{counted(count, 'job')} still running: {names}{ellipsis}"

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Conflict, Refused, UsageError
+from draftsman.formats import times
 from draftsman.repos import repo_url
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.entities.repos import REPOS, repo_data, repo_row
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, line, styled
 
 if TYPE_CHECKING:

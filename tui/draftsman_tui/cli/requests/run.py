@@ -9,6 +9,7 @@ import click
 
 from draftsman.agent_runs.activity.activity import ActivityRow, activity_text
 from draftsman.errors import UsageError
+from draftsman.formats import times
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.queues.queue_models import DEFAULT_SECONDS
@@ -19,7 +20,7 @@ from draftsman_tui.cli.requests.submit import finished_key_text
 from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
 from draftsman_tui.entities.jobs import submitted_text
 from draftsman_tui.entities.requests import options_named
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob

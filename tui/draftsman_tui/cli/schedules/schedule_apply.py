@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.durations import parse_duration
 from draftsman.errors import Refused, UsageError
+from draftsman.formats.amounts import counted
 from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, styled
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ def _spec(name: str, table: dict[str, Any]) -> ScheduleSpec:
         table.get("request"),
         _choice(Misfire, table, "misfire", Misfire.LAST),
         limit,
-        round(times.parse_duration(str(jitter))) if jitter else 0,
+        round(parse_duration(str(jitter))) if jitter else 0,
         _choice(Overlap, table, "overlap", Overlap.SKIP),
     )
 
@@ -176,4 +178,4 @@ def _differences(change: ScheduleChange) -> Iterator[str]:
 
 
 def _count(number: int) -> str:
-    return f"{number} change{'' if number == 1 else 's'}"
+    return counted(number, "change")

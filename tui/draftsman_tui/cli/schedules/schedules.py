@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.durations import format_duration, parse_instant
 from draftsman.errors import UsageError
+from draftsman.formats import times
 from draftsman.ids import job_name
 from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import MEANINGS, Misfire, Overlap, ScheduleSpec, find_zone
@@ -19,7 +21,7 @@ from draftsman_tui.cli.schedules.request_options import request_fields, request_
 from draftsman_tui.cli.schedules.schedule_apply import apply
 from draftsman_tui.entities.requests import options_named
 from draftsman_tui.entities.schedules import FIRES, SCHEDULES
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import as_data, line, one_line, styled
 
@@ -172,7 +174,7 @@ async def show(app: App, name: str) -> None:
         "file": schedule.origin or "",
         "misfire": f"{schedule.misfire}, at most {schedule.misfire_limit}",
         "overlap": str(schedule.overlap),
-        "jitter": f"up to {times.format_duration(schedule.jitter)}" if schedule.jitter else "",
+        "jitter": f"up to {format_duration(schedule.jitter)}" if schedule.jitter else "",
         "paused": _pause_text(schedule),
         "next": ", ".join(times.in_zone(at, schedule.timezone) for at in upcoming) or "never",
     }
@@ -293,7 +295,7 @@ def _phrase_rule(text: str, zone: str | None, now: datetime) -> tuple[str, str |
 
 def _instant(text: str, zone: str | None) -> datetime:
     """Parse a time; without an offset it is in the zone, or local without a zone."""
-    at = times.parse_instant(text)
+    at = parse_instant(text)
     if zone is None or datetime.fromisoformat(text.strip()).tzinfo is not None:
         return at
     return datetime.fromisoformat(text.strip()).replace(tzinfo=find_zone(zone))

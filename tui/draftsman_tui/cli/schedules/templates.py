@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.errors import NotFound, UsageError
+from draftsman.formats import times
 from draftsman.schedules.template import define
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
@@ -22,7 +23,7 @@ from draftsman_tui.cli.schedules.request_options import request_fields, request_
 from draftsman_tui.entities.jobs import submitted_text
 from draftsman_tui.entities.requests import options_named
 from draftsman_tui.entities.schedules import TEMPLATES, template_data
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import as_data, line, styled
 
 if TYPE_CHECKING:

@@ -16,6 +16,8 @@ import click
 
 from draftsman.deliveries.target import NONE
 from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, SchemaOutdated
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, worker_name
 from draftsman.jobs.job import Source
 from draftsman.processes import host
@@ -24,7 +26,6 @@ from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
 from draftsman_tui.cli.setup.doctor_checks import Finding, check_slack, check_trello
 from draftsman_tui.entities.workers import health_of
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ async def doctor(app: App, invariants: bool) -> None:
     if app.json:
         app.out.document({"ok": not failed, "checks": findings})
     if failed:
-        raise DraftsmanError(_count(len(failed), "check") + " failed")
+        raise DraftsmanError(counted(len(failed), "check") + " failed")
 
 
 async def _checks(app: App) -> AsyncGenerator[Finding, None]:
@@ -167,7 +168,7 @@ async def _people(rt: Runtime) -> Sequence[Finding]:
         then = f"add {table} and the appropriate roles"
         text = f"your login {me.id!r} does not belong to a configured person"
         return [Finding("people", "warn", text, then)]
-    count = _count(len(rt.policy.people), "person", "people")
+    count = counted(len(rt.policy.people), "person", "people")
     if not await rt.people.directory():
         text = f"{count} in the configuration, none in the database; you are {me.person}"
         return [Finding("people", "warn", text, "draftsman people import")]
@@ -235,9 +236,9 @@ async def _archives(rt: Runtime) -> Sequence[Finding]:
     archives = [archive for archive in await rt.archives.all() if archive.host == host.name()]
     missing = [archive for archive in archives if not Path(archive.path).exists()]
     if not missing:
-        return [Finding("archives", "ok", _count(len(archives), "file"))] if archives else []
+        return [Finding("archives", "ok", counted(len(archives), "file"))] if archives else []
     first = missing[0]
-    text = f"{first.path} is missing, with {first.events:,} events of {first.month:%Y-%m}"
+    text = f"{first.path} is missing, with {counted(first.events, 'event')} of {first.month:%Y-%m}"
     return [Finding("archives", "warn", text, "restore the file from a backup")]
 
 
@@ -251,7 +252,7 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
         then = "start a worker or bot that has it; see: draftsman deliveries --status pending"
         findings.append(Finding("deliveries", "warn", text, then))
     if dead := await rt.outbox.dead_letter_count():
-        text = _count(dead, "dead-letter delivery", "dead-letter deliveries")
+        text = counted(dead, "dead-letter delivery", "dead-letter deliveries")
         then = "draftsman deliveries --status dead_letter, then draftsman redeliver --dead-letters"
         findings.append(Finding("deliveries", "warn", text, then))
     for name, item in (*rt.settings.webhooks.items(), *rt.settings.pagers.items()):
@@ -344,7 +345,7 @@ async def _forges(rt: Runtime) -> Sequence[Finding]:
 
 
 def _requesters(counts: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{requester} ({_count(count, 'job')})" for requester, count in counts)
+    return ", ".join(f"{requester} ({counted(count, 'job')})" for requester, count in counts)
 
 
 async def _schedules(rt: Runtime) -> Sequence[Finding]:
@@ -357,7 +358,7 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
             findings.append(Finding(f"schedule {schedule.name}", "warn", problem, then))
     if active and not findings:
         text = "no problem with the next occurrences"
-        return [Finding("schedules", "ok", f"{_count(len(active), 'schedule')}, {text}")]
+        return [Finding("schedules", "ok", f"{counted(len(active), 'schedule')}, {text}")]
     return findings
 
 
@@ -393,7 +394,7 @@ def _report_invariants(app: App, results: Mapping[str, Sequence[tuple[int, str]]
     else:
         app.out.print(f"all {len(results)} invariants hold")
     if broken:
-        raise DraftsmanError(f"{_count(len(broken), 'row violates', 'rows violate')} an invariant")
+        raise DraftsmanError(f"{counted(len(broken), 'row violates', 'rows violate')} an invariant")
 
 
 def _lines(finding: Finding) -> list[Any]:
@@ -408,7 +409,3 @@ def _database_hint(app: App) -> str:
     if app.settings.uses_fallback_url:
         return "check DATABASE_URL, or unset it to use the embedded database"
     return "check DRAFTSMAN_DATABASE_URL (database_url) and that the server is running"
-
-
-def _count(number: int, singular: str, plural: str | None = None) -> str:
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from zoneinfo import ZoneInfo
 
 from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
-from draftsman_tui.terminal import times
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman_tui.terminal.extras import advice, missing, require
 
 if TYPE_CHECKING:
@@ -236,8 +237,7 @@ def calendars(settings: Settings) -> Iterator[Finding]:
         except (Failure, UsageError) as error:
             yield Finding(check, "fail", f"{file}: {error}", "replace it with an iCalendar file")
         else:
-            plural = "" if len(events) == 1 else "s"
-            text = f"{file}, {len(events):,} event{plural} from now on"
+            text = f"{file}, {counted(len(events), 'event')} from now on"
             yield Finding(check, "ok" if events else "warn", text)
 
 

@@ -10,6 +10,8 @@ import click
 
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.errors import ConfigError, DraftsmanError, Failure, Refused, UsageError
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.jobs.job import Status
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group, number_of
@@ -25,7 +27,7 @@ from draftsman_tui.entities.trello_access import (
     remove_webhook,
     trello,
 )
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import require
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ async def test(app: App, board: str) -> None:
             app.out.print("ok    the bot may comment, move cards and change labels")
         _print(app, config, layout.names, previews)
     if failed:
-        count = f"{len(failed)} check{'s' if len(failed) > 1 else ''}"
+        count = counted(len(failed), "check")
         raise Refused(f"{config.name}: {count} failed")
 
 

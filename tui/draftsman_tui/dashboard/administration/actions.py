@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from draftsman.durations import parse_duration
 from draftsman.errors import Refused, UsageError
+from draftsman.formats.amounts import counted
 from draftsman.jobs.job import Source
 from draftsman.people.policy import Verb
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
@@ -20,7 +22,6 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
 from draftsman_tui.entities.people import LINKS, PEOPLE, person_row
 from draftsman_tui.entities.permission_rules import backtest_lines
 from draftsman_tui.entities.trello_access import remove_webhook
-from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from draftsman.questions.permission_rules.permission_rule import PermissionRule
@@ -172,7 +173,7 @@ async def sweep(screen: BaseScreen, text: str) -> None:
     name = text or await screen.ask(ChoiceDialog("Run which sweep?", choices))
     if name:
         count = await screen.rt.sweeps.run_now(name, screen.actor)
-        screen.show_message(f"{name}: changed {count:,} row{'' if count == 1 else 's'}")
+        screen.show_message(f"{name}: changed {counted(count, 'row')}")
 
 
 @dashboard_command("restore", CommandGroup.ADMINISTRATION, needs=Verb.RESTORE, takes="FILE")
@@ -188,7 +189,7 @@ async def restore(screen: BaseScreen, text: str) -> None:
             f"{text[:200]}: file not found; use the machine of the leader that archived it"
         )
     content = await screen.rt.archives.check(path)
-    summary = f"{content.events:,} events of {content.month:%Y-%m}"
+    summary = f"{counted(content.events, 'event')} of {content.month:%Y-%m}"
     note = "The next prune removes them again unless the retention is longer."
     if await screen.ask(ConfirmDialog(f"Restore {summary}?", note)):
         await screen.rt.archives.restore(path, screen.actor)
@@ -224,7 +225,7 @@ async def ratify_rule(screen: MainScreen, text: str) -> None:
     rule = _chosen_rule(screen)
     if rule.status is not RuleStatus.PROPOSED:
         raise Refused(f"rule {rule.id} is {rule.status}")
-    seconds = times.parse_duration(text) if text else None
+    seconds = parse_duration(text) if text else None
     test = await screen.rt.rules.test(rule.repo, rule.pattern)
     note = "\n".join(backtest_lines(test))
     if await screen.ask(ConfirmDialog(f"Allow {rule.text} in {rule.repo}?", note)):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from draftsman.attention.attention import ACKNOWLEDGED, MAX_DELAY, parse_delay
 from draftsman.durations import parse_duration
 from draftsman.errors import UsageError
+from draftsman.formats.times import clock
 from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog
-from draftsman_tui.terminal.times import clock
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from draftsman.formats.amounts import format_size
 from draftsman.jobs.details.sections.runs import is_empty_patch
-from draftsman.value_format import format_size
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, note
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab

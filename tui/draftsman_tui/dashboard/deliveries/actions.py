@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.deliveries.service.outbox import MAX_DEAD
 from draftsman.errors import Refused
+from draftsman.formats.amounts import counted
 from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
@@ -61,10 +62,8 @@ async def redeliver_dead(screen: BaseScreen, text: str) -> None:
 
 
 async def _send(screen: BaseScreen, seqs: Sequence[int], note: str = "") -> None:
-    question = f"Resend {len(seqs):,} deliveries?"
+    question = f"Resend {counted(len(seqs), 'delivery', 'deliveries')}?"
     if len(seqs) > 1 and not await screen.ask(ConfirmDialog(question, note)):
         return
     revived = await screen.rt.outbox.redeliver(seqs, screen.actor)
-    screen.show_message(
-        f"Queued {len(revived):,} {'delivery' if len(revived) == 1 else 'deliveries'} to resend"
-    )
+    screen.show_message(f"Queued {counted(len(revived), 'delivery', 'deliveries')} to resend")

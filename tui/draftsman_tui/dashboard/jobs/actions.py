@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from draftsman.durations import parse_duration
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.control.service.control import CancelResult
@@ -43,7 +44,6 @@ from draftsman_tui.dashboard.frame.bulk import (
 from draftsman_tui.dashboard.jobs.view import statuses
 from draftsman_tui.dashboard.tables.filter import Filter
 from draftsman_tui.entities.job_pages import is_web_url, pages_of
-from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -362,7 +362,7 @@ def parse(text: str) -> RetryFilter:
                 )
                 selection = replace(selection, statuses=tuple(statuses(status_filter) or ()))
             case "since", True:
-                selection = replace(selection, since=times.parse_duration(value))
+                selection = replace(selection, since=parse_duration(value))
             case "type" | "agent" | "repo", True:
                 field: dict[str, Any] = {name: value}
                 selection = replace(selection, **field)

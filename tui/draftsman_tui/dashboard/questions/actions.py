@@ -10,7 +10,9 @@ from uuid import uuid4
 
 from draftsman.agent_runs.changes.review import Review
 from draftsman.deliveries.plain_text import holder_text
+from draftsman.durations import parse_duration
 from draftsman.errors import DraftsmanError, Refused
+from draftsman.formats.times import clock, until
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
@@ -32,7 +34,6 @@ from draftsman_tui.entities.answers import build_response, hold_response, outcom
 from draftsman_tui.entities.artifacts import read_patch
 from draftsman_tui.entities.questions import REVIEW_MEBIBYTES, answerers, invoker_of
 from draftsman_tui.terminal.output import one_line
-from draftsman_tui.terminal.times import clock, parse_duration, until
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.formats.truncation import truncate
 from draftsman.questions.answer import Verdict
 from draftsman_tui.entities.answers import outcome_text, rejection_error
 from draftsman_tui.terminal.output import one_line
@@ -60,7 +61,7 @@ def undo_text(
     text = one_line(newest.text)
     timing = f"takes effect in {seconds} s · {key}: undo"
     if width is not None and (over := cell_len(f"{text} · {timing}") - width) > 0:
-        text = set_cell_size(text, max(MIN_TEXT, cell_len(text) - over - 1)) + "…"
+        text = truncate(text, max(MIN_TEXT, cell_len(text) - over), cell_len)
     pending = f" · {len(batches) - 1} more pending" if batches[1:] else ""
     return f"{text} · {timing}{pending}"
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from draftsman.deliveries.target import parse
+from draftsman.durations import OutOfRange, parse_duration, parse_instant
 from draftsman.errors import FieldError, UsageError
 from draftsman.jobs.job import AGENT_TYPE, Job, Mode, OnLost
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.repos.repo_catalog import Catalog
 from draftsman.repos.repo_url import is_repo_url
 from draftsman.text import first_line
-from draftsman_tui.terminal import params, times
+from draftsman_tui.terminal import params
 
 _CUSTOM_RULES: Final = ("value_error", "assertion_error")
 """Pydantic's names of the rules whose messages come from this project's validators."""
@@ -80,13 +81,13 @@ def _notify(text: str) -> dict[str, Any]:
 
 def _when(text: str) -> dict[str, Any]:
     try:
-        return {"delay": times.parse_duration(text)}
-    except times.OutOfRange:
+        return {"delay": parse_duration(text)}
+    except OutOfRange:
         raise
     except UsageError:
         pass
     try:
-        return {"run_at": times.parse_instant(text)}
+        return {"run_at": parse_instant(text)}
     except UsageError:
         problem = f"invalid time {text[:40]!r}; examples: 10m, 2h, 1d, 2030-12-31T18:00"
         raise UsageError(problem) from None
@@ -101,11 +102,11 @@ def _overrides(text: str) -> dict[str, Any]:
 
 
 def _timeout(text: str) -> dict[str, Any]:
-    return {"overrides": {"timeout": times.parse_duration(text)}}
+    return {"overrides": {"timeout": parse_duration(text)}}
 
 
 def _unique(text: str) -> dict[str, Any]:
-    return {"unique": {"seconds": times.parse_duration(text)}}
+    return {"unique": {"seconds": parse_duration(text)}}
 
 
 def _payload(text: str) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from draftsman.errors import Refused
+from draftsman.formats import times
 from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog, PromptDialog, TextDialog
 from draftsman_tui.dashboard.schedules.parameters_dialog import ParametersDialog
 from draftsman_tui.entities.jobs import submitted_message
-from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob

@@ -18,9 +18,8 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from draftsman.durations import parse_duration
+from draftsman.durations import format_duration, parse_duration
 from draftsman.errors import UsageError
-from draftsman_tui.terminal import times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -201,7 +200,7 @@ class Filter:
         terms += map(str, self.columns)
         for sign, age in ((">", self.older), ("<", self.newer)):
             if age is not None:
-                terms.append(f"age{sign}{times.format_duration(age)}")
+                terms.append(f"age{sign}{format_duration(age)}")
         if self.regex is not None:
             terms.append(f"/{self.regex}/")
         return " ".join(terms)
@@ -313,7 +312,7 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
 
 def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
     if age := _AGE.fullmatch(token):
-        seconds = times.parse_duration(age[2])
+        seconds = parse_duration(age[2])
         return replace(result, older=seconds) if age[1] == ">" else replace(result, newer=seconds)
     if not is_quoted and (compared := COMPARISON.fullmatch(token)):
         return _add_column(result, ColumnTerm(compared[1].casefold(), compared[2], compared[3]))

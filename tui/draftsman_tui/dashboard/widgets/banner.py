@@ -8,9 +8,9 @@ from typing import Final
 from rich.text import Text
 from textual.widgets import Static
 
+from draftsman.formats import times
 from draftsman_tui.dashboard.frame.messages import ConnectionLost
 from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 SHOWN: Final = 60.0
@@ -58,7 +58,8 @@ class Notice(Static):
         is_visible = bool(processes.last_error) and age < SHOWN
         self.set_class(is_visible, "visible")
         if is_visible:
-            text = f"{one_line(processes.last_error)} · {age:.0f} s ago · :processes shows the log"
+            error = one_line(processes.last_error)
+            text = f"{error} · {times.span(age)} ago · :processes shows the log"
             self.update(Text(text, no_wrap=True, overflow="ellipsis"))
 
 

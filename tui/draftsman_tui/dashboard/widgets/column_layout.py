@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
+from draftsman.formats.truncation import truncate
 from draftsman_tui.entities.entity import Column
 from draftsman_tui.terminal.column_widths import share
 
@@ -121,7 +122,8 @@ def fit(text: str, size: int, right: bool = False) -> str:
     """Pad or truncate a text to a width in cells."""
     long = cell_len(text)
     if long > size:
-        return set_cell_size(text, size - 1) + "…" if size > 1 else set_cell_size(text, size)
+        text = truncate(text, size, cell_len)
+        long = cell_len(text)
     return " " * (size - long) + text if right else text + " " * (size - long)
 
 

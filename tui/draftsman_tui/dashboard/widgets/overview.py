@@ -12,6 +12,8 @@ from rich.text import Text
 from textual import events
 from textual.widgets import Static
 
+from draftsman.formats import times
+from draftsman.formats.amounts import counted
 from draftsman.jobs.details.stats import RecentActivity
 from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import STATUSES
@@ -19,7 +21,6 @@ from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.widgets import row_renderer
 from draftsman_tui.entities.cells import ROLES
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 SKEW: Final = 2.0
@@ -203,12 +204,12 @@ def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:
         problems.append(f"as of {times.span(stale)} ago")
     if abs(stats.skew) >= SKEW:
         direction = "ahead" if stats.skew > 0 else "behind"
-        problems.append(f"your clock is {abs(stats.skew):.0f} s {direction}")
+        problems.append(f"your clock is {times.span(stats.skew)} {direction}")
     if workers.health and workers.leader is None:
         problems.append("no leader")
     for name, text in (("silent", "not responding"), ("lost", "lost")):
         if count := workers.health.get(name):
-            problems.append(f"{count} worker{'' if count == 1 else 's'} {text}")
+            problems.append(f"{counted(count, 'worker')} {text}")
     if stats.unhandled and workers.health:
         and_more = f" and {len(stats.unhandled) - 1} more" if len(stats.unhandled) > 1 else ""
         problems.append(f"no worker handles {one_line(stats.unhandled[0])}{and_more}")

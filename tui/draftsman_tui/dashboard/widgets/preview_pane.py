@@ -9,6 +9,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.formats.amounts import counted
 from draftsman_tui.dashboard.events.tab import timeline
 from draftsman_tui.dashboard.jobs.details import header
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
@@ -64,7 +65,7 @@ def group_items(head: GroupHead, resource: Resource[Any], now: datetime, width: 
     cells = [resource.cells(row, now) for row in head.rows]
     states = Counter(row[1].text.strip() for row in cells)
     counts = " · ".join(_counted(state, count) for state, count in states.most_common())
-    title: Row = (Cell(head.label, "head"), Cell(f"  {len(cells):,} rows", "dim"))
+    title: Row = (Cell(head.label, "head"), Cell(f"  {counted(len(cells), 'row')}", "dim"))
     rows = [(row[0], Cell("  "), row[1], Cell("  "), row[2]) for row in cells[:MAX_ROWS]]
     return [Item("", (title, (Cell(counts),), (), *rows))]
 

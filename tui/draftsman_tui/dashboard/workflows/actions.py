@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from draftsman.errors import Refused
+from draftsman.formats.amounts import counted
 from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
@@ -31,11 +32,11 @@ async def cancel_group(screen: MainScreen, text: str) -> None:
     unfinished = group.running + group.waiting
     if not unfinished:
         raise Refused(f"all jobs of the group {group.name!r} have ended; nothing to cancel")
-    jobs = f"{unfinished:,} unfinished job{'' if unfinished == 1 else 's'}"
+    jobs = counted(unfinished, "unfinished job")
     note = "Work so far is kept. Jobs that are added later are canceled at once."
     if await screen.ask(ConfirmDialog(f"Cancel {jobs} of {group.name}?", note)):
         results = await screen.rt.job_control.cancel_group(group.name, screen.actor, text or None)
         stopping = sum(result.requested for result in results)
         canceled = len(results) - stopping
-        ended = f"Canceled {canceled:,} job{'' if canceled == 1 else 's'} of {group.name}"
+        ended = f"Canceled {counted(canceled, 'job')} of {group.name}"
         screen.show_message(f"{ended}; {stopping:,} stop first" if stopping else ended)

@@ -8,6 +8,8 @@ from typing import Final
 
 from draftsman.events.archive import Archive, JobArchive
 from draftsman.events.event import Event
+from draftsman.formats.amounts import counted
+from draftsman.formats.truncation import truncate
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import (
@@ -67,13 +69,12 @@ def detail_text(event: Event) -> str:
 def missing_months(parts: Sequence[Archive | JobArchive]) -> Iterator[str]:
     """Yield a line for each archived month: the number of events and the archive's location."""
     for part in parts:
-        count = f"{part.events:,} event{'' if part.events == 1 else 's'}"
+        count = counted(part.events, "event")
         yield f"{count} of {part.month:%Y-%m} archived to {part.host}:{part.path}"
 
 
 def _value(value: object) -> str:
-    text = flat(_plain(value))
-    return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
+    return truncate(flat(_plain(value)), MAX_VALUE_LENGTH)
 
 
 def _plain(value: object) -> str:

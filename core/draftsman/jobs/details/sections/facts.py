@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from draftsman.formats.times import in_zone
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Fact, LineSpan, Reader, flat, status_span
@@ -116,8 +117,6 @@ def _links(details: JobDetails) -> Iterator[Fact]:
         state = "" if family is None else f" · {family.text_of(job.number)}"
         yield Fact("pull request", (_link(url), state))
     if (fire := details.occurrence) is not None:
-        from draftsman.schedules.schedule import in_zone  # its parser of cron loads slowly
-
         due = in_zone(fire.due_at, fire.timezone)
         yield _fact("schedule", f"{fire.schedule} · due {due} {fire.timezone}")
     replacement = details.replacement

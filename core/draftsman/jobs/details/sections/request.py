@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from draftsman.formats.amounts import format_size
 from draftsman.ids import actor_name
 from draftsman.jobs.control.job_message import JobMessage
 from draftsman.jobs.details.job_details import JobDetails
@@ -59,7 +60,7 @@ def attachments(details: JobDetails, reader: Reader) -> Iterator[Entry]:
 def attachment_state(item: JobAttachment) -> str:
     """Return the size of an attachment, or why it has none."""
     if item.size is not None:
-        return f"{item.size:,} bytes"
+        return format_size(item.size)
     return f"refused: {flat(item.reason)}" if item.reason else "waits for its download"
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from draftsman import times
 from draftsman.deliveries import result_text
+from draftsman.formats import times
+from draftsman.formats.amounts import format_size
 from draftsman.ids import run_name, worker_name
 from draftsman.jobs.details.job_details import MAX_STEPS, JobDetails
 from draftsman.jobs.details.sections.facts import FAILING
@@ -23,7 +24,7 @@ from draftsman.jobs.job import Job
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.jobs.runs.saved_data import Artifact
 from draftsman.jobs.status_display import Meaning
-from draftsman.value_format import fields, format_size, usage_lines
+from draftsman.value_format import fields, usage_lines
 
 
 def runs(details: JobDetails, reader: Reader) -> Iterator[Entry]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from draftsman import times
+from draftsman.formats import times
 from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import Meaning, display_of
 

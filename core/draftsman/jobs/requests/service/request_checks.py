@@ -16,6 +16,7 @@ from draftsman.database.database import Database
 from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import NONE, IssueTarget, parse
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
+from draftsman.formats.truncation import truncate
 from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests import payloads as job_payloads
 from draftsman.jobs.requests.invocation import Invocation, RepoResolution
@@ -369,7 +370,7 @@ class RequestChecks:
 def absolute_repo(repo: str) -> str:
     """Make a path absolute; a URL or a name stays as it is."""
     if len(repo) > MAX_URL_LENGTH:
-        shown = f"{repo[:MAX_SHOWN]}…"
+        shown = truncate(repo, MAX_SHOWN)
         raise _repo_error(shown, "too_long", f"must have at most {MAX_URL_LENGTH} characters")
     if is_repo_url(repo) and not repo.startswith(("/", "~", ".")) and not Path(repo).exists():
         return repo

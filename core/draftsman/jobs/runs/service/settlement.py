@@ -10,6 +10,7 @@ from typing import Any
 
 from draftsman.database.database import Database
 from draftsman.errors import DraftsmanError, Failure, NotOnThisWorker
+from draftsman.formats.truncation import truncate
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass, after_failure, classify, is_unexpected, layer
 from draftsman.jobs.runs.job_limits import JobLimits
@@ -154,8 +155,7 @@ def _report(
 
 def stored_error(error: str) -> str:
     """Return the redacted and shortened error that job, run and event store."""
-    text: str = clean(redact(error[:MAX_ERROR_READ]))
-    return text if len(text) <= ERROR_LIMIT else text[: ERROR_LIMIT - 1] + "…"
+    return truncate(clean(redact(error[:MAX_ERROR_READ])), ERROR_LIMIT)
 
 
 def _origin(failure: Failure) -> dict[str, str] | None:

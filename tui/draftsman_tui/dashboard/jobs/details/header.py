@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.deliveries.result_text import change_summary
+from draftsman.formats import times
 from draftsman.ids import actor_name
 from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, expiry_text
 from draftsman.jobs.job import TERMINAL, Job, Status
@@ -19,7 +20,6 @@ from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.entities import cells
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.jobs import status_text
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 WHAT_NEXT: Final = 2

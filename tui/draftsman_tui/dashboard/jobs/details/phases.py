@@ -10,6 +10,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from draftsman.formats import times
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.people.spans import actor_spans, spans_text
@@ -17,7 +18,6 @@ from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from draftsman_tui.dashboard.widgets.column_layout import fit
 from draftsman_tui.entities.cells import ROLES, Cell
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 QUEUE = "queued"
@@ -272,6 +272,4 @@ def _axis_row(axis: _Axis, label: int, *, over: bool) -> Row:
 
 def _clock(moment: datetime, previous: datetime | None, end: datetime) -> str:
     """Return a local time, with the date if it is not that of the previous time."""
-    here = moment.astimezone()
-    before = end if previous is None else previous
-    return here.strftime("%H:%M:%S" if here.date() == before.astimezone().date() else "%m-%d %H:%M")
+    return times.clock(moment, end if previous is None else previous, narrow=True)

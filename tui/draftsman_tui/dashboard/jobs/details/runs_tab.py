@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from draftsman.formats import times
 from draftsman.ids import run_name
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.value_format import sum_usage, usage_lines
@@ -14,7 +15,6 @@ from draftsman_tui.dashboard.jobs.details.section_items import section_items
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
 from draftsman_tui.entities.cells import ROLES, Cell
-from draftsman_tui.terminal import times
 from draftsman_tui.terminal.output import one_line
 
 _INDENT = 7

@@ -1,0 +1,54 @@
+"""Characters that a reader does not see, or that change how other characters are shown.
+
+They are control characters, which include the escape sequences of terminals, separators of lines,
+overrides of the direction of text, surrogates, and tags outside of a flag. Joiners and marks of
+direction, which some languages and emoji need, are `strict` invisible only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+_LINES: Final = "\t\n"
+_CONTROL: Final = "\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_TAGS: Final = "\U000e0020-\U000e007f"
+_STRAY_TAGS: Final = f"(?<![\U0001f3f4{_TAGS}])[{_TAGS}]+"
+_FORMAT: Final = (
+    "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2060-\u2064"
+    "\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001"
+)
+"""Format characters of Unicode that are none of the others."""
+_PRIVATE: Final = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
+_INVISIBLE: Final = re.compile(f"[{_CONTROL}]|{_STRAY_TAGS}")
+_INVISIBLE_OR_LINES: Final = re.compile(f"[{_CONTROL}{_LINES}]|{_STRAY_TAGS}")
+_STRICT: Final = re.compile(f"[{_CONTROL}{_FORMAT}{_TAGS}{_PRIVATE}]")
+REPLACEMENT: Final = "\ufffd"
+
+
+def replace_invisible(text: str) -> str:
+    r"""Return the text with a replacement for each invisible character; `\r` ends a line."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _INVISIBLE.sub(lambda match: REPLACEMENT * len(match[0]), text)
+
+
+def _backslash(text: str) -> str:
+    return ascii(text)[1:-1]
+
+
+def escape_invisible(
+    text: str,
+    *,
+    lines: bool = True,
+    strict: bool = False,
+    escape: Callable[[str], str] = _backslash,
+) -> str:
+    r"""Return the text with invisible characters escaped, such as `\x1b`.
+
+    `lines`: line ends and tabs are kept. `strict`: also what some languages need, and characters
+    of private use: a person decides on exactly this text.
+    """
+    pattern = _STRICT if strict else _INVISIBLE if lines else _INVISIBLE_OR_LINES
+    return pattern.sub(lambda match: escape(match[0]), text)

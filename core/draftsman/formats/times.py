@@ -1,0 +1,75 @@
+"""Times and durations as text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+
+def span(seconds: float) -> str:
+    """Return a duration with two digits and a unit: `42 s`, `12 min`, `3.5 h`, `4 d`."""
+    seconds = abs(seconds)
+    if seconds < 0.95:
+        return "0 s" if seconds < 0.05 else f"{seconds:.1f} s"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 36 * 3600:
+        hours = seconds / 3600
+        digits = 1 if hours < 9.95 else 0
+        return f"{hours:.{digits}f}".removesuffix(".0") + " h"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def age(moment: datetime, now: datetime | None = None) -> str:
+    """Return the time since a moment: `12 min`."""
+    return span(((now or datetime.now(UTC)) - moment).total_seconds())
+
+
+def ago(moment: datetime, now: datetime | None = None) -> str:
+    """Return the time since a moment: `12 min ago`, or `now`."""
+    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    return "now" if seconds < 1 else f"{span(seconds)} ago"
+
+
+def until(moment: datetime, now: datetime | None = None) -> str:
+    """Return the time until a moment: `in 12 min`, or `due` if it passed."""
+    seconds = (moment - (now or datetime.now(UTC))).total_seconds()
+    return f"in {span(seconds)}" if seconds > 0 else "due"
+
+
+def due(seconds: float | None) -> str:
+    """Return a delay: `in 12 min`, or `now`."""
+    return f"in {span(seconds)}" if seconds is not None and seconds > 0 else "now"
+
+
+def format_time(moment: datetime, *, seconds: bool = False) -> str:
+    """Return a time in its own time zone: `2026-11-30 17:00 UTC`."""
+    return f"{moment:%Y-%m-%d %H:%M{':%S' if seconds else ''} %Z}".rstrip()
+
+
+def in_zone(moment: datetime, zone: str) -> str:
+    """Return a time in an IANA time zone, with weekday and offset: `Mon 2026-11-30 02:00 +0100`."""
+    return f"{moment.astimezone(_zone(zone)):%a %Y-%m-%d %H:%M %z}"
+
+
+def clock(
+    moment: datetime,
+    now: datetime | None = None,
+    *,
+    zone: tzinfo | None = None,
+    narrow: bool = False,
+) -> str:
+    """Return the time of day, with the date if it is not today.
+
+    `zone`: default local. `narrow`: another day without year and seconds, `11-30 17:00`.
+    """
+    here = moment.astimezone(zone)
+    if here.date() == (now or datetime.now(UTC)).astimezone(zone).date():
+        return f"{here:%H:%M:%S}"
+    return f"{here:%m-%d %H:%M}" if narrow else f"{here:%Y-%m-%d %H:%M:%S}"
+
+
+_zone = lru_cache(maxsize=1000)(ZoneInfo)
