@@ -16,7 +16,7 @@ ASK_HANDLER = '\nhandlers.ask = "tests.tui.cli.handlers:ask"\n'
 
 async def answer_and_resume(view: ScreenView, make: Factory, rt: Runtime) -> None:
     """Wait for a question, answer it, and wait for the end of its job."""
-    number = await make.queued(type="ask", queue="default", title="Paint the shed")
+    number = await make.queued(type="ask", queue="default", title="Paint the shed", agent="painter")
     see(view, f"D-{number}", "question", "Paint the shed", "waiting 1")
     view.type("2")
     see(view, f"D-{number}/1", "Which color?")
