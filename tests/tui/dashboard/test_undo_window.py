@@ -44,8 +44,8 @@ def test_the_undo_line_counts_down_for_the_newest_batch() -> None:
     long = HeldBatch("D-154/1 answered: allow for this job", (_decision(4.2),))
     narrow = undo_text([first, long], NOW, width=66)
     visible = narrow.removesuffix(" · 1 more pending")
-    assert visible == "D-154/1 answered: allow for this … · takes effect in 5 s · u: undo"
-    assert len(visible) == 66
+    assert visible == "D-154/1 answered: allow for this… · takes effect in 5 s · u: undo"
+    assert len(visible) <= 66
     assert undo_text([long], NOW, width=80).startswith(long.text)
     assert "in 0 s" in undo_text([first], NOW + timedelta(seconds=9))
 
