@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.deliveries.plain_text import format_time
+from draftsman.formats.times import spelled_time
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
@@ -90,7 +90,7 @@ async def test_a_later_expiry_is_shown_in_both_channels(
     extended = await rt.questions.extend(work.number, 1, 86_400.0, people.olga)
     assert extended is not None
     asked, comment = await both.shown(work.number)
-    assert f"Expires at {format_time(extended)}." in comment
+    assert f"Expires at {spelled_time(extended)}." in comment
     assert f"expires {local_time(extended)}" in asked
     assert await rt.questions.extend(work.number, 1, None, people.olga) is None
     assert all("xpires" not in text for text in await both.shown(work.number))

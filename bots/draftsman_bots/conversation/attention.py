@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
-from draftsman.deliveries.plain_text import format_time
 from draftsman.errors import UsageError
+from draftsman.formats.times import spelled_time
 from draftsman.ids import question_name
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class AttentionReply:
     template: str
     times: tuple[datetime, ...]
 
-    def text(self, show: Callable[[datetime], str] = format_time) -> str:
+    def text(self, show: Callable[[datetime], str] = spelled_time) -> str:
         """Return the text, with times as the channel shows them."""
         return self.template.format(*map(show, self.times))
 

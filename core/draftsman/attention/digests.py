@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from typing import Final
 
-from draftsman.deliveries.plain_text import format_time
 from draftsman.errors import UsageError
 from draftsman.formats.amounts import counted
+from draftsman.formats.times import spelled_time
 from draftsman.ids import question_name
 from draftsman.text import first_line
 
@@ -90,6 +90,6 @@ def digest_text(questions: Sequence[DigestQuestion], *, shared: bool = False) ->
 
 def _line(item: DigestQuestion) -> str:
     jobs = f" ({item.others + 1} jobs)" if item.others else ""
-    expiry = f", expires {format_time(item.expires_at)}" if item.expires_at is not None else ""
+    expiry = f", expires {spelled_time(item.expires_at)}" if item.expires_at is not None else ""
     name = question_name(item.job, item.question)
     return f"• {name}{jobs}: {first_line(item.text, 120)} · {first_line(item.title, 60)}{expiry}"

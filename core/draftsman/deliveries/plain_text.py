@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.deliveries.delivery import Message, Subject
+from draftsman.formats.times import spelled_time
 from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman.people.spans import (
@@ -61,7 +61,7 @@ def status_text(subject: Subject) -> str:
     """Return the status, with the time of a retry."""
     state = state_text(subject)
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
-        return f"{state} at {format_time(subject.next_retry_at)}"
+        return f"{state} at {spelled_time(subject.next_retry_at)}"
     return state
 
 
@@ -84,11 +84,6 @@ def notice_spans(message: Message) -> Spans:
     payload = message.payload or {}
     spans = decode_spans(payload.get("spans")) or (str(payload.get("text", "")),)
     return "" if payload.get("names_job") else f"{message.subject.name}: ", *spans
-
-
-def format_time(when: datetime) -> str:
-    """Format a time: `22 Nov 2026, 07:48 UTC`."""
-    return f"{when.day} {when:%b %Y, %H:%M %Z}".rstrip()
 
 
 def title_before(question: Question, title: str) -> str:

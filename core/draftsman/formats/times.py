@@ -50,6 +50,11 @@ def format_time(moment: datetime, *, seconds: bool = False) -> str:
     return f"{moment:%Y-%m-%d %H:%M{':%S' if seconds else ''} %Z}".rstrip()
 
 
+def spelled_time(moment: datetime) -> str:
+    """Return a time for messages, in its own time zone: `22 Nov 2026, 07:48 UTC`."""
+    return f"{moment.day} {moment:%b %Y, %H:%M %Z}".rstrip()
+
+
 def in_zone(moment: datetime, zone: str) -> str:
     """Return a time in an IANA time zone, with weekday and offset: `Mon 2026-11-30 02:00 +0100`."""
     return f"{moment.astimezone(_zone(zone)):%a %Y-%m-%d %H:%M %z}"

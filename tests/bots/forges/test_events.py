@@ -8,12 +8,12 @@ from typing import Any, Final, cast
 
 import pytest
 
-from draftsman.deliveries.plain_text import format_time
 from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import Failure
 from draftsman.forges import store as forges
 from draftsman.forges.api.connection import forge_at
 from draftsman.forges.forge_event import EventKind, ForgeEvent
+from draftsman.formats.times import spelled_time
 from draftsman.jobs.runs.outcome import Done
 from draftsman.questions.question import QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
@@ -187,7 +187,7 @@ async def test_a_comment_shows_the_new_expiry_and_delegate(
     assert extended is not None
     await rt.acknowledgments.delegate(work.number, 1, people.carol, "dave", 3600.0)
     _, asked, notice = await issue.delivered(work.number)
-    assert f"Expires at {format_time(extended)}." in asked
+    assert f"Expires at {spelled_time(extended)}." in asked
     assert "carol asked dave to answer, until" in asked
     assert f"D-{work.number}/1: carol asked dave to answer" in notice
 

@@ -56,4 +56,5 @@ def test_a_time_names_its_zone() -> None:
     assert times.format_time(NOW.astimezone(ZoneInfo("Europe/Berlin")), seconds=True) == (
         "2030-06-01 14:00:00 CEST"
     )
+    assert times.spelled_time(NOW) == "1 Jun 2030, 12:00 UTC"
     assert times.in_zone(NOW, "Europe/Berlin") == "Sat 2030-06-01 14:00 +0200"

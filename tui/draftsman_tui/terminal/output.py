@@ -55,6 +55,17 @@ def line(*parts: Text | str) -> Text:
     return Text.assemble(*(styled(part) if isinstance(part, str) else part for part in parts))
 
 
+CHECK_STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+"""Style of each result of a check."""
+
+
+def check_lines(status: str, text: str, hint: str | None, name: str = "") -> list[Text]:
+    """Render the result of a check, and below it how to fix the problem."""
+    label = f"{name:<14}  " if name else ""
+    first = line(styled(f"{status:<4}", CHECK_STYLES[status]), f"  {label}{one_line(text)}")
+    return [first, styled(f"      → {one_line(hint)}", "cyan")] if hint else [first]
+
+
 def hanging_indent(text: Text, indent: int) -> Table:
     """Indent the continuation lines by `indent` cells if the line is wrapped."""
     from rich.table import Table

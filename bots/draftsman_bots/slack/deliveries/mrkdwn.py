@@ -16,7 +16,7 @@ from urllib.parse import quote
 from draftsman.deliveries.documents.document import Command, Link, Span, Step, Text, Time
 from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted
 from draftsman.formats.invisible import replace_invisible
-from draftsman.formats.times import format_time
+from draftsman.formats.times import spelled_time
 from draftsman.formats.truncation import graphemes, utf16_length
 from draftsman.jobs.job import Source
 from draftsman.people.spans import ActorRef, Spans
@@ -196,7 +196,7 @@ def _marked(span: ActorRef | Time | Link | Command | Step) -> str:
 
 def local_time(moment: datetime) -> str:
     """Return a time that Slack shows in the reader's time zone."""
-    fallback = escape(format_time(moment))
+    fallback = escape(spelled_time(moment))
     return f"<!date^{int(moment.timestamp())}^{{date_short_pretty}} {{time}}|{fallback}>"
 
 

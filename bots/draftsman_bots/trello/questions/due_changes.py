@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import Failure, NotPermitted, Refused, UsageError
-from draftsman.formats.times import format_time
+from draftsman.formats.times import spelled_time
 from draftsman.ids import question_name
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
@@ -48,7 +48,7 @@ async def on_rescheduled(context: BotContext, board: BoardConfig, action: Action
     first = expiring[0]
     if action.due is None or action.due < first.expires_at - SAME:
         text = (
-            f"{_name(first)} still expires at {format_time(first.expires_at)}: a due date extends"
+            f"{_name(first)} still expires at {spelled_time(first.expires_at)}: a due date extends"
             " the expiry of a question, and never shortens it."
         )
         return await reply(context, action, first.job, actor, text, "not_extended")
@@ -58,7 +58,7 @@ async def on_rescheduled(context: BotContext, board: BoardConfig, action: Action
         return await reply(context, action, first.job, actor, error_text(error), "rejected")
     adopted = replace(recorded, shown=action.due, replaced=action.due, changed=True)
     await cards.change_due_date(recorded, adopted)
-    text = f"{', '.join(extended)} now expires at {format_time(action.due)}."
+    text = f"{', '.join(extended)} now expires at {spelled_time(action.due)}."
     return await reply(context, action, first.job, actor, text, "extended")
 
 

@@ -47,6 +47,7 @@ from draftsman.deliveries.plain_text import (
     title_before,
 )
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
+from draftsman.formats.times import span
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
 from draftsman.jobs.status_display import display_of
 from draftsman.people.spans import ActorRef
@@ -320,14 +321,4 @@ def duration_text(subject: Subject) -> str:
     """Return how long a finished job took from its request: `took 12 min`; else ""."""
     if subject.finished_at is None or subject.created_at is None:
         return ""
-    seconds = max(0, round((subject.finished_at - subject.created_at).total_seconds()))
-    if seconds < 60:
-        return f"took {seconds} s"
-    minutes = seconds // 60
-    hours = seconds // 3600
-    if hours == 0:
-        return f"took {minutes} min"
-    days, hours_of_day = divmod(hours, 24)
-    if days:
-        return f"took {days} d {hours_of_day} h"
-    return f"took {hours} h {minutes - 60 * hours} min"
+    return f"took {span((subject.finished_at - subject.created_at).total_seconds())}"

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import Enum, StrEnum
 from typing import Final, TypeVar
 
-from draftsman.deliveries.plain_text import format_time
+from draftsman.formats.times import spelled_time
 from draftsman.jobs.status_display import StatusDisplay
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
@@ -60,7 +60,7 @@ class Time:
     preposition: str = ""
 
     def __str__(self) -> str:
-        return f"{self.preposition} {format_time(self.when)}".lstrip()
+        return f"{self.preposition} {spelled_time(self.when)}".lstrip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ async def test_a_later_due_date_extends_the_question(
     assert due(bench, card) == EARLIER
     assert len(await bench.job_events(question, "question_extended")) == 1
     (notice,) = await bench.notices(card)
-    assert f"olga: {question.name} now expires at 2027-03-04 05:06 UTC." in notice
+    assert f"olga: {question.name} now expires at 4 Mar 2027, 05:06 UTC." in notice
     await answer(bench, question)
     assert due(bench, card) == EARLIER, "a person chose it"
 

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -26,7 +26,7 @@ from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
 from draftsman_tui.cli.setup.doctor_checks import Finding, check_slack, check_trello
 from draftsman_tui.entities.workers import health_of
-from draftsman_tui.terminal.output import line, one_line, styled
+from draftsman_tui.terminal.output import check_lines, styled
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -39,7 +39,6 @@ MAX_SCHEDULES: Final = 500
 """Maximum number of schedules that are checked."""
 MAX_REPOS: Final = 20
 """Maximum number of repositories of a forge whose access is checked."""
-STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,8 @@ async def doctor(app: App, invariants: bool) -> None:
         async for finding in checks:
             findings.append(finding)
             if not app.json:
-                app.out.print(*_lines(finding))
+                name = finding.name
+                app.out.print(*check_lines(finding.status, finding.text, finding.hint, name))
     failed = [finding for finding in findings if finding.status == "fail"]
     if app.json:
         app.out.document({"ok": not failed, "checks": findings})
@@ -395,12 +395,6 @@ def _report_invariants(app: App, results: Mapping[str, Sequence[tuple[int, str]]
         app.out.print(f"all {len(results)} invariants hold")
     if broken:
         raise DraftsmanError(f"{counted(len(broken), 'row violates', 'rows violate')} an invariant")
-
-
-def _lines(finding: Finding) -> list[Any]:
-    status = styled(f"{finding.status:<4}", STYLES[finding.status])
-    first = line(status, f"  {finding.name:<14}  {one_line(finding.text)}")
-    return [first, styled(f"      → {one_line(finding.hint)}", "cyan")] if finding.hint else [first]
 
 
 def _database_hint(app: App) -> str:

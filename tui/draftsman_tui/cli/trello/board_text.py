@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from draftsman.trello.board import BoardConfig, LabelRule
     from draftsman_tui.cli.app import App
 
-STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-
 
 def document(config: BoardConfig, **more: Any) -> dict[str, Any]:
     """Return the JSON form of a board."""
@@ -73,9 +71,3 @@ def _card_lines(config: BoardConfig, name_of: Callable[[str], str]) -> Iterator[
         yield from (f"    {text}" for text in config.comment_template.splitlines())
     if config.include_existing:
         yield "labels already on cards create jobs in the first poll"
-
-
-def check_line(check: Any) -> list[Any]:
-    """Render a check and its suggested fix."""
-    first = line(styled(f"{check.status:<4}", STYLES[check.status]), f"  {check.text}")
-    return [first, styled(f"      → {check.hint}", "cyan")] if check.hint else [first]

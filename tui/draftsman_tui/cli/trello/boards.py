@@ -17,7 +17,7 @@ from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group, number_of
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.trello.board_edit import NONE, add, change, check_rules, read_template
-from draftsman_tui.cli.trello.board_text import check_line, document, print_board, rule_text
+from draftsman_tui.cli.trello.board_text import document, print_board, rule_text
 from draftsman_tui.cli.trello.board_webhooks import webhook
 from draftsman_tui.entities.boards import BOARDS, BoardRow
 from draftsman_tui.entities.trello_access import (
@@ -29,6 +29,7 @@ from draftsman_tui.entities.trello_access import (
 )
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.extras import require
+from draftsman_tui.terminal.output import check_lines
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
@@ -93,7 +94,7 @@ async def test(app: App, board: str) -> None:
         app.out.document({"ok": not failed, "checks": checks, "labels": previews})
     else:
         for check in checks:
-            app.out.print(*check_line(check))
+            app.out.print(*check_lines(check.status, check.text, check.hint))
         if not failed:
             app.out.print("ok    the bot may comment, move cards and change labels")
         _print(app, config, layout.names, previews)
