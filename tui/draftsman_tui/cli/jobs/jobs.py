@@ -14,7 +14,6 @@ from draftsman.durations import format_duration
 from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman.formats import times
 from draftsman.ids import job_name, question_name
-from draftsman.jobs.details.sections.questions import attention_lines
 from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
 from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
@@ -27,7 +26,6 @@ from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.job_list import DEAD_LETTERS, JOBS, status_of
 from draftsman_tui.entities.jobs import reason_data, status_text
 from draftsman_tui.entities.queues import hold_text, worker_text
-from draftsman_tui.entities.sections import indented, reader_at
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, one_line, styled
 
@@ -221,6 +219,11 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     status = status_text(reason.status, paused=reason.shown_as_paused)
     app.out.print(line(f"{job_name(number)} ", status, f": {reason.text}"))
     app.out.print(styled(f"  {reason.next_step}", "dim"))
+    if not attention:
+        return
+    from draftsman.jobs.details.sections.questions import attention_lines
+    from draftsman_tui.entities.sections import indented, reader_at
+
     for question in attention:
         lines = [*indented(attention_lines(question, reader_at()))]
         if len(attention) > 1 and lines:

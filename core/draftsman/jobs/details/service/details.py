@@ -15,7 +15,7 @@ from draftsman.forges import store as forges
 from draftsman.ids import unknown_job
 from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
-from draftsman.jobs.details.job_details import JOINED, SANDBOX, JobDetails
+from draftsman.jobs.details.job_details import JOINED, MAX_STEPS, SANDBOX, JobDetails
 from draftsman.jobs.details.service.waiting import wait_reason
 from draftsman.jobs.job import Job, Source
 from draftsman.jobs.job_summary import JobVersion, RetryLink
@@ -37,7 +37,7 @@ TREE_JOBS: Final = 500
 
 
 async def read(
-    conn: Connection, number: int, *, lease: float, events: int, steps: int
+    conn: Connection, number: int, *, lease: float, events: int, steps: int | None = None
 ) -> JobDetails:
     """Read a job in the transaction of the caller; raises NotFound.
 
@@ -48,6 +48,7 @@ async def read(
         raise unknown_job(number)
     job = record.job
     parts = record.parts
+    most_steps = MAX_STEPS + 1 if steps is None else steps
     all_questions = await questions.of_job(conn, number) if parts.has_questions else []
     is_asking = any(question.status is QuestionStatus.OPEN for question in all_questions)
     newest = (await store.latest_job_events(conn, number, 0, events + 1))[::-1]
@@ -72,7 +73,7 @@ async def read(
         open_questions=await questions.open_of(conn, [number]) if is_asking else [],
         attention=await attention.attention(conn, [number]) if is_asking else {},
         artifacts=await checkpoints.artifacts(conn, number) if parts.has_artifacts else [],
-        steps=await checkpoints.step_summaries(conn, number, steps) if parts.has_steps else [],
+        steps=await checkpoints.step_summaries(conn, number, most_steps) if parts.has_steps else [],
         checkpoints=(
             await checkpoints.checkpoint_summaries(conn, number)
             if record.facts.has_checkpoint

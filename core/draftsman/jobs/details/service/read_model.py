@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from draftsman.database import schema
 from draftsman.database.database import Database, on_connection, translate_errors
@@ -18,8 +18,6 @@ from draftsman.events.event import PAGE_SIZE, Event
 from draftsman.ids import JobRef, unknown_job
 from draftsman.jobs.control import store as control
 from draftsman.jobs.details import store
-from draftsman.jobs.details.invariants import violations
-from draftsman.jobs.details.job_details import MAX_STEPS, JobDetails
 from draftsman.jobs.details.service import selected_page
 from draftsman.jobs.details.service.waiting import wait_reason
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity, Stats
@@ -37,6 +35,9 @@ from draftsman.jobs.runs.run import Run
 from draftsman.jobs.runs.store import run_state
 from draftsman.questions.store import questions
 from draftsman.worker.registry import store as workers
+
+if TYPE_CHECKING:
+    from draftsman.jobs.details.job_details import JobDetails
 
 FOLLOW_INTERVAL: Final = 0.2
 """Poll interval of followed events and statuses, in seconds."""
@@ -259,11 +260,11 @@ class ReadModel:
     workers = on_connection(workers.all_workers)
 
     async def details(
-        self, number: int, *, events: int = PAGE_SIZE, steps: int = MAX_STEPS + 1
+        self, number: int, *, events: int = PAGE_SIZE, steps: int | None = None
     ) -> JobDetails:
         """Return what people see of a job, read at the same time; raises NotFound.
 
-        With the newest `events` and `steps`.
+        With the newest `events` and `steps`; None: as many as its sections show, and one more.
         """
         from draftsman.jobs.details.service import details
 
@@ -359,7 +360,13 @@ class ReadModel:
             await connection.close()
 
     foreign_settings = on_connection(schema.foreign_settings)
-    invariants = on_connection(violations)
+
+    async def invariants(self) -> dict[str, list[tuple[int, str]]]:
+        """Return, for each data invariant, at most a hundred rows that violate it."""
+        from draftsman.jobs.details.invariants import violations
+
+        async with self._db.connection() as conn:
+            return await violations(conn)
 
     async def _follow_job(
         self, number: int, new: bool, after: tuple[int, int, int] | None
