@@ -105,7 +105,7 @@ DECLARED: Final = (
     Command("deny", About.QUESTION, "[REASON]", "denies an approval"),
     Command("ack", About.QUESTION, "[1h]", "tells the others that you work on the answer"),
     Command("snooze", About.QUESTION, "[2h]", "delays your reminders of a question"),
-    Command("delegate", About.QUESTION, "to PERSON [1h]", "asks somebody else"),
+    Command("delegate", About.QUESTION, "to PERSON [1h]", "asks another person to answer"),
     Command(
         "templates",
         About.NOTHING,

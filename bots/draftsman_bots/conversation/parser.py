@@ -112,7 +112,7 @@ class ParsedText:
 
     @property
     def explicit(self) -> bool:
-        """Whether the bot is meant: the text is addressed, or has a command."""
+        """Whether the text is for the bot: it is addressed, or has a command."""
         return self.addressed or bool(self.verb)
 
     @property

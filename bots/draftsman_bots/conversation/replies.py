@@ -62,7 +62,7 @@ class ReplyKind(StrEnum):
     """Another answer of the person is recorded."""
     REFUSED = "rejected"
     REPLIED = "replied"
-    """Its author is told what to write instead."""
+    """The author gets a reply that says what to write instead."""
     ATTENDED = "attended"
     SENT = "message_sent"
     CHANGED = "changed"

@@ -330,7 +330,7 @@ def _answer(parsed: ParsedText, questions: Sequence[Question]) -> Resolved:
 
 
 def _nothing_here(parsed: ParsedText, place: Place) -> Resolved:
-    """Return that nothing here is meant: other programs have such commands, too."""
+    """Return that it is for nothing here; other programs have such commands, too."""
     replies = place.jobs or parsed.addressed
     return Resolved(Outcome.NOT_HERE if replies else Outcome.TALK)
 

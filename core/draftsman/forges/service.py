@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
-from uuid import UUID
 
 from draftsman.database.database import Database, on_connection
 from draftsman.forges import store
 from draftsman.forges.forge_event import ForgeEvent
-from draftsman.worker.registry import store as workers
+from draftsman.worker.registry.service import NamedLease
 
-READER: Final = "forges"
-"""Name of the lease under which forges are read."""
 BATCH_SIZE: Final = 200
 """Events in one statement."""
 
 
-class ForgeEvents:
+class ForgeEvents(NamedLease):
     """Events of forges, each stored once, and the `follow_ups` that they lead to."""
+
+    lease_name = "forges"
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -38,26 +37,6 @@ class ForgeEvents:
     unprocessed = on_connection(store.unprocessed)
     finish = on_connection(store.finish)
     asked_targets = on_connection(store.asked_targets)
-
-    async def acquire(self, owner: UUID, seconds: float, lock: int | None = None) -> int | None:
-        """Acquire or renew the reader's lease; return its term, None where it is held.
-
-        `lock` is the number of this process's session lock: the lease ends with it.
-        """
-        async with self._db.connection() as conn:
-            return await workers.acquire(conn, READER, owner, seconds, lock_id=lock)
-
-    async def renew(self, owner: UUID, term: int, seconds: float, lock: int | None = None) -> bool:
-        """Renew the lease of this term; False when it has expired."""
-        async with self._db.connection() as conn:
-            return await workers.renew(
-                conn, READER, owner=owner, term=term, ttl=seconds, lock_id=lock
-            )
-
-    async def resign(self, owner: UUID, term: int) -> None:
-        """Release the lease."""
-        async with self._db.connection() as conn:
-            await workers.resign(conn, READER, owner, term)
 
 
 class FollowUps:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final
-from uuid import UUID
 
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, NotFound
@@ -19,17 +18,17 @@ from draftsman.trello.board import (
     LabelSighting,
 )
 from draftsman.trello.cards import CardDueDate
-from draftsman.worker.registry import store as workers
+from draftsman.worker.registry.service import NamedLease
 
-POLLER: Final = "trello"
-"""Name of the lease under which boards are polled."""
 BATCH_SIZE: Final = 500
 """Labels in one statement."""
 _Work = Callable[[Connection], Awaitable[int]]
 
 
-class TrelloBoards:
+class TrelloBoards(NamedLease):
     """Watched boards, their label episodes, and the lease of the poller."""
+
+    lease_name = "trello"
 
     def __init__(self, db: Database, policy: Policy) -> None:
         self._db = db
@@ -107,26 +106,6 @@ class TrelloBoards:
     due_on = on_connection(store.due_on)
     settle = on_connection(store.settle)
     end_swapped_episode = on_connection(store.end_swapped_episode)
-
-    async def acquire(self, owner: UUID, seconds: float, lock: int | None = None) -> int | None:
-        """Acquire the poller's lease; return its term, None where it is held.
-
-        `lock` is the number of this process's session lock: the lease ends with it.
-        """
-        async with self._db.connection() as conn:
-            return await workers.acquire(conn, POLLER, owner, seconds, lock_id=lock)
-
-    async def renew(self, owner: UUID, term: int, seconds: float, lock: int | None = None) -> bool:
-        """Renew the lease of this term; False when it has expired."""
-        async with self._db.connection() as conn:
-            return await workers.renew(
-                conn, POLLER, owner=owner, term=term, ttl=seconds, lock_id=lock
-            )
-
-    async def resign(self, owner: UUID, term: int) -> None:
-        """Release the lease."""
-        async with self._db.connection() as conn:
-            await workers.resign(conn, POLLER, owner, term)
 
 
 def _batches(sightings: Sequence[LabelSighting]) -> list[Sequence[LabelSighting]]:

@@ -124,7 +124,7 @@ def quoted(text: str) -> str:
 
 
 def print_text(text: Text, markup: Markup, *, most: int, is_line: bool = False) -> str:
-    """Return a text; what is words there is escaped together, as a line or as a block."""
+    """Return a text; the words between links, commands and steps are escaped together."""
     escape = markup.line if is_line else markup.block
     pieces: list[str] = []
     words = ""

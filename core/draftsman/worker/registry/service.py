@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 from uuid import UUID
 
 from draftsman.database.database import Connection, Database, DedicatedSession
@@ -33,6 +33,33 @@ class SessionLock:
         if self.number is None:
             self.number = await store.lock_number(conn)
         return await store.hold(conn, self.number)
+
+
+class NamedLease:
+    """The lease of the only process that reads a chat or forge; a subclass has its name."""
+
+    lease_name: ClassVar[str]
+    _db: Database
+
+    async def acquire(self, owner: UUID, seconds: float, lock: int | None = None) -> int | None:
+        """Acquire or renew the lease; return its term, None where it is held.
+
+        `lock` is the number of this process's session lock: the lease ends with it.
+        """
+        async with self._db.connection() as conn:
+            return await store.acquire(conn, self.lease_name, owner, seconds, lock_id=lock)
+
+    async def renew(self, owner: UUID, term: int, seconds: float, lock: int | None = None) -> bool:
+        """Renew the lease of this term; False when it has expired."""
+        async with self._db.connection() as conn:
+            return await store.renew(
+                conn, self.lease_name, owner=owner, term=term, ttl=seconds, lock_id=lock
+            )
+
+    async def resign(self, owner: UUID, term: int) -> None:
+        """Release the lease."""
+        async with self._db.connection() as conn:
+            await store.resign(conn, self.lease_name, owner, term)
 
 
 class WorkerRegistration:

@@ -20,7 +20,10 @@ def related(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
         snapshot,
         width,
         now,
-        *("retries", "group", "parents", "children"),
+        "retries",
+        "group",
+        "parents",
+        "children",
         hint=lambda name: "enter: its jobs" if name.startswith(GROUP) else "",
     )
     nothing = f"{snapshot.job.name}: no retries, parents, children or group"
