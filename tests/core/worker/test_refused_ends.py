@@ -201,8 +201,9 @@ async def test_claims_that_cannot_be_released_keep_no_worker_from_its_work(
 ) -> None:
     captured = CapturedLog(caplog)
     async with running_worker(runtime_with(rt, heartbeat=0.05), {"noop": noop}) as process:
-        lost = await make.running(worker=process.id, queue="other")
-        await refuse(conn, lost.number, "DM001")
+        other = await make.queued(queue="other")
+        await refuse(conn, other, "DM001")  # before the claim, which may be released at once
+        lost = await make.running(other, worker=process.id)
 
         async def is_refused() -> bool:
             process.worker._claim_loops[0].may_have_lost_claims = True  # a release may be under way
