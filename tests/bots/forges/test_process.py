@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from draftsman.database.database import Connection
+from draftsman_testing.forges.github import FakeGitHub
+from draftsman_testing.waits import until
 from tests.acceptance.conftest import installations
 from tests.acceptance.processes import Installation
-from tests.support.forges.github import FakeGitHub
 from tests.support.statements import rows, value
-from tests.support.waits import until
 
 __all__ = ["installations"]
 

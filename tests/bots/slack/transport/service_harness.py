@@ -32,8 +32,8 @@ from draftsman_bots.slack.transport.dispatcher import (
 )
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
 from draftsman_bots.slack.transport.socket_mode import SocketModeClient
-from tests.support.slack import FakeSlack
-from tests.support.waits import until
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.waits import until
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp

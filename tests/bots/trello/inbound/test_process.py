@@ -14,13 +14,13 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
 from draftsman.trello.board import BoardConfig, ChecklistUse, LabelRule
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.waits import until
 from tests.acceptance.processes import Installation
-from tests.factories import QUESTION, Factory
 from tests.support.fork_server import children
-from tests.support.people import People
 from tests.support.statements import value
-from tests.support.trello import FakeTrello
-from tests.support.waits import until
 
 
 @pytest.fixture
