@@ -79,7 +79,7 @@ class Story:
     async def bots(self) -> Process:
         """Start the bots."""
         env = {"KEY": self.trello.key, "TOKEN": self.trello.token}
-        started = self.installation.start("bots", "--trello", env=env)
+        started = self.installation.start("bots", "trello", env=env)
         await started.says("polling Trello")
         return started
 

@@ -183,9 +183,9 @@ async def test_bots_require_a_configured_channel(place: Installation) -> None:
     done = await place.run("bots")
     assert done.returncode == 2
     assert done.stderr == (
-        "draftsman: no bot is configured; add [slack] (docs/slack.md), [trello]"
-        " (docs/trello.md), events to [forges.NAME] (docs/follow-ups.md) or listen to [pagers.NAME]"
-        " (docs/attention-ladder.md)\n"
+        "draftsman: no bot is configured; add events to [forges.NAME] (docs/follow-ups.md), listen"
+        " to [pagers.NAME] (docs/attention-ladder.md), [slack] (docs/slack.md), [trello]"
+        " (docs/trello.md)\n"
     )
 
 
