@@ -23,12 +23,12 @@ from draftsman.settings.forges import ForgeSettings
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.events import classify
 from draftsman_bots.forges.service import ForgeService
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.fake.faults import Fault
+from draftsman_testing.forges.world import at_second
+from draftsman_testing.people import People
 from tests.bots.forges.issues import LABEL, Issue, comment
-from tests.factories import QUESTION, Factory
 from tests.support.cases import cases
-from tests.support.fake.faults import Fault
-from tests.support.forges.world import at_second
-from tests.support.people import People
 
 GATE: Final = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Go?", approvers=("carol",))
 

@@ -29,11 +29,11 @@ from draftsman.forges.pull_request import (
 from draftsman.settings import Settings
 from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.http import HttpSettings
+from draftsman_testing.forges.gitea import FakeGitea
+from draftsman_testing.forges.github import FakeGitHub, FakeGitHubApp
+from draftsman_testing.forges.gitlab import FakeGitLab
+from draftsman_testing.forges.server import FakeForge
 from tests.core.worker.agent_jobs import git, make_repository
-from tests.support.forges.gitea import FakeGitea
-from tests.support.forges.github import FakeGitHub, FakeGitHubApp
-from tests.support.forges.gitlab import FakeGitLab
-from tests.support.forges.server import FakeForge
 
 FAKES: Final[dict[str, type[FakeForge]]] = {
     "github": FakeGitHub,

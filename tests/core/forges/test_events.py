@@ -14,8 +14,7 @@ from draftsman.forges.api import gitea as gitea_reader
 from draftsman.forges.checks import CheckState
 from draftsman.forges.forge_event import EventKind, ForgeEvent
 from draftsman.forges.webhooks import Webhooks
-from tests.core.forges.api_contract import BRANCH, COMMITS, ForgeHarness, forge_harness
-from tests.support.forges.conversation import (
+from draftsman_testing.forges.conversation import (
     SECRET,
     GiteaPayloads,
     Payloads,
@@ -23,7 +22,8 @@ from tests.support.forges.conversation import (
     github_webhook,
     gitlab_webhook,
 )
-from tests.support.forges.event_routes import GitLabEvents
+from draftsman_testing.forges.event_routes import GitLabEvents
+from tests.core.forges.api_contract import BRANCH, COMMITS, ForgeHarness, forge_harness
 
 K = EventKind
 LOG = (
