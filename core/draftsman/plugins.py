@@ -7,6 +7,7 @@ of their packages, and loaded one by one, so that a broken package harms no othe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -21,6 +22,8 @@ OWN: Final = "draftsman"
 """The distribution whose names no other package can take."""
 CHANNELS: Final = "draftsman.channels"
 """Group of `ChannelPlugin` objects."""
+FORGES: Final = "draftsman.forges"
+"""Group of `ForgePlugin` objects, the kinds of forges."""
 T = TypeVar("T")
 
 
@@ -93,6 +96,16 @@ def check(plugin: Plugin) -> None:
     used = find(plugin.group, plugin.name)
     if used is not plugin:
         raise ConfigError(f"{plugin} is ignored: {used.package} has this name")
+
+
+def problems(group: str, kind: type[object]) -> Iterator[tuple[Plugin, str]]:
+    """Yield the plugins of a group that cannot be used, and why."""
+    for plugin in installed(group):
+        try:
+            check(plugin)
+            load(plugin, kind)
+        except ConfigError as error:
+            yield plugin, str(error)
 
 
 def _kind(group: str) -> str:

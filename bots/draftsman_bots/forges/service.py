@@ -124,6 +124,9 @@ class ForgeService:
 
     async def run(self) -> None:
         """Run until stopped."""
+        for name, table in self._rt.settings.forges.items():
+            if not table.usable:
+                _log.error("bots: forge %s is not read: see draftsman doctor", name)
         forges = self._rt.settings.read_forges.items()
         sources = ", ".join(f"{name} by {forge.events}" for name, forge in forges)
         _log.info("bots: events of forges: %s", sources)

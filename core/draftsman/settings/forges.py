@@ -23,8 +23,6 @@ from draftsman.settings.network import check_names
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.section import Section
 
-GROUP: Final = "draftsman.forges"
-"""Group of the entry points of kinds of forges."""
 MergeMethod = Literal["merge", "squash", "rebase"]
 BODY_FIELDS: Final = (
     *("job", "title", "requester", "draft", "request", "changes", "evidence", "decisions"),
@@ -169,11 +167,11 @@ class ForgeSettings(Section):
     @property
     def plugin(self) -> ForgePlugin:
         """What the package of the kind declares; raises ConfigError if it cannot be loaded."""
-        return plugins.load(plugins.find(GROUP, self.kind), ForgePlugin)
+        return plugins.load(plugins.find(plugins.FORGES, self.kind), ForgePlugin)
 
     def load_part(self, target: str) -> Any:
         """Import a name of the kind's declaration; raises ConfigError, which names its package."""
-        return plugins.load_part(plugins.find(GROUP, self.kind), target)
+        return plugins.load_part(plugins.find(plugins.FORGES, self.kind), target)
 
     @classmethod
     def of(cls, table: Any) -> ForgeSettings:
@@ -184,18 +182,18 @@ class ForgeSettings(Section):
     def for_table(cls, table: Any) -> type[ForgeSettings]:
         """Return the model of a table, by its kind."""
         kind = table.get("kind") if isinstance(table, Mapping) else None
-        if kind not in plugins.names(GROUP):
+        if kind not in plugins.names(plugins.FORGES):
             return ForgeSettings
         try:
-            return plugins.load(plugins.find(GROUP, kind), ForgePlugin).settings
+            return plugins.load(plugins.find(plugins.FORGES, kind), ForgePlugin).settings
         except ConfigError:
             return UnusableForgeSettings
 
     @field_validator("kind")
     @classmethod
     def _check_kind(cls, value: str) -> str:
-        if value not in plugins.names(GROUP):
-            known = ", ".join(plugins.names(GROUP))
+        if value not in plugins.names(plugins.FORGES):
+            known = ", ".join(plugins.names(plugins.FORGES))
             raise ValueError(f"no installed package has this kind of forge; known: {known}")
         return value
 

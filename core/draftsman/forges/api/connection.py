@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from draftsman.deliveries.target import IssueTarget
-from draftsman.errors import UsageError
+from draftsman.errors import ConfigError, NotOnThisWorker, UsageError
 from draftsman.forges.forge import Discussion, Forge
 from draftsman.forges.project import Project, find_project
 from draftsman.forges.pull_request import GitLogin
@@ -22,7 +22,10 @@ def forge_settings(settings: Settings, source: str) -> tuple[str, ForgeSettings,
 
 
 def forge_of(settings: Settings, source: str) -> Forge | None:
-    """Return the forge of a repository; None for a plain git remote and for a folder."""
+    """Return the forge of a repository; None for a plain git remote and for a folder.
+
+    Raises Failure if the package of its kind cannot be loaded.
+    """
     if (at_forge := forge_settings(settings, source)) is None:
         return None
     name, _, project = at_forge
@@ -47,9 +50,13 @@ def discussion_of(settings: Settings, target: IssueTarget) -> Discussion:
 
 
 def _connect(settings: Settings, name: str, project: Project) -> Forge:
-    """Return a repository by the API of its kind; raises ConfigError if it cannot be loaded."""
+    """Return a repository by the API of its kind; raises Failure if that cannot be loaded."""
     table = settings.forges[name]
-    forge: Forge = table.load_part(table.plugin.api)(name, table, settings.http, project)
+    try:
+        api = table.load_part(table.plugin.api)
+    except ConfigError as error:
+        raise NotOnThisWorker(f"{name}: {error}", origin="forge", code="no_api") from error
+    forge: Forge = api(name, table, settings.http, project)
     return forge
 
 
