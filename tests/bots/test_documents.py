@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -19,6 +20,7 @@ from draftsman.deliveries.documents.builder import build_document
 from draftsman.deliveries.documents.document import (
     Choices,
     Code,
+    Document,
     InFile,
     Note,
     Paragraph,
@@ -26,6 +28,7 @@ from draftsman.deliveries.documents.document import (
     elsewhere,
 )
 from draftsman.deliveries.documents.html import MAIL_STYLES, HtmlMedium, print_html
+from draftsman.deliveries.documents.json import message_json
 from draftsman.deliveries.documents.plain import render_plain
 from draftsman.formats.invisible import replace_invisible
 from draftsman_bots.forges.deliveries.render import render as render_comment
@@ -80,12 +83,17 @@ def html(message: Message) -> str:
     return print_html(build_document(message), PAGE)
 
 
+def _dumps(part: dict[str, Any]) -> str:
+    return json.dumps(part, ensure_ascii=False)
+
+
 MEDIA: Final[dict[str, Callable[[Message], str]]] = {
     "terminal": render_plain,
     "slack": slack,
     "trello": lambda message: render_card(message, NAMES),
     "forge": forge,
     "html": html,
+    "json": lambda message: "\n".join(map(_dumps, message_json(message)["data"]["document"])),
 }
 
 
@@ -180,21 +188,47 @@ def test_html_has_no_other_elements_than_those_of_the_printer(
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages(WORDS, WORDS, lambda name, _: replace(BEN, name=name)))
 def test_html_of_a_whole_message_shows_each_of_its_texts(message: Message) -> None:
-    parts = build_document(message)
-    elements = Elements(print_html(parts, replace(PAGE, is_whole=True)))
+    document = build_document(message)
+    elements = Elements(print_html(document, replace(PAGE, is_whole=True)))
     shown = "".join(elements.shown.split())
-    for part in parts:
+    for text in _texts(document):
+        assert "".join(replace_invisible(text).split()) in shown
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(messages(WORDS, WORDS, lambda name, _: replace(BEN, name=name)))
+def test_json_has_each_text_of_a_message(message: Message) -> None:
+    strings = [*_strings(json.loads(json.dumps(message_json(message)))["data"]["document"])]
+    assert {*_texts(build_document(message))} <= {*strings}
+
+
+@given(messages(WORDS, WORDS, lambda name, account: replace(ANNA, name=name)))
+def test_json_names_people_without_their_accounts(message: Message) -> None:
+    parts = message_json(replace(message, payload=None))["data"]["document"]
+    assert not {*ANNA.ids.values()} & {*_strings(parts)}
+
+
+def _texts(document: Document) -> Iterator[str]:
+    for part in document:
         match part:
             case Quote(text) | Code(text):
-                texts = [text]
+                yield text
             case Paragraph(spans) | Note(spans):
-                texts = [span for span in spans if isinstance(span, str)]
+                yield from (span for span in spans if isinstance(span, str))
             case Choices(items):
-                texts = [text for item in items for text in (item.label, item.description)]
+                yield from (text for item in items for text in (item.label, item.description))
             case _:
-                texts = []
-        for text in texts:
-            assert "".join(replace_invisible(text).split()) in shown
+                pass
+
+
+def _strings(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            yield from (text for item in value for text in _strings(item))
+        case dict():
+            yield from (text for item in value.values() for text in _strings(item))
 
 
 @cases("name", [name for name in EXAMPLES if "long" in name])
