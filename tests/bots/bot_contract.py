@@ -26,13 +26,13 @@ from draftsman.questions.question import QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.core.deliveries.outbox.chat_harness import FAST, running
 from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.core.worker.agent_jobs import job_at_gate
-from tests.factories import QUESTION, Factory
-from tests.support.people import People
 from tests.support.permissions import SHOP
-from tests.support.waits import until
 
 LIVE = {"pending", "sending", "unconfirmed"}
 GATE = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))

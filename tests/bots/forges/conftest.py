@@ -14,10 +14,10 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.bots.bot_contract import run_dispatcher
 from tests.bots.forges.forge_side import forge_side
 from tests.bots.forges.issues import Issue
-from tests.factories import Factory
 
 LOGINS: Final = {"anna": "acme:anna", "ben": "acme:ben", "carol": "acme:carol"}
 

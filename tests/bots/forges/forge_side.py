@@ -13,10 +13,10 @@ import pytest
 from draftsman.settings import Settings
 from draftsman.settings.http import HttpSettings
 from draftsman_bots.forges.deliveries.channel import ForgeChannel
+from draftsman_testing.fake.faults import Fault
+from draftsman_testing.forges.server import FakeForge
+from draftsman_testing.forges.world import MENTION
 from tests.core.forges.api_contract import FAKES
-from tests.support.fake.faults import Fault
-from tests.support.forges.server import FakeForge
-from tests.support.forges.world import MENTION
 
 KINDS: Final = ("github", "gitlab", "gitea")
 TARGET: Final = "acme/acme/pay#7"

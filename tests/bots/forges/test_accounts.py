@@ -10,9 +10,9 @@ from draftsman.errors import NotFound, NotPermitted
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
 from tests.bots.forges.issues import LABEL, Issue, comment
-from tests.factories import QUESTION, Factory
-from tests.support.people import People
 
 
 async def test_a_login_that_another_account_took_is_refused_until_an_operator_unlinks_it(

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from draftsman_bots.forges.deliveries.render import marker_of
+from draftsman_testing.fake.faults import Fault
+from draftsman_testing.forges.server import Refused
 from tests.bots.channel_alias import ChannelAlias
 from tests.bots.forges.forge_side import KINDS, TARGET, ForgeSide, forge_side
 from tests.core.deliveries.channels.channel_contract import ChannelContract
-from tests.support.fake.faults import Fault
-from tests.support.forges.server import Refused
 
 
 class ForgeChannelHarness:

@@ -13,10 +13,10 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.forges.events import classify
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
 from tests.bots.forges.issues import LABEL, Issue, comment
-from tests.factories import QUESTION, Factory
 from tests.support.cases import cases
-from tests.support.people import People
 
 
 async def requested(issue: Issue, rt: Runtime) -> Job:

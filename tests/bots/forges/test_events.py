@@ -23,12 +23,12 @@ from draftsman.settings.forges import ForgeSettings
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.events import classify
 from draftsman_bots.forges.service import ForgeService
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.fake.faults import Fault
+from draftsman_testing.forges.world import at_second
+from draftsman_testing.people import People
 from tests.bots.forges.issues import LABEL, Issue, comment
-from tests.factories import QUESTION, Factory
 from tests.support.cases import cases
-from tests.support.fake.faults import Fault
-from tests.support.forges.world import at_second
-from tests.support.people import People
 
 GATE: Final = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Go?", approvers=("carol",))
 
@@ -324,6 +324,6 @@ def test_a_command_on_a_pull_request_is_an_answer_and_other_text_is_feedback(
     ],
 )
 def test_the_target_of_an_event(kind: str, event: EventKind, target: str) -> None:
-    table = ForgeSettings.model_validate({"kind": kind, "token": {"env": "T"}})
+    table = ForgeSettings.of({"kind": kind, "token": {"env": "T"}})
     found = EventContext(cast(Runtime, None), "acme", table, comment("x", kind=event))
     assert found.target == f"forge:{target}" == parse_target(found.target).name

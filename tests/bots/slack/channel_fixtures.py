@@ -10,8 +10,8 @@ from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman_bots.slack.deliveries.channel import SlackChannel, client
+from draftsman_testing.slack import FakeSlack
 from tests.core.deliveries.channels import channel_contract
-from tests.support.slack import FakeSlack
 
 Json = dict[str, Any]
 

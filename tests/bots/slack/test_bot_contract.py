@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from draftsman_testing.slack import FakeSlack, Fault, error
+from draftsman_testing.slack.message_store import remove
 from tests.bots.bot_contract import BotContract
 from tests.bots.slack.channel_fixtures import Json, shown, slack_channel
-from tests.support.slack import FakeSlack, Fault, error
-from tests.support.slack.message_store import remove
 
 POST = "chat.postMessage"
 LIVE = re.compile(r"<(?:[@#]|!(?!date))[^>]*>|<http[^>]*\|[^>]*>")

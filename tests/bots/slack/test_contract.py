@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from draftsman_testing.slack import FakeSlack, Fault, error
 from tests.bots.channel_alias import ChannelAlias
 from tests.bots.slack.channel_fixtures import slack_channel
 from tests.core.deliveries.channels.channel_contract import ChannelContract
-from tests.support.slack import FakeSlack, Fault, error
 
 
 class SlackChannelHarness:

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
+from draftsman_testing.trello import FakeTrello, Fault, error
 from tests.bots.bot_contract import BotContract
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
-from tests.support.trello import FakeTrello, Fault, error
 
 LIVE = re.compile(r"[^\\](?:\]\(|<[a-z!]|\*\*b)")
 FENCED = re.compile("(?s)```.*?```")

@@ -17,12 +17,12 @@ from draftsman_bots.trello.deliveries.checklists import item_names
 from draftsman_bots.trello.deliveries.markdown import code, escape, one_line, with_marker
 from draftsman_bots.trello.deliveries.render import render
 from draftsman_bots.trello.requests.template_jobs import missing_comment
+from draftsman_testing.trello.comment_markdown import Seen, parse
 from tests.bots.messages import messages
 from tests.bots.trello.channel_fixtures import person
 from tests.bots.trello.test_render import ACCOUNTS, NAMES, WORDS
 from tests.core.deliveries.channels import channel_contract
 from tests.core.deliveries.channels.channel_contract import question
-from tests.support.trello.comment_markdown import Seen, parse
 
 BLOCKS: Final = {
     "paragraph", "fence", "blockquote", "ordered_list", "bullet_list", "list_item",

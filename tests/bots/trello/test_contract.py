@@ -8,10 +8,10 @@ import pytest
 
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.deliveries.markdown import marker_of
+from draftsman_testing.trello import FakeTrello, Fault, Limits, error
 from tests.bots.channel_alias import ChannelAlias
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
 from tests.core.deliveries.channels.channel_contract import ChannelContract
-from tests.support.trello import FakeTrello, Fault, Limits, error
 
 COMMENTS = "/cards/{id}/actions/comments"
 

@@ -19,14 +19,14 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
+from draftsman_testing.trello import FakeTrello, Fault
+from draftsman_testing.waits import until
 from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
 from tests.core.deliveries.outbox.chat_harness import FAST, running
 from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import QUESTION, Factory
-from tests.support.people import People
 from tests.support.statements import rows
-from tests.support.trello import FakeTrello, Fault
-from tests.support.waits import until
 
 LIVE = {"pending", "sending", "unconfirmed"}
 PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"

@@ -10,11 +10,11 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import wait_blocked
 from tests.bots.web.web_side import Inbox
-from tests.factories import GATE, Factory
-from tests.support.people import People
 from tests.support.permissions import SHOP
-from tests.support.waits import wait_blocked
 
 
 async def test_a_choice_resumes_the_job(

@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman_testing.factories import Factory
 from tests.core.database.test_group_checks import insert
-from tests.factories import Factory
 from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, run
 
 MESSAGE: Final = {

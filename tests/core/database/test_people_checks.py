@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from draftsman.database.database import Connection
-from tests.factories import GATE, Factory
+from draftsman_testing.factories import GATE, Factory
 from tests.support.statements import CHECK, FOREIGN_KEY, refused, run
 
 PEOPLE: Final = [

@@ -15,6 +15,7 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.deliveries.outbox.rows import (
     LOG,
     RECEIPT,
@@ -23,7 +24,6 @@ from tests.core.deliveries.outbox.rows import (
     kinds_and_statuses,
     send_all,
 )
-from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession
 from tests.support.statements import rows

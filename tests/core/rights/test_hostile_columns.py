@@ -16,9 +16,9 @@ from draftsman.jobs.details.invariants import violations
 from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.store import claim
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import QUESTION, Factory
 from tests.core.rights.conftest import As
 from tests.core.rights.hostile import COLUMNS, Column, insertion, submission
-from tests.factories import QUESTION, Factory
 from tests.support.limits import set_limits
 from tests.support.roles import GROUP_OF, Roles
 from tests.support.statements import rows, run, value

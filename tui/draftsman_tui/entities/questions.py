@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from draftsman.deliveries.action_text import action_text
+from draftsman.deliveries.documents.json import question_json
 from draftsman.deliveries.plain_text import holder_text, missing_diff
 from draftsman.jobs.details.sections import questions as sections
 from draftsman.jobs.details.sections.section import plain
@@ -147,6 +148,7 @@ def _choices(row: OpenQuestion) -> str:
 
 INBOX: Final[Entity[OpenQuestion]] = Entity(
     empty="no open questions",
+    data=question_json,
     columns=(
         Column(
             "QUESTION",

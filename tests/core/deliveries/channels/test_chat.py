@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from draftsman_testing.http_server import Reply, Request, serving
 from tests.core.deliveries.channels.channel_contract import ChannelContract
 from tests.support.chat import Chat, ChatChannel
-from tests.support.http_server import Reply, Request, serving
 
 
 class ChatChannelHarness:

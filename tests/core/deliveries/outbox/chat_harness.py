@@ -13,10 +13,10 @@ from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import parse
 from draftsman.runtime import Runtime
 from draftsman.settings.notifications import NotificationSettings
+from draftsman_testing.http_server import Reply, Request
+from draftsman_testing.waits import until
 from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.support.chat import Chat, ChatChannel
-from tests.support.http_server import Reply, Request
-from tests.support.waits import until
 
 FAST = NotificationSettings(
     base_delay=0.01, max_delay=0.02, timeout=2, lease=30, poll=0.05, max_attempts=4

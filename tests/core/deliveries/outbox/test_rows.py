@@ -12,6 +12,8 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.core.deliveries.outbox.rows import (
     LOG,
     RECEIPT,
@@ -20,8 +22,6 @@ from tests.core.deliveries.outbox.rows import (
     kinds_and_statuses,
     send_all,
 )
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
 from tests.support.statements import CHANGE, refused, rows, run
 
 PATHS = {

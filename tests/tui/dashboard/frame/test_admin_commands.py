@@ -17,9 +17,9 @@ from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.trello.board import BoardConfig
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from draftsman_tui.entities.job_pages import message_pages
-from tests.factories import Factory
-from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
 

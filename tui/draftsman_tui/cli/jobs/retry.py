@@ -12,6 +12,7 @@ import click
 from draftsman.errors import DraftsmanError, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.text import first_line
@@ -19,7 +20,7 @@ from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data, line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef

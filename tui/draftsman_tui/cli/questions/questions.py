@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.deliveries.documents.json import question_json
 from draftsman.formats import times
 from draftsman.ids import job_name, question_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.questions import INBOX, describe
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data, line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
@@ -37,7 +38,7 @@ async def questions(app: App, job: JobRef | None) -> None:
             attention = await rt.acknowledgments.attention([q.job for q in open_questions])
             app.out.document(
                 [
-                    as_data(question)
+                    question_json(question)
                     | {"attention": attention.get((question.job, question.ordinal))}
                     for question in open_questions
                 ]
