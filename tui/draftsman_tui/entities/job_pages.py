@@ -13,6 +13,7 @@ from draftsman.jobs.details.sections.deliveries import target_text
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
     from draftsman.runtime import Runtime
+    from draftsman.settings.forges import ForgeSettings
 
 Page = tuple[str, str]
 """Title and URL."""
@@ -23,8 +24,8 @@ async def pages_of(rt: Runtime, number: int) -> list[Page]:
     job = await rt.read_model.job(number)
     deliveries = await rt.outbox.all(job.number)
     slack = rt.settings.slack
-    forges = {name: (forge.kind, forge.url) for name, forge in rt.settings.forges.items()}
-    pages = [*job_pages(job), *message_pages(deliveries, slack.team if slack else None, forges)]
+    team = slack.team if slack else None
+    pages = [*job_pages(job), *message_pages(deliveries, team, rt.settings.forges)]
     titles = {url: title for title, url in reversed(pages) if is_web_url(url)}
     return [(title, url) for url, title in reversed(titles.items())]
 
@@ -45,12 +46,9 @@ def job_pages(job: Job) -> Iterator[Page]:
 def message_pages(
     deliveries: Iterable[Delivery],
     team: str | None = None,
-    forges: Mapping[str, tuple[str, str]] | None = None,
+    forges: Mapping[str, ForgeSettings] | None = None,
 ) -> Iterator[Page]:
-    """Yield the page of each target's first message; deliveries come newest first.
-
-    `forges` has the kind and URL of each configured forge.
-    """
+    """Yield the page of each target's first message; deliveries come newest first."""
     pages: dict[str, Page] = {}
     for delivery in deliveries:
         if url := _message_url(delivery, team, forges or {}):
@@ -59,7 +57,7 @@ def message_pages(
 
 
 def _message_url(
-    delivery: Delivery, team: str | None, forges: Mapping[str, tuple[str, str]]
+    delivery: Delivery, team: str | None, forges: Mapping[str, ForgeSettings]
 ) -> str | None:
     """Return the URL of a message; Slack's redirects a signed-in user to it."""
     match delivery.channel:
@@ -77,16 +75,14 @@ def _message_url(
             return None
 
 
-def _comment_url(delivery: Delivery, forges: Mapping[str, tuple[str, str]]) -> str | None:
+def _comment_url(delivery: Delivery, forges: Mapping[str, ForgeSettings]) -> str | None:
     """Return the URL of a comment, on a forge that this process knows."""
     issue = IssueTarget.of(delivery.target)
-    if issue.forge not in forges:
+    table = forges.get(issue.forge)
+    if table is None or not table.usable:
         return None
-    kind, url = forges[issue.forge]
-    page = "merge_requests" if issue.is_pull else "issues"
-    page, anchor = (f"-/{page}", "note_") if kind == "gitlab" else (page, "issuecomment-")
-    ref = f"#{anchor}{delivery.external_ref}" if delivery.external_ref else ""
-    return f"{url}/{quote(issue.path)}/{page}/{issue.number}{ref}"
+    page = table.plugin.page_of(issue.number, delivery.external_ref, is_pull=issue.is_pull)
+    return f"{table.url}/{quote(issue.path)}/{page}"
 
 
 def is_web_url(url: str | None) -> bool:

@@ -56,7 +56,7 @@ class ChatHarness:
             return not [
                 delivery
                 for delivery in deliveries
-                if delivery.status in LIVE and delivery.channel is ChannelName.SLACK
+                if delivery.status in LIVE and delivery.channel == ChannelName.SLACK
             ]
 
         await until(look, f"the deliveries of D-{job}")

@@ -88,11 +88,11 @@ def check_channels(
     for text in notified(request, settings):
         if (channel := parse(text).channel) is origin:
             continue
-        if (channel is ChannelName.SLACK and settings.slack is None) or (
-            channel is ChannelName.TRELLO and settings.trello is None
+        if (channel == ChannelName.SLACK and settings.slack is None) or (
+            channel == ChannelName.TRELLO and settings.trello is None
         ):
             problem = f"[{channel}] is not configured; see docs/{channel}.md"
-        elif channel is ChannelName.FORGE and (
+        elif channel == ChannelName.FORGE and (
             (table := IssueTarget.of(parse(text).target).forge) not in settings.read_forges
         ):
             problem = f"[forges.{table}] with events is not configured; see docs/forges.md"
@@ -240,7 +240,7 @@ class RequestChecks:
         issues = {
             text: IssueTarget.of(parse(text).target)
             for text in notified(request, self._settings)
-            if parse(text).channel is ChannelName.FORGE
+            if parse(text).channel == ChannelName.FORGE
         }
         if not issues:
             return
