@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import UsageError
 from draftsman.forges.api.gitea import Gitea
 from draftsman.forges.api.github import GitHub
 from draftsman.forges.api.gitlab import GitLab
 from draftsman.forges.forge import Discussion, Forge
+from draftsman.forges.issue_target import IssueTarget
 from draftsman.forges.project import Project, find_project
 from draftsman.forges.pull_request import GitLogin
 from draftsman.settings import Settings
