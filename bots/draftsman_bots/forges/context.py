@@ -37,7 +37,7 @@ class EventContext:
     def issue(self) -> IssueTarget:
         """The issue or pull request."""
         is_pull = self.event.kind is EventKind.ANSWER
-        separate = is_pull and self.settings.kind == "gitlab"
+        separate = is_pull and self.settings.plugin.has_pull_numbers
         return IssueTarget(self.forge, self.event.project, self.event.number, separate)
 
     @property

@@ -20,13 +20,10 @@ def _page(settings: Settings, target: str, ref: str | None) -> str | None:
     """Return the URL of a comment, on a forge that this process knows."""
     issue = IssueTarget.of(target)
     forge = settings.forges.get(issue.forge)
-    if forge is None:
+    if forge is None or not forge.usable:
         return None
-    page = "merge_requests" if issue.is_pull else "issues"
-    is_gitlab = forge.kind == "gitlab"
-    page, anchor = (f"-/{page}", "note_") if is_gitlab else (page, "issuecomment-")
-    fragment = f"#{anchor}{ref}" if ref else ""
-    return f"{forge.url}/{quote(issue.path)}/{page}/{issue.number}{fragment}"
+    page = forge.plugin.page_of(issue.number, ref, is_pull=issue.is_pull)
+    return f"{forge.url}/{quote(issue.path)}/{page}"
 
 
 def _missing(settings: Settings, target: str | None) -> str | None:

@@ -324,6 +324,6 @@ def test_a_command_on_a_pull_request_is_an_answer_and_other_text_is_feedback(
     ],
 )
 def test_the_target_of_an_event(kind: str, event: EventKind, target: str) -> None:
-    table = ForgeSettings.model_validate({"kind": kind, "token": {"env": "T"}})
+    table = ForgeSettings.of({"kind": kind, "token": {"env": "T"}})
     found = EventContext(cast(Runtime, None), "acme", table, comment("x", kind=event))
     assert found.target == f"forge:{target}" == parse_target(found.target).name
