@@ -36,7 +36,7 @@ class Target:
     @property
     def name(self) -> str:
         """Notation of the target: `slack:C012`."""
-        if self.channel is ChannelName.LOG:
+        if self.channel == ChannelName.LOG:
             return str(self.channel)
         return f"{self.channel}:{self.target}" + (f"/{self.thread}" if self.thread else "")
 
@@ -96,7 +96,7 @@ class Targets:
 
     def check(self, target: Target) -> None:
         """Raise UsageError for a webhook that is not configured."""
-        if target.channel is ChannelName.WEBHOOK and target.target not in self.hooks:
+        if target.channel == ChannelName.WEBHOOK and target.target not in self.hooks:
             names = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
             raise UsageError(f"unknown webhook {target.target!r}; configured: {names}")
 

@@ -86,7 +86,7 @@ class Paged:
 
         async def are_sent() -> bool:
             found = await deliveries_of(self.rt, self.work.number)
-            sent = [d.status for d in found if d.channel is ChannelName.PAGER]
+            sent = [d.status for d in found if d.channel == ChannelName.PAGER]
             return sent == [DeliveryStatus.SENT] * count
 
         await until(are_sent, f"{count} pages are sent")

@@ -78,14 +78,14 @@ class Flow:
             return not any(
                 delivery.status in LIVE
                 for delivery in await deliveries_of(self.rt, job)
-                if delivery.channel is ChannelName.SLACK
+                if delivery.channel == ChannelName.SLACK
             )
 
         await until(look, f"the deliveries of D-{job}")
         return [
             delivery
             for delivery in await deliveries_of(self.rt, job)
-            if delivery.channel is ChannelName.SLACK
+            if delivery.channel == ChannelName.SLACK
         ]
 
     def said_by_anna(self, text: str) -> Json:

@@ -71,7 +71,7 @@ class Flow(CardHarness):
         return [
             delivery
             for delivery in await deliveries_of(self.rt, job)
-            if delivery.channel is ChannelName.TRELLO
+            if delivery.channel == ChannelName.TRELLO
         ]
 
     def counted(self, method: str, path: str) -> int:
@@ -130,7 +130,7 @@ async def test_deleted_card_ends_its_deliveries_but_not_the_job(
     instead = [
         delivery
         for delivery in await deliveries_of(flow.rt, job)
-        if delivery.channel is not ChannelName.TRELLO
+        if delivery.channel != ChannelName.TRELLO
     ]
     assert {delivery.target for delivery in instead} == {"log"}, "a person is not a card"
     assert (await flow.rt.read_model.job(job)).status == "completed"

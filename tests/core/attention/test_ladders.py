@@ -51,7 +51,7 @@ async def sent(rt: Runtime, job: int) -> list[str]:
     return [
         delivery.target
         for delivery in await deliveries_of(rt, job)
-        if delivery.kind is DeliveryKind.QUESTION and delivery.channel is ChannelName.SLACK
+        if delivery.kind is DeliveryKind.QUESTION and delivery.channel == ChannelName.SLACK
     ]
 
 

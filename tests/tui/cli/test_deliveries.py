@@ -128,7 +128,7 @@ async def test_a_request_names_its_targets(cli: Cli, rt: Runtime) -> None:
         (await cli("submit", "--type", "noop", "--notify", wrong)).refused(2, "webhook:NAME")
     told_by = {"text": "x", "targets": ["trello:5f1e0c9a8b7d6e5f4a3b2c1d"]}
     arguments = ["--type", "send_notification", "--payload", json.dumps(told_by)]
-    (await cli("submit", *arguments)).refused(2, "[trello] is not configured")
+    (await cli("submit", *arguments)).refused(2, "not configured; add [trello]")
     refused = await cli("submit", "--type", "noop", "--notify", "webhook:ops")
     refused.refused(2, "unknown webhook 'ops'", "add [webhooks.NAME]")
     batch = json.dumps({"type": "noop", "notify": ["log"]})

@@ -62,7 +62,7 @@ class ChatHarness:
             return not [
                 delivery
                 for delivery in deliveries
-                if delivery.status in live and delivery.channel is ChannelName.SLACK
+                if delivery.status in live and delivery.channel == ChannelName.SLACK
             ]
 
         await until(look, f"the deliveries of D-{job}")

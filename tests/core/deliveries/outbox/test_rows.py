@@ -184,7 +184,7 @@ async def test_a_question_that_closes_settles_every_copy_once(
     (other,) = [
         delivery
         for delivery in deliveries
-        if delivery.kind is DeliveryKind.QUESTION and delivery.channel is ChannelName.SLACK
+        if delivery.kind is DeliveryKind.QUESTION and delivery.channel == ChannelName.SLACK
     ]
     assert str(other.status) == "superseded"
     broken = {name: bad for name, bad in (await rt.read_model.invariants()).items() if bad}
@@ -237,7 +237,7 @@ async def test_a_target_gets_only_its_selected_outcomes(
     hook = [
         delivery
         for delivery in await deliveries_of(rt, number)
-        if delivery.channel is ChannelName.WEBHOOK
+        if delivery.channel == ChannelName.WEBHOOK
     ]
     expected = ["result"] if status in (Status.FAILED, Status.DEAD_LETTER) else []
     assert [delivery.kind for delivery in hook] == expected

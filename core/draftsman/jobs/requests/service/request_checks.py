@@ -237,7 +237,7 @@ class RequestChecks:
         issues = {
             text: IssueTarget.of(parse(text).target)
             for text in notified(request, self._settings)
-            if parse(text).channel is ChannelName.FORGE
+            if parse(text).channel == ChannelName.FORGE
         }
         if not issues:
             return
