@@ -7,6 +7,7 @@ of their packages, and loaded one by one, so that a broken package harms no othe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -21,6 +22,8 @@ OWN: Final = "draftsman"
 """The distribution whose names no other package can take."""
 CHANNELS: Final = "draftsman.channels"
 """Group of `ChannelPlugin` objects."""
+FORGES: Final = "draftsman.forges"
+"""Group of `ForgePlugin` objects, the kinds of forges."""
 T = TypeVar("T")
 
 
@@ -65,21 +68,27 @@ def find(group: str, name: str) -> Plugin:
 
 def load(plugin: Plugin, kind: type[T]) -> T:
     """Import the object of a plugin; raises ConfigError, which names the package."""
-    try:
-        loaded = resolve(plugin.target)
-    except (Exception, SystemExit) as error:  # a package may raise anything on import
-        problem = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{plugin} cannot be loaded: {problem}") from error
+    loaded = load_part(plugin, plugin.target)
     if not isinstance(loaded, kind):
         problem = f"{plugin.target} is no {kind.__name__}"
         raise ConfigError(f"{plugin} cannot be used: {problem}")
     return loaded
 
 
+def load_part(plugin: Plugin, target: str) -> Any:
+    """Import a name that a plugin declares; raises ConfigError, which names the package."""
+    try:
+        return resolve(target)
+    except (Exception, SystemExit) as error:  # a package may raise anything on import
+        problem = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{plugin} cannot be loaded: {problem}") from error
+
+
 def resolve(target: str) -> Any:
-    """Import `package.module:attribute`; raises what its import raises."""
+    """Import `package.module:attribute`, or a module; raises what its import raises."""
     module, _, attribute = target.partition(":")
-    return getattr(import_module(module), attribute)
+    imported = import_module(module)
+    return getattr(imported, attribute) if attribute else imported
 
 
 def check(plugin: Plugin) -> None:
@@ -87,6 +96,16 @@ def check(plugin: Plugin) -> None:
     used = find(plugin.group, plugin.name)
     if used is not plugin:
         raise ConfigError(f"{plugin} is ignored: {used.package} has this name")
+
+
+def problems(group: str, kind: type[object]) -> Iterator[tuple[Plugin, str]]:
+    """Yield the plugins of a group that cannot be used, and why."""
+    for plugin in installed(group):
+        try:
+            check(plugin)
+            load(plugin, kind)
+        except ConfigError as error:
+            yield plugin, str(error)
 
 
 def _kind(group: str) -> str:

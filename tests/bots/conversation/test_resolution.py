@@ -24,8 +24,8 @@ from draftsman_bots.conversation.resolution import (
     WrittenText,
     resolve,
 )
-from tests.core.deliveries.channels import channel_contract
-from tests.core.deliveries.channels.channel_contract import WHEN
+from draftsman_testing.channel import samples
+from draftsman_testing.channel.samples import WHEN
 from tests.support.cases import cases
 
 MINUTE: Final = timedelta(minutes=1)
@@ -37,7 +37,7 @@ RESPONDER: Final = frozenset({"D-7/1", "D-7/2"})
 def asked(ordinal: int = 1, **fields: Any) -> Question:
     """Return an open question with the choices red and blue."""
     fields = {"freeform_allowed": False, "asked_at": WHEN} | fields
-    return channel_contract.question(ordinal=ordinal, **fields)
+    return samples.question(ordinal=ordinal, **fields)
 
 
 CHOICE: Final = asked()

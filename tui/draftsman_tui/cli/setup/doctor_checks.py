@@ -107,6 +107,16 @@ def handlers(settings: Settings) -> Iterator[Finding]:
             yield Finding(f"handler {name}", "ok", path)
 
 
+def packages(_: Settings) -> Iterator[Finding]:
+    """Load what other packages declare: kinds of forges."""
+    from draftsman import plugins
+    from draftsman.settings.forges import ForgePlugin
+
+    for plugin, problem in plugins.problems(plugins.FORGES, ForgePlugin):
+        then = f"correct, upgrade or uninstall {plugin.package}"
+        yield Finding(f"package {plugin.package}", "fail", problem, then)
+
+
 def programs(settings: Settings) -> Iterator[Finding]:
     """Detect the sandbox mode and check each agent's command inside it."""
     from draftsman.sandbox import mode_detection
