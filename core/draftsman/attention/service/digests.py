@@ -81,8 +81,8 @@ class Digests:
     async def sweep(self, term: LeaderTerm) -> int:
         """Send the digests that are due, for the leader; return the number of questions in them.
 
-        A question is in a single digest of a person: on a card, in Slack or in the log. The digest
-        of a person outside of their hours waits.
+        A question is in a single digest of a person: on a card, at the target of the person or in
+        the log. The digest of a person outside of their hours waits.
         """
 
         async def work(conn: Connection, selection: Selection) -> int:
