@@ -34,8 +34,8 @@ from draftsman.formats.invisible import replace_invisible
 from draftsman_bots.forges.deliveries.render import render as render_comment
 from draftsman_bots.slack.deliveries.render import render as render_blocks
 from draftsman_bots.trello.deliveries.render import render as render_card
+from draftsman_testing.channel.examples import ANNA, BEN, HOSTILE, LONG, examples
 from tests.bots.messages import messages, words
-from tests.core.deliveries.documents.examples import ANNA, BEN, HOSTILE, LONG, examples
 from tests.support.cases import cases
 
 EXAMPLES: Final = examples()

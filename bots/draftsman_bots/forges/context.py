@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import NotPermitted
 from draftsman.forges.api.connection import discussion_of
 from draftsman.forges.forge_event import EventKind
+from draftsman.forges.issue_target import IssueTarget
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 

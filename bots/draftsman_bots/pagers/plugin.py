@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.channels.plugin import ChannelPlugin
+from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings
 
 
-def _is_configured(settings: Settings) -> bool:
+def _parse(address: str) -> tuple[str, str | None]:
+    return address, None
+
+
+def _missing(settings: Settings, target: str | None) -> str | None:
     from draftsman.settings.attention import webhook_pagers
 
-    return bool(webhook_pagers(settings.pagers))
+    if webhook_pagers(settings.pagers):
+        return None
+    return "listen to [pagers.NAME] (docs/attention-ladder.md)"
 
 
 PAGER = ChannelPlugin(
     name="pager",
-    label="pagers",
+    label="Pagers",
     table="pagers",
-    is_configured=_is_configured,
+    target=TargetSyntax(form="pager:NAME", parse=_parse, only_critical=True),
+    missing=_missing,
     bot="draftsman_bots.pagers.service:PagerService",
     bot_label="receiver of pager webhooks",
-    how_to_configure="listen to [pagers.NAME] (docs/attention-ladder.md)",
     requires=("starlette", "uvicorn", "prometheus_client"),
 )

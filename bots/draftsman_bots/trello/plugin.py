@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
-from draftsman.channels.plugin import ChannelPlugin
+from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings
 
+_ID: Final = re.compile(r"[0-9a-f]{24}")
 
-def _is_configured(settings: Settings) -> bool:
-    return settings.trello is not None
+
+def _parse(address: str) -> tuple[str, str | None]:
+    if not _ID.fullmatch(address):
+        raise ValueError(
+            "use the card's id, 24 hexadecimal digits: the first `id` at the card's URL with .json"
+            " appended"
+        )
+    return address, None
+
+
+def _page(settings: Settings, target: str, ref: str | None) -> str:
+    anchor = f"#comment-{quote(ref)}" if ref else ""
+    return f"https://trello.com/c/{quote(target)}{anchor}"
 
 
 TRELLO = ChannelPlugin(
     name="trello",
     label="Trello",
-    is_configured=_is_configured,
+    docs="docs/trello.md",
+    target=TargetSyntax(form="trello:CARD", parse=_parse, page=_page),
     bot="draftsman_bots.trello.service:create",
-    how_to_configure="[trello] (docs/trello.md)",
     requires=("trello", "starlette", "uvicorn", "prometheus_client"),
 )

@@ -6,7 +6,7 @@ from draftsman.channels.plugin import ChannelPlugin
 
 WEB = ChannelPlugin(
     name="web",
-    label="web inbox",
-    bot_label="web inbox",
+    label="Web inbox",
+    bot_label="Web inbox",
     requires=("jinja2", "joserfc", "segno", "starlette", "uvicorn"),
 )

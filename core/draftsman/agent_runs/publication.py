@@ -12,7 +12,7 @@ from draftsman.agent_runs.validation.validation import Validation
 from draftsman.costs.budgets import usage_of
 from draftsman.deliveries.delivery import ChannelName, DeliveryKind
 from draftsman.deliveries.result_text import change_summary
-from draftsman.deliveries.target import IssueTarget, Target
+from draftsman.deliveries.target import Target
 from draftsman.errors import Failure
 from draftsman.forges.api.connection import forge_of
 from draftsman.forges.api.publication import base_branch, open_pull_request
@@ -26,6 +26,7 @@ from draftsman.forges.body import (
     title_of,
 )
 from draftsman.forges.forge import Forge
+from draftsman.forges.issue_target import IssueTarget
 from draftsman.forges.pull_request import PullRequestText, PullState
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Source, Status

@@ -21,13 +21,16 @@ def channel(name: str) -> ChannelPlugin:
     return loaded
 
 
+def find(name: str) -> ChannelPlugin | None:
+    """Return a channel that can be used here, else None: its rows are history."""
+    with contextlib.suppress(ConfigError):
+        return channel(name)
+    return None
+
+
 def channels() -> list[ChannelPlugin]:
     """Return the channels that can be used, by name."""
-    usable = []
-    for name in plugins.names(plugins.CHANNELS):
-        with contextlib.suppress(ConfigError):
-            usable.append(channel(name))
-    return usable
+    return [item for name in plugins.names(plugins.CHANNELS) if (item := find(name)) is not None]
 
 
 def problems() -> Iterator[tuple[plugins.Plugin, str]]:

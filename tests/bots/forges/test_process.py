@@ -31,20 +31,20 @@ async def test_the_lease_of_a_killed_reader_is_free_at_once(
         first = bots.start("bots", "forges", env=env)
         query = (
             "UPDATE draftsman.leases SET expires_at = now() + interval '1 hour'"
-            " WHERE name = 'forges' RETURNING lock_id"
+            " WHERE name = 'forge' RETURNING lock_id"
         )
 
         async def under_its_lock() -> bool:
             return any(lock is not None for (lock,) in await rows(conn, query))
 
         await until(under_its_lock, "a lease that is free with the session")
-        owner = await value(conn, "SELECT owner FROM draftsman.leases WHERE name = 'forges'")
+        owner = await value(conn, "SELECT owner FROM draftsman.leases WHERE name = 'forge'")
         first.signal(signal.SIGKILL)
         assert await first.end() == -signal.SIGKILL
         second = bots.start("bots", "forges", env=env)
 
         async def acquired() -> bool:
-            query = "SELECT owner FROM draftsman.leases WHERE name = 'forges'"
+            query = "SELECT owner FROM draftsman.leases WHERE name = 'forge'"
             return bool(await value(conn, query) != owner)
 
         await until(acquired, "the lease of the second process")

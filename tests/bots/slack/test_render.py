@@ -17,6 +17,7 @@ from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.render import render
+from draftsman_testing.channel.samples import question
 from draftsman_testing.slack.block_validation import message_blocks
 from tests.bots.messages import messages, words
 from tests.bots.slack.channel_fixtures import (
@@ -27,7 +28,6 @@ from tests.bots.slack.channel_fixtures import (
     person,
     shown,
 )
-from tests.core.deliveries.channels.channel_contract import question
 from tests.support.cases import cases
 
 NASTY = "<!everyone> <@U1> <http://evil|click> & ``` *b* :tada:"

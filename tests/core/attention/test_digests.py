@@ -18,8 +18,8 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.trello.board import BoardConfig, LabelSighting
 from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.outbox import deliveries_of
 from draftsman_testing.people import People
-from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.core.rights.conftest import As, as_role, known, roles
 from tests.support.clock import Clock
 from tests.support.permissions import SHOP

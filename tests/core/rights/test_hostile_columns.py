@@ -278,7 +278,7 @@ OF_THE_WORLD: Final[tuple[tuple[str, dict[str, str]], ...]] = (
     ("trello_due_dates", OF_A_BOT["trello_due_dates"] | {"card": "'c'"}),
     ("trello_checklists", OF_A_BOT["trello_checklists"] | {"card": "'c1'", "checklist": "'k'"}),
     ("channel_limits", {"bucket": "'slack'"}),
-    ("leases", OF_A_BOT["leases"] | {"name": "'forges'"}),
+    ("leases", OF_A_BOT["leases"] | {"name": "'forge'"}),
     ("live_threads", OF_A_BOT["live_threads"] | {"thread_key": "'own'"}),
     (
         "pull_requests",

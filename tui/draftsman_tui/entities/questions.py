@@ -39,12 +39,13 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
     reader = reader_at()
     of_question = attention.get((question.job, question.ordinal))
     return [
-        line_text(*sections.heading(question, responders, reader)),
+        line_text(*sections.open_heading(question, responders, reader)),
         *job_lines(question),
         *(styled(f"  {text_line}") for text_line in question.text.splitlines()),
-        *indented(sections.detail_lines(question, reader)),
+        *indented(sections.detail_lines(question)),
         *_diff(question, review),
         *indented(sections.choice_lines(question)),
+        *indented(sections.escalation_lines(question, reader)),
         *indented(sections.attention_lines(of_question, reader)),
         answer_command(question),
     ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import ConfigError, NotOnThisWorker, UsageError
 from draftsman.forges.forge import Discussion, Forge
+from draftsman.forges.issue_target import IssueTarget
 from draftsman.forges.project import Project, find_project
 from draftsman.forges.pull_request import GitLogin
 from draftsman.settings import Settings

@@ -101,12 +101,12 @@ async def bots(app: App, names: tuple[str, ...], parent: int | None) -> None:
     bots = [channel for channel in registry.channels() if channel.bot is not None]
     configured = _configured(settings)
     if not configured:
-        ways = ", ".join(channel.how_to_configure for channel in bots)
+        ways = ", ".join(channel.setup(settings) or "" for channel in bots)
         raise ConfigError(f"no bot is configured; add {ways}")
     selected = [_named(name, bots) for name in names]
-    if missing := [channel for channel in selected if channel not in configured]:
-        [channel, *_] = missing
-        raise ConfigError(f"{channel.table} is not configured; add {channel.how_to_configure}")
+    for channel in selected:
+        if setup := channel.setup(settings):
+            raise ConfigError(f"{channel.table} is not configured; add {setup}")
     for channel in selected or configured:
         require(of_channel(channel.name))
     from draftsman_bots.process.runner import run_bots
@@ -117,7 +117,7 @@ async def bots(app: App, names: tuple[str, ...], parent: int | None) -> None:
 
 def _configured(settings: Settings) -> list[ChannelPlugin]:
     """Return the channels with a bot."""
-    return [item for item in registry.channels() if item.bot and item.is_configured(settings)]
+    return [item for item in registry.channels() if item.bot and item.setup(settings) is None]
 
 
 def _named(name: str, bots: Sequence[ChannelPlugin]) -> ChannelPlugin:

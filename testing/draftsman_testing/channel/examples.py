@@ -13,7 +13,7 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef, encode_spans
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
-from tests.core.deliveries.channels.channel_contract import WHEN, message, question
+from draftsman_testing.channel.samples import WHEN, message, question
 
 HOSTILE: Final = (
     "<!everyone> @anna *b* _i_ `c` [x](https://evil.example) <b> & #12\n"
@@ -51,10 +51,10 @@ RESULT: Final[dict[str, Any]] = {
 }
 
 
-def examples() -> dict[str, Message]:
-    """Return the messages by name."""
+def examples(target: str = "ops") -> dict[str, Message]:
+    """Return the messages by name, for a target."""
     return {
-        name: replace(example, marker=str(UUID(int=number)))
+        name: replace(example, target=target, marker=str(UUID(int=number)))
         for number, (name, example) in enumerate(_examples(), 1)
     }
 
