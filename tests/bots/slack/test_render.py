@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.core.deliveries.documents.examples import DIGEST_ITEM
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.plain import render_plain
@@ -101,7 +102,7 @@ def test_markup_is_escaped_in_every_kind_of_message(kind: DeliveryKind) -> None:
     output = rendered(
         kind,
         question=asked,
-        payload={"text": NASTY, "name": NASTY},
+        payload={"text": NASTY, "name": NASTY, "questions": [{**DIGEST_ITEM, "text": NASTY}]},
         subject_title=NASTY,
         subject_status=Status.FAILED,
         subject_error=NASTY,
