@@ -16,12 +16,8 @@ FUNCTION = re.compile(r"^ *(?:async )?def (\w+)", re.MULTILINE)
 def test_each_case_names_tests_that_exist() -> None:
     cases = dict(re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", PAGE.read_text("utf-8"), re.M))
     assert sorted(map(int, cases)) == list(range(1, LAST + 1))
-    defined = {
-        name
-        for folder in ("tests", "testing")
-        for path in (ROOT / folder).rglob("*.py")
-        for name in FUNCTION.findall(path.read_text("utf-8"))
-    }
+    files = [path for folder in ("tests", "testing") for path in (ROOT / folder).rglob("*.py")]
+    defined = {name for path in files for name in FUNCTION.findall(path.read_text("utf-8"))}
     for case, names in cases.items():
         tests = re.findall(r"`(test_\w+)`", names)
         assert tests, f"case {case} names no test"

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.core.deliveries.documents.examples import DIGEST_ITEM
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.plain import render_plain
@@ -18,6 +17,7 @@ from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.render import render
+from draftsman_testing.channel.examples import DIGEST_ITEM
 from draftsman_testing.channel.samples import question
 from draftsman_testing.slack.block_validation import message_blocks
 from tests.bots.messages import messages, words
