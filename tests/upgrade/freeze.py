@@ -28,7 +28,7 @@ from draftsman.attention.pager_event import PagerEvent
 from draftsman.costs.budgets import CallEstimate, question_of
 from draftsman.costs.service import BudgetSweep
 from draftsman.database.database import Connection, Database
-from draftsman.deliveries.delivery import ChannelName, Receipt
+from draftsman.deliveries.delivery import Receipt
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.errors import Failure
 from draftsman.ids import new_id
@@ -153,9 +153,9 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     message = await rt.messages.send(work.number, make.owner, "Use the v2 API", event="message-1")
     assert message.message == 1
     files = [FileRef(reference={"id": name}, name=name) for name in ("a.txt", "b.txt")]
-    anna = Actor(Source.SLACK, "U-ANNA", "Anna")
+    anna = Actor("slack", "U-ANNA", "Anna")
     await make.queued(type="noop", attachments=files, actor=anna)
-    stored, _ = await rt.attachments.claim(Source.SLACK)
+    stored, _ = await rt.attachments.claim("slack")
     await rt.attachments.store(stored, b"a file")
     activity = [Activity(ActivityKind.MESSAGE, "I read the code.")]
     await rt.activity.append(work.lease, 1, activity, UNLIMITED_QUOTA)
@@ -193,11 +193,11 @@ async def fill_groups(rt: Runtime, make: Factory) -> None:
 async def fill_outbox(rt: Runtime, make: Factory) -> None:
     """Create deliveries that are sent, dead letters or pending, and a paused channel."""
     await make.completed(type="noop", notify=("log", "slack:C1/17.5"))
-    (sent,) = await rt.delivery_sender.claim(ChannelName.LOG, free=1, share=1)
+    (sent,) = await rt.delivery_sender.claim("log", free=1, share=1)
     await rt.delivery_sender.record(sent, Receipt("log:1"))
-    (dead,) = await rt.delivery_sender.claim(ChannelName.SLACK, free=1, share=1)
+    (dead,) = await rt.delivery_sender.claim("slack", free=1, share=1)
     await rt.delivery_sender.record(dead, Failure("channel_not_found", declared="PERMANENT"))
-    await rt.delivery_sender.pause(ChannelName.SLACK, 60, "Retry-After")
+    await rt.delivery_sender.pause("slack", 60, "Retry-After")
 
 
 async def fill_chat(rt: Runtime, make: Factory) -> None:
@@ -215,7 +215,7 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
     asked = (await make.asked(QUESTION)).number
     await rt.boards.cards.save_checklist(CardChecklist("c" * 24, asked, 1, "d" * 24, {"e" * 24: 1}))
     await rt.boards.cards.change_due_date(None, CardDueDate("c" * 24, board, None, now, None))
-    await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
+    await rt.people.create_link_code(Actor("slack", "U-NEW", "New"))
     sessions = WebSessions(rt.db, rt.policy)
     await sessions.create_link(Actor(Source.CLI, "anna", "Anna"))
     await sessions.open(SignInMethod.PROXY, "ben", "a browser", 600)

@@ -33,6 +33,9 @@ TRELLO = ChannelPlugin(
     label="Trello",
     docs="docs/trello.md",
     target=TargetSyntax(form="trello:CARD", parse=_parse, page=_page),
+    is_chat=True,
+    takes_answers=True,
+    takes_files=True,
     bot="draftsman_bots.trello.service:create",
     requires=("trello", "starlette", "uvicorn", "prometheus_client"),
 )

@@ -40,6 +40,16 @@ class ChannelPlugin:
     """Where its configuration is explained: `docs/slack.md`."""
     target: TargetSyntax | None = None
     """How its targets are written. None: messages have no targets there."""
+    is_chat: bool = False
+    """Whether people talk there all the time: they see each step of a run, and are reached there
+    first."""
+    takes_answers: bool = False
+    """Whether people answer where its messages are, which are edited and have files."""
+    takes_files: bool = False
+    """Whether its bot downloads the files of requests."""
+    person_target: str | None = None
+    """Regular expression of the part of an account that is the target of its person. None: its
+    targets are no people."""
     missing: Callable[[Any, str | None], str | None] | None = None
     """What to add to the `Settings` for the channel, or for a target of it; None if it works. By
     default its table."""

@@ -9,7 +9,6 @@ from typing import Final
 
 import pytest
 
-from draftsman.jobs.job import Source
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
@@ -32,7 +31,7 @@ async def issue(
     ) as side:
         await rt.repos.add(Repo.at(parse(side.fake.url)), profile({}), make.owner)
         rt.policy.people = {
-            name: replace(person, ids={**person.ids, Source.FORGE: LOGINS[name]})
+            name: replace(person, ids={**person.ids, "forge": LOGINS[name]})
             if name in LOGINS
             else person
             for name, person in rt.policy.people.items()

@@ -7,7 +7,6 @@ from typing import Final
 
 import pytest
 
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
@@ -293,7 +292,7 @@ async def test_late_comment_reply_names_the_member_who_answered(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
-    invoker = Actor(Source.TRELLO, bench.mallory, "Mallory", roles=frozenset({"invoker"}))
+    invoker = Actor("trello", bench.mallory, "Mallory", roles=frozenset({"invoker"}))
     question = await bench.ask_question(card, actor=invoker)
     trello.comment(card, bench.mallory, "2")
     trello.comment(card, bench.ben, "1")

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import parse
@@ -62,7 +61,7 @@ class ChatHarness:
             return not [
                 delivery
                 for delivery in deliveries
-                if delivery.status in live and delivery.channel == ChannelName.SLACK
+                if delivery.status in live and delivery.channel == "slack"
             ]
 
         await until(look, f"the deliveries of D-{job}")

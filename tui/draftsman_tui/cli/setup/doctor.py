@@ -19,7 +19,6 @@ from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, S
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, worker_name
-from draftsman.jobs.job import Source
 from draftsman.processes import host
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.repos.forge_access import check_access
@@ -302,7 +301,7 @@ async def _code_owners(rt: Runtime) -> Sequence[Finding]:
 
 def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
     """Warn about a forge whose comments are read, and where no person has a login."""
-    logins = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
+    logins = [person.ids.get("forge", "") for person in rt.policy.people.values()]
     if name not in rt.settings.read_forges or any(
         login.startswith(f"{name}:".casefold()) for login in logins
     ):
@@ -315,7 +314,7 @@ def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
 def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
     """Warn about logins of people on forges that are not configured."""
     known = {name.casefold() for name in rt.settings.forges}
-    ids = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
+    ids = [person.ids.get("forge", "") for person in rt.policy.people.values()]
     unknown = sorted(id for id in ids if id and known and id.partition(":")[0] not in known)
     text = f"no table of [forges] has the name in: {', '.join(unknown[:5])}"
     hint = f"correct forge in [people], or people set --forge; tables: {', '.join(sorted(known))}"
