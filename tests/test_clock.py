@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from draftsman.database.database import Database
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import LOG, RECEIPT, claim
 from draftsman_testing.waits import background
-from tests.core.deliveries.outbox.rows import LOG, RECEIPT, claim
 from tests.support.clock import Clock
 from tests.support.statements import value
 

@@ -20,10 +20,10 @@ from draftsman_bots.pagers.service import PagerService
 from draftsman_testing.factories import QUESTION, Factory
 from draftsman_testing.forges.conversation import deliver
 from draftsman_testing.http_server import serving
+from draftsman_testing.outbox import deliveries_of
 from draftsman_testing.pagers import GRAFANA_PATH, ROUTING_KEY, FakePagers
 from draftsman_testing.waits import background, until
 from tests.core.attention.conftest import TeamRuntime, person, team
-from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.support.clock import Clock
 from tests.support.statements import rows
 

@@ -9,8 +9,8 @@ from typing import Any
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.people.policy import Person
 from draftsman_bots.slack.deliveries.channel import SlackChannel, client
+from draftsman_testing.channel import samples
 from draftsman_testing.slack import FakeSlack
-from tests.core.deliveries.channels import channel_contract
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ def message(kind: DeliveryKind, target: str, /, **fields: Any) -> Message:
         for name in list(fields)
         if name.startswith("subject_")
     }
-    created = channel_contract.message(kind, target=target, **fields)
+    created = samples.message(kind, target=target, **fields)
     return replace(created, subject=replace(created.subject, **about))
 
 

@@ -21,13 +21,12 @@ from draftsman.runtime import Runtime
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import FAST, deliveries_of, running
 from draftsman_testing.people import People
 from draftsman_testing.slack import FakeSlack, error
 from draftsman_testing.slack.message_store import put, remove
 from draftsman_testing.waits import until
 from tests.bots.slack.channel_fixtures import Json, actionable, message, shown, slack_channel
-from tests.core.deliveries.outbox.chat_harness import FAST, running
-from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.support.clock import Clock
 
 LIVE = {"pending", "sending", "unconfirmed"}

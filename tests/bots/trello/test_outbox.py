@@ -19,12 +19,11 @@ from draftsman.runtime import Runtime
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT
 from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import FAST, deliveries_of, running
 from draftsman_testing.people import People
 from draftsman_testing.trello import FakeTrello, Fault
 from draftsman_testing.waits import until
 from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
-from tests.core.deliveries.outbox.chat_harness import FAST, running
-from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.support.statements import rows
 
 LIVE = {"pending", "sending", "unconfirmed"}

@@ -21,7 +21,7 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.fake.faults import Fault
-from tests.core.deliveries.outbox.rows import deliveries_of
+from draftsman_testing.outbox import deliveries_of
 from tests.core.forges.api_contract import COMMITS, ForgeHarness, forge_harness
 from tests.core.worker.agent_jobs import agent_worker, git, submit_agent_job
 from tests.core.worker.workers import (

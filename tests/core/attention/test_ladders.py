@@ -23,8 +23,8 @@ from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse as parse_url
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION
+from draftsman_testing.outbox import claim, deliveries_of
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
-from tests.core.deliveries.outbox.rows import claim, deliveries_of
 from tests.support.clock import Clock
 
 HOUR = 3600.0

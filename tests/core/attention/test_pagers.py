@@ -15,10 +15,10 @@ from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from draftsman_testing.factories import QUESTION
 from draftsman_testing.http_server import serving
+from draftsman_testing.outbox import deliveries_of
 from draftsman_testing.pagers import GRAFANA_PATH, ROUTING_KEY, FakePagers
 from draftsman_testing.waits import background, until
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
-from tests.core.deliveries.outbox.rows import deliveries_of
 
 CRITICAL = QUESTION.model_copy(update={"critical": True})
 STEPS = [{"notify": ["pager:ops", "pager:grafana"]}]

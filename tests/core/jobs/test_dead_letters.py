@@ -16,7 +16,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman_testing.factories import Factory
-from tests.core.deliveries.outbox.rows import deliveries_of
+from draftsman_testing.outbox import deliveries_of
 from tests.support.statements import value
 
 NOTED = "SELECT count(*) FROM draftsman.unnotified_jobs"

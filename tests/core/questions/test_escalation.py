@@ -14,8 +14,8 @@ from draftsman.questions.question import OnExpire, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime, wire
 from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.outbox import LOG, deliveries_of, kinds_and_statuses, send_all
 from draftsman_testing.people import People
-from tests.core.deliveries.outbox.rows import LOG, deliveries_of, kinds_and_statuses, send_all
 from tests.support.clock import Clock
 
 TO_LEADS: dict[str, Any] = {

@@ -10,7 +10,7 @@ from draftsman.deliveries.delivery import ClaimedDelivery, DeliveryKind, Deliver
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
-from tests.core.deliveries.outbox.rows import (
+from draftsman_testing.outbox import (
     LOG,
     RECEIPT,
     claim,

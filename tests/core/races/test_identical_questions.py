@@ -13,7 +13,7 @@ from draftsman.questions.answer import Verdict
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import QUESTION, Factory
-from tests.core.deliveries.outbox.rows import deliveries_of
+from draftsman_testing.outbox import deliveries_of
 from tests.support.permissions import SHOP
 from tests.support.races import FirstSession
 from tests.support.statements import rows

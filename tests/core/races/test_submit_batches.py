@@ -12,8 +12,8 @@ from draftsman.jobs.requests.service.batching import Batcher
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.outbox import deliveries_of
 from draftsman_testing.waits import background, wait_blocked
-from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.support.races import FirstSession
 
 Requests = Batcher[tuple[Invocation, Actor], SubmittedJob]

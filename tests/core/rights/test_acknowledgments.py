@@ -21,7 +21,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
-from tests.core.deliveries.outbox.rows import deliveries_of
+from draftsman_testing.outbox import deliveries_of
 from tests.core.rights.conftest import As
 from tests.support.clock import Clock
 from tests.support.statements import rows

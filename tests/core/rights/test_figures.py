@@ -12,7 +12,7 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
-from tests.core.deliveries.outbox.rows import send_all
+from draftsman_testing.outbox import send_all
 from tests.core.rights.conftest import As
 from tests.support.clock import Clock
 from tests.support.statements import CHANGE, refused, rows

@@ -19,8 +19,8 @@ from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman_testing.factories import Factory
 from draftsman_testing.http_server import Reply, Request, serving
+from draftsman_testing.outbox import deliveries_of
 from draftsman_testing.waits import until
-from tests.core.deliveries.outbox.rows import deliveries_of
 from tests.core.worker.workers import running_worker
 from tests.support.statements import value
 

@@ -15,7 +15,7 @@ from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
-from tests.core.deliveries.outbox.rows import LOG, RECEIPT, claim, deliveries_of, send_all
+from draftsman_testing.outbox import LOG, RECEIPT, claim, deliveries_of, send_all
 from tests.support.clock import Clock
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As

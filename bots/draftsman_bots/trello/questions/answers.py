@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from draftsman.people.actor import Actor
 from draftsman_bots.conversation.commands import About, Surface, help_text, unavailable
-from draftsman_bots.conversation.parser import TRELLO, ParsedText, is_attachment_only, parse
+from draftsman_bots.conversation.parser import REPLY, ParsedText, is_attachment_only, parse
 from draftsman_bots.conversation.places import load_place
-from draftsman_bots.conversation.replies import ReplyKind, TextReply, Wording, respond
+from draftsman_bots.conversation.replies import KnownAuthor, ReplyKind, TextReply, Wording, respond
 from draftsman_bots.conversation.resolution import (
     Change,
     Outcome,
@@ -32,12 +31,11 @@ if TYPE_CHECKING:
     from draftsman.errors import DraftsmanError
     from draftsman.people.spans import Spans
     from draftsman.questions.question import Question
-    from draftsman.runtime import Runtime
     from draftsman_bots.trello.context import BotContext
 
 CONVERSATION: Final = "conversation"
 """Outcome of a comment that is part of a conversation among people."""
-WORDING: Final = Wording(Surface.TRELLO)
+WORDING: Final = Wording(Surface.REPLY)
 CHANGES: Final = {
     ActionKind.COMMENT: Change.POSTED,
     ActionKind.COMMENT_EDITED: Change.EDITED,
@@ -45,17 +43,8 @@ CHANGES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CardConversation:
+class CardConversation(KnownAuthor):
     """A comment and its author."""
-
-    rt: Runtime
-    author: Actor
-    wording: Wording = WORDING
-
-    async def actor(self) -> Actor:
-        """Return the author."""
-        return self.author
 
     def error_spans(self, error: DraftsmanError) -> Spans:
         """Return an error with a comment or command that helps."""
@@ -72,7 +61,7 @@ async def on_comment(context: BotContext, action: Action) -> str:
     place = await _place(context, action, actor)
     if not place.jobs:
         return "ignored"
-    parsed = parse(action.text, TRELLO, name=context.me.username)
+    parsed = parse(action.text, REPLY, name=context.me.username)
     is_edit = action.kind is ActionKind.COMMENT_EDITED
     text = WrittenText(
         parsed=parsed,
@@ -154,7 +143,7 @@ async def _process(
         first = ("wrong_kind", resolved.questions[0].name, actor.voter)
         if not context.background.first(first):
             return None
-    conversation = CardConversation(context.rt, actor)
+    conversation = CardConversation(context.rt, actor, WORDING)
     result = await respond(conversation, text, place, resolved)
     if result is None:
         return None
@@ -168,9 +157,9 @@ def _words(parsed: ParsedText, resolved: Resolved, here: list[int]) -> str:
         return f"D-{parsed.job} is not a job of this card."
     if command is None or resolved.outcome is not Outcome.COMMAND:
         return ""
-    if Surface.TRELLO not in command.surfaces:
-        return unavailable(command, Surface.TRELLO)
-    return help_text(Surface.TRELLO) if command.about is About.NOTHING else ""
+    if Surface.REPLY not in command.surfaces:
+        return unavailable(command, Surface.REPLY)
+    return help_text(Surface.REPLY) if command.about is About.NOTHING else ""
 
 
 async def _reply(
@@ -180,5 +169,4 @@ async def _reply(
     outcome = OUTCOMES[parsed.verb] if result.kind is ReplyKind.CHANGED else str(result.kind)
     if result.kind is ReplyKind.CHANGED or not result.text or result.job is None:
         return outcome
-    text = result.text if isinstance(result.text, tuple) else result.text.text()
-    return await reply(context, action, result.job, actor, text, outcome)
+    return await reply(context, action, result.job, actor, result.spans, outcome)

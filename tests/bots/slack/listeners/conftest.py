@@ -28,10 +28,10 @@ from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners import events, register
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
 from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import FAST, running
 from draftsman_testing.slack import Ack, FakeSlack
 from draftsman_testing.slack.event_delivery import Delivery, EventDelivery
 from draftsman_testing.waits import until
-from tests.core.deliveries.outbox.chat_harness import FAST, running
 
 ANNA = "UANNA"
 BEN = "UBEN"

@@ -12,9 +12,9 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.http_server import Reply, Request
+from draftsman_testing.outbox import deliveries_of, kinds_and_statuses, running, send_all
 from draftsman_testing.people import People
-from tests.core.deliveries.outbox.chat_harness import CHAT, ChatHarness, running
-from tests.core.deliveries.outbox.rows import deliveries_of, kinds_and_statuses, send_all
+from tests.core.deliveries.outbox.chat_harness import CHAT, ChatHarness
 from tests.support.clock import Clock
 
 

@@ -13,8 +13,7 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
-from draftsman_testing.people import People
-from tests.core.deliveries.outbox.rows import (
+from draftsman_testing.outbox import (
     LOG,
     RECEIPT,
     claim,
@@ -22,6 +21,7 @@ from tests.core.deliveries.outbox.rows import (
     kinds_and_statuses,
     send_all,
 )
+from draftsman_testing.people import People
 from tests.support.statements import CHANGE, refused, rows, run
 
 PATHS = {

@@ -27,7 +27,7 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from draftsman_testing.factories import QUESTION, Factory
-from tests.core.deliveries.outbox.rows import claim, deliveries_of
+from draftsman_testing.outbox import claim, deliveries_of
 
 OWNER = Actor(Source.CLI, "root", "Root", person="root", owner=True)
 TARGETS = ("log", "slack:C1", "slack:C2/9.5")

@@ -17,10 +17,10 @@ from draftsman.settings import Settings
 from draftsman.settings.notifications import NotificationSettings
 from draftsman_testing.factories import Factory
 from draftsman_testing.http_server import Reply, Request
+from draftsman_testing.outbox import claim, deliveries_of
 from draftsman_testing.waits import background, until, wait_blocked
 from tests.core.deliveries.outbox.chaos import DispatcherProcesses
 from tests.core.deliveries.outbox.chat_harness import CHAT, ChatHarness
-from tests.core.deliveries.outbox.rows import claim, deliveries_of
 from tests.support.chat import ChatChannel
 from tests.support.statements import run, value
 

@@ -9,8 +9,8 @@ from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import claim
 from draftsman_testing.waits import until
-from tests.core.deliveries.outbox.rows import claim
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 
