@@ -77,6 +77,11 @@ class TextReply:
     job: int | None
     text: Spans | AttentionReply = ()
 
+    @property
+    def spans(self) -> Spans:
+        """The reply, with times in full."""
+        return (self.text.text(),) if isinstance(self.text, AttentionReply) else self.text
+
 
 class Conversation(Protocol):
     """What a channel supplies about a text: its author, and how commands are written there."""
@@ -98,6 +103,23 @@ class Conversation(Protocol):
     def error_spans(self, error: DraftsmanError) -> Spans:
         """Return an error as the channel shows it."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAuthor:
+    """A conversation whose author is known beforehand, and whose errors are shown as they are."""
+
+    rt: Runtime
+    author: Actor
+    wording: Wording
+
+    async def actor(self) -> Actor:
+        """Return the author."""
+        return self.author
+
+    def error_spans(self, error: DraftsmanError) -> Spans:
+        """Return the error."""
+        return (str(error),)
 
 
 async def respond(

@@ -49,6 +49,7 @@ class DeliveryKind(StrEnum):
     NOTICE = "notice"
     REMINDER = "reminder"
     FILE = "file"
+    DIGEST = "digest"
 
 
 class DeliveryStatus(StrEnum):
@@ -144,8 +145,8 @@ class Message:
 
     `root` is the reference of the job's status message at this target; `edits` is the reference of
     the copy to update; `thread` is the target's own. `payload` has the `text` of a notice, `to` for
-    its only recipient, or the `name` of a file. `recipients` are the people who may answer the
-    question.
+    its only recipient, the `name` of a file, or the questions of a digest. `recipients` are the
+    people who may answer the question, or the person of a digest.
     """
 
     marker: str

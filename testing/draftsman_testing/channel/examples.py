@@ -50,6 +50,14 @@ RESULT: Final[dict[str, Any]] = {
     "validation": [{"passed": True}, {"passed": False}],
 }
 
+DIGEST_ITEM: Final[dict[str, Any]] = {
+    "name": "D-8/1",
+    "jobs": 1,
+    "text": "May I push the branch that pays refunds once, and open a pull request for it?",
+    "title": "Pay refunds once, also if the network fails",
+    "expires_at": (WHEN + timedelta(hours=1)).isoformat(),
+}
+
 
 def examples(target: str = "ops") -> dict[str, Message]:
     """Return the messages by name, for a target."""
@@ -176,6 +184,20 @@ def _examples() -> Iterator[tuple[str, Message]]:
             payload={"text": "you may not answer", "to": "5f1e0c9a8b7d6e5f4a3b2c1d"},
         ),
     )
+    yield (
+        "digest",
+        _digest(
+            {
+                "name": "D-7/2",
+                "jobs": 3,
+                "text": "Which color?",
+                "title": "Paint",
+                "expires_at": None,
+            },
+            {**DIGEST_ITEM, "text": HOSTILE, "title": HOSTILE},
+        ),
+    )
+    yield "digest of many questions", _digest(*[DIGEST_ITEM] * 3, count=60)
     yield "file", message(DeliveryKind.FILE, payload={"name": "patch.diff"})
 
 
@@ -214,6 +236,11 @@ def _about(kind: DeliveryKind, **fields: Any) -> Message:
     if kind is DeliveryKind.RESULT:
         subject = replace(subject, finished_at=WHEN + timedelta(minutes=12))
     return message(kind, subject=subject, question=None)
+
+
+def _digest(*questions: dict[str, Any], count: int = 0) -> Message:
+    payload = {"person": "anna", "count": count or len(questions), "questions": [*questions]}
+    return message(DeliveryKind.DIGEST, question=None, payload=payload, recipients=(ANNA,))
 
 
 def _asks(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from draftsman.questions.answer import Answer
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
-from draftsman_bots.conversation.parser import FORGE, SLACK, TRELLO, parse
+from draftsman_bots.conversation.parser import FORGE, REPLY, SLACK, parse
 from draftsman_bots.conversation.resolution import (
     Change,
     Outcome,
@@ -30,7 +30,7 @@ from tests.support.cases import cases
 
 MINUTE: Final = timedelta(minutes=1)
 NOW: Final = WHEN + 10 * MINUTE
-DIALECTS: Final = {Talk.ALL: SLACK, Talk.PERMITTED: TRELLO, Talk.NONE: FORGE}
+DIALECTS: Final = {Talk.ALL: SLACK, Talk.PERMITTED: REPLY, Talk.NONE: FORGE}
 RESPONDER: Final = frozenset({"D-7/1", "D-7/2"})
 
 

@@ -16,6 +16,7 @@ from draftsman.deliveries.delivery import (
     Receipt,
     SendResult,
 )
+from draftsman.deliveries.documents.plain import render_plain
 from draftsman.errors import Failure
 
 
@@ -63,7 +64,7 @@ class RecordingChannel:
 
     def _record(self, message: Message) -> None:
         question = message.question
-        text = str((message.payload or {}).get("text", ""))
+        text = render_plain(message)
         name, critical = (question.name, question.critical) if question else ("", False)
         self.messages.append(Sent(self.now, message.target, message.kind, name, critical, text))
 

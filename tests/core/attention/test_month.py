@@ -67,7 +67,7 @@ PLAIN: Final = {"approval": "default", "critical": "urgent"}
 DIGESTS: Final = {"anna": "9:00,15:00", "dave": "06:30"}
 NEVER: Final = 1e9
 PINGS: Final = frozenset({DeliveryKind.QUESTION, DeliveryKind.REMINDER})
-ABOUT_QUESTIONS: Final = PINGS | {DeliveryKind.NOTICE}
+ABOUT_QUESTIONS: Final = PINGS | {DeliveryKind.NOTICE, DeliveryKind.DIGEST}
 APPROVALS: Final = (
     "SELECT 'D-' || job || '/' || ordinal FROM draftsman.job_questions WHERE kind = 'approval'"
 )
@@ -280,7 +280,7 @@ async def _check_ladders(month: Month) -> None:
 
 async def _check_digests(month: Month) -> None:
     """A question is in a single digest of a person, and no message of it was sent before."""
-    digests = [item for item in month.slack.messages if item.text.startswith("Your digest:")]
+    digests = [item for item in month.slack.messages if item.kind is DeliveryKind.DIGEST]
     users = _users(month.rt)
     assert {users[item.target].name for item in digests} <= set(DIGESTS)
     assert digests, "people got digests"

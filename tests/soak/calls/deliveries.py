@@ -91,7 +91,7 @@ ADD = Call(lambda conn: deliveries.add_targets(conn, [(WAITS, [parse("log"), par
 CALLS: Final[dict[str, Call]] = {
     "deliveries.digest_readers": Call(lambda conn: deliveries.digest_readers(conn, WAITS, 1)),
     "deliveries.post": Call(
-        lambda conn: deliveries.post(conn, NEWEST, parse("log"), "digest", "text")
+        lambda conn: deliveries.post(conn, NEWEST, parse("log"), "digest", DeliveryKind.DIGEST, {})
     ),
     "jobs.lock_jobs": ADD,
     "deliveries.add_targets": ADD,

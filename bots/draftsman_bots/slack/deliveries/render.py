@@ -34,6 +34,7 @@ from draftsman.deliveries.documents.document import (
     Footer,
     Headline,
     InFile,
+    Items,
     Note,
     Paragraph,
     Part,
@@ -42,6 +43,7 @@ from draftsman.deliveries.documents.document import (
     Text,
     elsewhere,
     fit,
+    more_items,
     truncate_spans,
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
@@ -224,6 +226,11 @@ class _Printer:
                 yield code_block(truncate(text, most))
             case Choices(items):
                 yield from paragraphs(_described(items), 3)
+            case Items(items):
+                lines = tuple(span for item in items for span in ("\n", "• ", *item))
+                yield from paragraphs(self._with_steps(lines[1:]), 6)
+                if more := more_items(part, len(items)):
+                    yield context(self.text(more))
             case Addressees(people):
                 yield section(f"For {_mentions(people)}")
             case Controls(items):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from draftsman.deliveries.delivery import ChannelName
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman_bots.conversation.commands import About, Surface, help_text, unavailable
-from draftsman_bots.conversation.parser import TRELLO, ParsedText, is_attachment_only, parse
+from draftsman_bots.conversation.parser import REPLY, ParsedText, is_attachment_only, parse
 from draftsman_bots.conversation.places import load_place
-from draftsman_bots.conversation.replies import ReplyKind, TextReply, Wording, respond
+from draftsman_bots.conversation.replies import KnownAuthor, ReplyKind, TextReply, Wording, respond
 from draftsman_bots.conversation.resolution import (
     Change,
     Outcome,
@@ -34,12 +33,11 @@ if TYPE_CHECKING:
     from draftsman.errors import DraftsmanError
     from draftsman.people.spans import Spans
     from draftsman.questions.question import Question
-    from draftsman.runtime import Runtime
     from draftsman_bots.trello.context import BotContext
 
 CONVERSATION: Final = "conversation"
 """Outcome of a comment that is part of a conversation among people."""
-WORDING: Final = Wording(Surface.TRELLO)
+WORDING: Final = Wording(Surface.REPLY)
 CHANGES: Final = {
     ActionKind.COMMENT: Change.POSTED,
     ActionKind.COMMENT_EDITED: Change.EDITED,
@@ -47,17 +45,8 @@ CHANGES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CardConversation:
+class CardConversation(KnownAuthor):
     """A comment and its author."""
-
-    rt: Runtime
-    author: Actor
-    wording: Wording = WORDING
-
-    async def actor(self) -> Actor:
-        """Return the author."""
-        return self.author
 
     def error_spans(self, error: DraftsmanError) -> Spans:
         """Return an error with a comment or command that helps."""
@@ -74,7 +63,7 @@ async def on_comment(context: BotContext, action: Action) -> str:
     place = await _place(context, action, actor)
     if not place.jobs:
         return "ignored"
-    parsed = parse(action.text, TRELLO, name=context.me.username)
+    parsed = parse(action.text, REPLY, name=context.me.username)
     is_edit = action.kind is ActionKind.COMMENT_EDITED
     text = WrittenText(
         parsed=parsed,
@@ -156,7 +145,7 @@ async def _process(
         first = ("wrong_kind", resolved.questions[0].name, actor.voter)
         if not context.background.first(first):
             return None
-    conversation = CardConversation(context.rt, actor)
+    conversation = CardConversation(context.rt, actor, WORDING)
     result = await respond(conversation, text, place, resolved)
     if result is None:
         return None
@@ -170,9 +159,9 @@ def _words(parsed: ParsedText, resolved: Resolved, here: list[int]) -> str:
         return f"D-{parsed.job} is not a job of this card."
     if command is None or resolved.outcome is not Outcome.COMMAND:
         return ""
-    if Surface.TRELLO not in command.surfaces:
-        return unavailable(command, Surface.TRELLO)
-    return help_text(Surface.TRELLO) if command.about is About.NOTHING else ""
+    if Surface.REPLY not in command.surfaces:
+        return unavailable(command, Surface.REPLY)
+    return help_text(Surface.REPLY) if command.about is About.NOTHING else ""
 
 
 async def _reply(
@@ -182,5 +171,4 @@ async def _reply(
     outcome = OUTCOMES[parsed.verb] if result.kind is ReplyKind.CHANGED else str(result.kind)
     if result.kind is ReplyKind.CHANGED or not result.text or result.job is None:
         return outcome
-    text = result.text if isinstance(result.text, tuple) else result.text.text()
-    return await reply(context, action, result.job, actor, text, outcome)
+    return await reply(context, action, result.job, actor, result.spans, outcome)

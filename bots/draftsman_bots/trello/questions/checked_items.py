@@ -61,7 +61,7 @@ async def _answer(
         verdict = await context.rt.questions.answer(job, question.ordinal, response, actor)
     except UsageError as error:
         return await reply(context, action, job, actor, error_text(error))
-    result = await reply_to_answer(context.rt, Wording(Surface.TRELLO), verdict)
+    result = await reply_to_answer(context.rt, Wording(Surface.REPLY), verdict)
     outcome = str(result.kind if verdict.resolved or verdict.duplicate else ReplyKind.REFUSED)
     if isinstance(result.text, tuple) and result.text:
         await reply(context, action, job, actor, result.text)

@@ -20,6 +20,7 @@ TYPES: Final = {
     DeliveryKind.RESULT: "job.result",
     DeliveryKind.NOTICE: "job.notice",
     DeliveryKind.FILE: "job.file",
+    DeliveryKind.DIGEST: "questions.digest",
 }
 """The `type` of a message by its kind."""
 _LAYOUT: Final = frozenset({"most", "folds", "full"})

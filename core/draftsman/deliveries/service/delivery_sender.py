@@ -245,7 +245,7 @@ class DeliverySender:
                     conn, item.job, item.question
                 )
                 digested = await store.digest_readers(conn, item.job, item.question)
-            if question is not None:
+            if question is not None or item.kind is DeliveryKind.DIGEST:
                 policy = await with_identity_links(conn, policy, item.channel)
             if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
                 stop = await store.group_stop(conn, item.seq)

@@ -67,6 +67,8 @@ def build_message(
         recipients = _addressees(policy, question, facts.invoker_id, item.channel)
         unmentioned = _unmentioned(policy, question, facts, recipients, identical_questions)
         unmentioned |= frozenset(digested)
+    elif (person := policy.people.get(str(item.payload.get("person")))) is not None:
+        recipients = (person,)
     return Message(
         marker=str(item.id),
         seq=item.seq,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Failure, NotFound
-from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.agents import known_table
 from draftsman.settings.network import as_json
 from draftsman.value_format import network_text
 from draftsman_tui.cli.app import App, ListGroup, command_group
@@ -95,7 +95,7 @@ async def check_agent(app: App, name: str | None, probe: bool, timeout: float) -
         return
     if name not in app.settings.agents:
         known = ", ".join(app.settings.agent_names)
-        add = f"; to add it, an empty [agents.{name}] is enough" if name in KNOWN_AGENTS else ""
+        add = f"; to add it, an empty [agents.{name}] is enough" if known_table(name) else ""
         text = f"no agent {name!r} in the configuration; configured agents: {known}{add}"
         raise NotFound(text)
     [check] = await asyncio.to_thread(_check, app, [name])
