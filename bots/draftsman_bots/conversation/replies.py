@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from draftsman.deliveries.plain_text import already_recorded
+from draftsman.deliveries.question_text import already_recorded
 from draftsman.errors import DraftsmanError, NotFound, NotPermitted, Refused, UsageError
 from draftsman.ids import job_name
 from draftsman.questions.question import QuestionKind

@@ -10,11 +10,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.plain_text import (
-    already_recorded,
-    holder_text,
-    missing_diff,
-)
+from draftsman.deliveries.question_text import already_recorded, holder_text, missing_diff
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import job_number, question_name
 from draftsman.jobs.details.sections.facts import facts

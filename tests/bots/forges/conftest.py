@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -17,9 +16,7 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.outbox import run_dispatcher
 from tests.bots.forges.forge_place import forge_place
-from tests.bots.forges.issues import Issue
-
-LOGINS: Final = {"anna": "acme:anna", "ben": "acme:ben", "carol": "acme:carol"}
+from tests.bots.forges.issues import LOGINS, Issue
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.plain import render_plain
-from draftsman.deliveries.plain_text import resolution_text
+from draftsman.deliveries.question_text import resolution_text
 from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids

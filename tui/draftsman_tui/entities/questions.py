@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.documents.json import question_json
-from draftsman.deliveries.plain_text import holder_text, missing_diff
+from draftsman.deliveries.question_text import holder_text, missing_diff
 from draftsman.jobs.details.sections import questions as sections
 from draftsman.jobs.details.sections.section import plain
 from draftsman.questions.question import OpenQuestion, Question, QuestionKind, asking_text

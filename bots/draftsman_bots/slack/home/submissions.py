@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.deliveries.plain_text import already_recorded
+from draftsman.deliveries.question_text import already_recorded
 from draftsman.errors import DraftsmanError
 from draftsman_bots.conversation.answers import build_response
 from draftsman_bots.conversation.requests import MODES, JobRequest

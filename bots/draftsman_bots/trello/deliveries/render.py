@@ -13,7 +13,7 @@ from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.builder import build_document
 from draftsman.deliveries.documents.document import LENGTH, Action, Step
 from draftsman.deliveries.documents.markdown import print_markdown
-from draftsman.deliveries.plain_text import job_outcome_text, status_text
+from draftsman.deliveries.message_text import job_outcome_text, status_text
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url
 from draftsman.jobs.job import Source
 from draftsman.people.policy import Person

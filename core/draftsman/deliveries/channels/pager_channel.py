@@ -25,7 +25,7 @@ from draftsman.deliveries.delivery import (
     SendResult,
 )
 from draftsman.deliveries.documents.plain import how_to_answer
-from draftsman.deliveries.plain_text import resolution_text
+from draftsman.deliveries.question_text import resolution_text
 from draftsman.errors import Failure
 from draftsman.formats.truncation import truncate
 from draftsman.outbound import secret_values

@@ -36,18 +36,16 @@ from draftsman.deliveries.documents.document import (
     Time,
     is_cut,
 )
-from draftsman.deliveries.plain_text import (
+from draftsman.deliveries.message_text import (
     job_outcome_spans,
-    missing_diff,
     notice_spans,
     pause_text,
     progress_text,
-    resolution_spans,
     same_question_text,
     shown_error,
     state_text,
-    title_before,
 )
+from draftsman.deliveries.question_text import missing_diff, resolution_spans, title_before
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
 from draftsman.formats.amounts import counted
 from draftsman.formats.times import span

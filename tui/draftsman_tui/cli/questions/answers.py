@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from draftsman.deliveries.plain_text import missing_diff, resolution_text
+from draftsman.deliveries.question_text import missing_diff, resolution_text
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.ids import job_name, question_name
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus

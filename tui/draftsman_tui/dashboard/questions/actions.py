@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from draftsman.agent_runs.changes.review import Review
-from draftsman.deliveries.plain_text import holder_text
+from draftsman.deliveries.question_text import holder_text
 from draftsman.durations import parse_duration
 from draftsman.errors import DraftsmanError, Refused
 from draftsman.formats.times import clock, until

@@ -1,26 +1,15 @@
-"""Words of messages about jobs and questions. Pure."""
+"""Words of messages about jobs. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Final
 
-from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.deliveries.delivery import Message, Subject
 from draftsman.formats.times import spelled_time
 from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import STATUSES
-from draftsman.people.spans import (
-    ActorRef,
-    Span,
-    Spans,
-    actor_spans,
-    decode_spans,
-    spans_text,
-)
-from draftsman.questions.answer import Verdict
-from draftsman.questions.question import OpenQuestion, Question, QuestionKind, QuestionStatus
+from draftsman.people.spans import ActorRef, Spans, actor_spans, decode_spans, spans_text
 from draftsman.text import humanize
 
 _WITHOUT_ERROR: Final = frozenset(
@@ -35,9 +24,6 @@ _WITHOUT_ERROR: Final = frozenset(
     }
 )
 """Statuses that hide an earlier error."""
-_NOTHING: Final = sha256(b"").hexdigest()
-"""SHA-256 of the patch of a run that changed nothing."""
-_NOUNS: Final = {"approved": "approval", "denied": "denial"}
 
 
 def pause_text(subject: Subject) -> str:
@@ -84,62 +70,6 @@ def notice_spans(message: Message) -> Spans:
     payload = message.payload or {}
     spans = decode_spans(payload.get("spans")) or (str(payload.get("text", "")),)
     return "" if payload.get("names_job") else f"{message.subject.name}: ", *spans
-
-
-def title_before(question: Question, title: str) -> str:
-    """Return the title of a job, or "" where the text of its question begins with it."""
-    return "" if question.text.strip().startswith(title.strip()) else title
-
-
-def holder_text(question: OpenQuestion) -> str:
-    """Return the person who works on an open question, or was asked to; "" without any."""
-    if question.acknowledged_by:
-        return f"{question.acknowledged_by} works on it"
-    return f"delegated to {question.delegated_to}" if question.delegated_to else ""
-
-
-def missing_diff(question: Question) -> str:
-    """Return why an approval has no patch; empty if it has one, and for other questions."""
-    if question.kind is not QuestionKind.APPROVAL or is_diff(question.context_snippet or ""):
-        return ""
-    reasons = {None: "diff not available", _NOTHING: "no changes so far"}
-    return reasons.get(question.patch_sha256, "")
-
-
-def resolution_text(question: Question) -> str:
-    """Return the resolution of a question: `was answered by anna: red`."""
-    return spans_text(resolution_spans(question))
-
-
-def resolution_spans(question: Question) -> Spans:
-    """Return `resolution_text` with references to the people; the last span is their text."""
-    if question.status is QuestionStatus.OPEN:
-        return ("is open", "")
-    resolution = question.resolution or {}
-    outcome = question.outcome
-    by: tuple[Span, ...] = actor_spans(resolution.get("by", ()))
-    if question.rule_text:
-        by = (question.rule_text,)
-    elif not by and resolution.get("via") == "policy":
-        by = ("policy",)
-    text = question.answer_text() or resolution.get("reason")
-    verb = outcome if outcome == "expired" else f"was {outcome}"
-    self_approval = " (own request)" if resolution.get("self_approved") else ""
-    people = (" by ", *by, self_approval) if by else ()
-    return verb, *people, f": {text}" if text else ""
-
-
-def already_recorded(verdict: Verdict) -> str:
-    """Return the reply to a person whose earlier response counts, as plain text."""
-    if not verdict.resolved:
-        return (
-            f"{verdict.name}: your approval is already recorded, {verdict.votes} of"
-            f" {verdict.quorum}."
-        )
-    resolution = verdict.resolution or {}
-    kind = _NOUNS.get(str(resolution.get("outcome")), "answer")
-    text = f": {verdict.answer_text}" if verdict.answer_text else ""
-    return f"{verdict.name}: your {kind} is already recorded{text}."
 
 
 def job_outcome_text(subject: Subject, again: str | None = None) -> str:

@@ -13,10 +13,7 @@ from draftsman.deliveries.attachment import file_content, overflow_files
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.deliveries.documents.plain import brief_text, render_plain
 from draftsman.deliveries.message_facts import GroupStop
-from draftsman.deliveries.plain_text import (
-    job_outcome_spans,
-    notice_spans,
-)
+from draftsman.deliveries.message_text import job_outcome_spans, notice_spans
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
 from draftsman.jobs.job import Source, Status
 from draftsman.people.spans import ActorRef, decode_spans, encode_spans, spans_text
