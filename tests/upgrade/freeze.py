@@ -12,7 +12,6 @@ same whenever it is made; the data has ids and times of its own.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import io
 import json
 import lzma
@@ -22,7 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman import resources
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.attention.pager_event import PagerEvent
 from draftsman.costs.budgets import CallEstimate, question_of
@@ -57,7 +55,7 @@ from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import GROUPS, PEOPLE, People
 from tests.support import permissions
 from tests.support.server import Server, make_home
-from tests.upgrade.releases import ROOT, UNFILLED, checkout
+from tests.upgrade.releases import ROOT, UNFILLED, checkout, checksums
 
 UNLIMITED_QUOTA: Final = QuotaLimit(1000, 1 << 20)
 NO_CALL: Final = CallEstimate("model-1", 1, 1, 0.1)
@@ -266,18 +264,14 @@ async def freeze(folder: Path, url: str, *, code: bool) -> None:
     await db.close()
     empty = {name.partition(".")[0] for name, rows in data.items() if rows.count(b"\n") < 2}
     assert not (empty := empty - UNFILLED), f"no row in {', '.join(empty)}"
-    sums = {name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.migrations()}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "data.tar.xz").write_bytes(packed(data))
     if code:
         (folder / "code.tar.xz").write_bytes(packed(checkout()))
-    functions = {
-        name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.functions()
-    }
     manifest = {
         "version": folder.name,
-        "migrations": sums,
-        "functions": functions,
+        "migrations": checksums(functions=False),
+        "functions": checksums(functions=True),
         "sequences": sequences,
     }
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")

@@ -114,17 +114,19 @@ async def _migrations(rt: Runtime) -> Sequence[Finding]:
     from draftsman.database import migrate
 
     try:
-        migrations = await migrate.applied_migrations(rt.db.session_url)
+        state = await migrate.schema_state(rt.db.session_url)
     except SchemaOutdated:
         raise
     except (ConfigError, DatabaseUnreachable) as error:  # later checks do not need this session
         return [Finding("migrations", "fail", f"not checked: {error}")]
-    missing = [migration.name for migration in migrations if migration.applied_at is None]
-    if missing:
+    if missing := [item.name for item in state.pending]:
         return [
             Finding("migrations", "fail", f"missing: {', '.join(missing)}", "draftsman migrate")
         ]
-    return [Finding("migrations", "ok", f"all {len(migrations)} applied")]
+    return [
+        Finding("migrations", "ok", f"all {len(state.migrations)} applied"),
+        *(Finding("migrations", "warn", warning) for warning in state.warnings),
+    ]
 
 
 async def _clock(rt: Runtime) -> Sequence[Finding]:
