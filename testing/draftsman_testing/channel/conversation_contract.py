@@ -180,7 +180,7 @@ async def _requested(talk: Talk) -> int:
     return job.number
 
 
-def _accounts(person: Person, channel: Source, accounts: Mapping[str, str]) -> dict[Source, str]:
+def _accounts(person: Person, channel: str, accounts: Mapping[str, str]) -> dict[str, str]:
     ids = {other: id for other, id in person.ids.items() if other != channel}
     return ids | ({channel: accounts[person.name]} if person.name in accounts else {})
 
