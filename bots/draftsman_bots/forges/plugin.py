@@ -40,7 +40,6 @@ FORGE = ChannelPlugin(
     label="Forges",
     table="forges",
     target=TargetSyntax(form="forge:NAME/OWNER/REPO#NUMBER", parse=_parse, page=_page),
-    takes_answers=True,
     missing=_missing,
     bot="draftsman_bots.forges.service:ForgeService",
     bot_label="receiver of forge events",

@@ -43,10 +43,7 @@ SLACK = ChannelPlugin(
     label="Slack",
     docs="docs/slack.md",
     target=TargetSyntax(form="slack:CHANNEL", parse=_parse, page=_page),
-    is_chat=True,
-    takes_answers=True,
     takes_files=True,
-    person_target=r"[^@]+",  # the user; an account may also have the id of its company
     bot="draftsman_bots.slack.service:create",
     statement_timeout=2.2,  # Slack waits three seconds for an acknowledgment
     facts=ChannelFacts(
@@ -56,7 +53,7 @@ SLACK = ChannelPlugin(
         takes_answers=True,
         is_evidence=True,
         changes_rules=True,
-        person_target="^[^@]+",
+        person_target="^[^@]+",  # the user; an account may also have the id of its company
     ),
     requires=("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
 )

@@ -33,8 +33,6 @@ TRELLO = ChannelPlugin(
     label="Trello",
     docs="docs/trello.md",
     target=TargetSyntax(form="trello:CARD", parse=_parse, page=_page),
-    is_chat=True,
-    takes_answers=True,
     takes_files=True,
     bot="draftsman_bots.trello.service:create",
     facts=ChannelFacts(

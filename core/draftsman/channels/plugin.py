@@ -24,7 +24,7 @@ class TargetSyntax:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelFacts:
-    """What statements of the database ask about a channel: its row of `draftsman.channels`."""
+    """What draftsman asks about a channel: its row of `draftsman.channels`."""
 
     accounts: Literal["account", "person"] | None = None
     """How an id there names its person: an account of the directory, or the person's own name.
@@ -32,9 +32,10 @@ class ChannelFacts:
     has_bot: bool = False
     """Whether its people act by the database role of bots."""
     is_chat: bool = False
-    """Whether its messages show each step of a run."""
+    """Whether people talk there all the time: its messages show each step of a run, and people are
+    reached there first."""
     takes_answers: bool = False
-    """Whether people answer where its messages are, which are edited."""
+    """Whether people answer where its messages are, which are edited and have files."""
     is_evidence: bool = False
     """Whether a decision there is a person's own, and counts for a permission rule."""
     changes_rules: bool = False
@@ -64,21 +65,13 @@ class ChannelPlugin:
     """Where its configuration is explained: `docs/slack.md`."""
     target: TargetSyntax | None = None
     """How its targets are written. None: messages have no targets there."""
-    is_chat: bool = False
-    """Whether people talk there all the time: they see each step of a run, and are reached there
-    first."""
-    takes_answers: bool = False
-    """Whether people answer where its messages are, which are edited and have files."""
     takes_files: bool = False
     """Whether its bot downloads the files of requests."""
-    person_target: str | None = None
-    """Regular expression of the part of an account that is the target of its person. None: its
-    targets are no people."""
     missing: Callable[[Any, str | None], str | None] | None = None
     """What to add to the `Settings` for the channel, or for a target of it; None if it works. By
     default its table."""
     facts: ChannelFacts = ChannelFacts()
-    """What the database knows of it."""
+    """What code and statements of the database ask about it."""
     migrations: str | None = None
     """Package with the SQL of its tables, as numbered files and `functions/`, as in the folder
     `migrations` of draftsman: `draftsman_mail.migrations`. None: it has no tables."""

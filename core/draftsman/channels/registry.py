@@ -35,7 +35,7 @@ def channels() -> list[ChannelPlugin]:
 
 def taking_answers() -> frozenset[str]:
     """Return the names of the channels where people answer."""
-    return frozenset(item.name for item in channels() if item.takes_answers)
+    return frozenset(item.name for item in channels() if item.facts.takes_answers)
 
 
 def problems() -> Iterator[tuple[plugins.Plugin, str]]:
