@@ -7,14 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from draftsman.channels import ChannelName
 from draftsman.deliveries.channel import Channel
-from draftsman.deliveries.delivery import (
-    ChannelName,
-    ClaimedDelivery,
-    Delivery,
-    DeliveryStatus,
-    Receipt,
-)
+from draftsman.deliveries.delivery import ClaimedDelivery, Delivery, DeliveryStatus, Receipt
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import parse
@@ -43,14 +38,12 @@ async def kinds_and_statuses(rt: Runtime, job: int) -> list[tuple[str, str]]:
     return [(str(delivery.kind), str(delivery.status)) for delivery in await deliveries_of(rt, job)]
 
 
-async def claim(
-    rt: Runtime, channel: ChannelName = ChannelName.LOG, **more: Any
-) -> list[ClaimedDelivery]:
+async def claim(rt: Runtime, channel: ChannelName = "log", **more: Any) -> list[ClaimedDelivery]:
     """Claim due deliveries."""
     return await rt.delivery_sender.claim(channel, **{"free": 1000, "share": 1000} | more)
 
 
-async def send_all(rt: Runtime, channel: ChannelName = ChannelName.LOG) -> list[ClaimedDelivery]:
+async def send_all(rt: Runtime, channel: ChannelName = "log") -> list[ClaimedDelivery]:
     """Claim deliveries and record them as sent until none is due; return them in order."""
     sent: list[ClaimedDelivery] = []
     while claimed := await claim(rt, channel):

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.channels import LOG, ChannelName
 from draftsman.errors import Failure
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
@@ -26,17 +27,6 @@ TARGET_GONE: Final = "target_gone"
 """Failure code: the target no longer accepts messages."""
 NOT_SERVED: Final = "not_served"
 """Failure code: this process cannot send to the target, and another may."""
-
-
-class ChannelName(StrEnum):
-    """Channels that deliver messages."""
-
-    LOG = "log"
-    WEBHOOK = "webhook"
-    SLACK = "slack"
-    TRELLO = "trello"
-    FORGE = "forge"
-    PAGER = "pager"
 
 
 class DeliveryKind(StrEnum):
@@ -248,7 +238,7 @@ class UnservedTarget:
     def text(self) -> str:
         """The sentence for people."""
         name = str(self.channel)
-        if self.channel != ChannelName.LOG:
+        if self.channel != LOG:
             name += f":{self.target}"
         waiting = counted(self.count, "delivery waits", "deliveries wait")
         return f"no running process sends to {name}: {waiting}"

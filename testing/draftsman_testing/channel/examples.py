@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.deliveries.delivery import Delegation, DeliveryKind, Message, Subject
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef, encode_spans
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
@@ -30,7 +30,7 @@ DIFF: Final = """diff --git a/pay.py b/pay.py
 ANNA: Final = Person(
     "anna",
     frozenset(),
-    {Source.SLACK: "U0ANNA", Source.TRELLO: "5f1e0c9a8b7d6e5f4a3b2c1d", Source.FORGE: "github:ann"},
+    {"slack": "U0ANNA", "trello": "5f1e0c9a8b7d6e5f4a3b2c1d", "forge": "github:ann"},
 )
 BEN: Final = Person("ben", frozenset(), {})
 APPROVAL: Final[dict[str, Any]] = {

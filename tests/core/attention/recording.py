@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from draftsman.channels import ChannelName
 from draftsman.deliveries.delivery import (
-    ChannelName,
     DeliveryKind,
     File,
     Message,
@@ -38,7 +38,7 @@ class RecordingChannel:
     """A Slack or a pager that records the messages; `now` is the time of the simulation."""
 
     now: datetime
-    name: ChannelName = ChannelName.SLACK
+    name: ChannelName = "slack"
     messages: list[Sent] = field(default_factory=list)
     markers: Counter[str] = field(default_factory=Counter)
 
@@ -72,7 +72,7 @@ class RecordingChannel:
         return None
 
     async def edit(self, message: Message) -> SendResult:
-        if self.name == ChannelName.PAGER:
+        if self.name == "pager":
             self._record(message)
         return Receipt(message.edits or "")
 

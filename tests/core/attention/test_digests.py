@@ -11,7 +11,6 @@ import pytest
 from draftsman.attention import store as attention
 from draftsman.attention.service.digests import Digests
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
@@ -249,7 +248,7 @@ async def test_a_person_with_a_digest_is_not_mentioned_in_the_channel(
 ) -> None:
     await _chosen(known, people)
     work = await make.asked(LONG, notify=DIRECT)
-    (item,) = await known.delivery_sender.claim(ChannelName.SLACK, free=1, share=1, busy=["U0BEN"])
+    (item,) = await known.delivery_sender.claim("slack", free=1, share=1, busy=["U0BEN"])
     assert item.kind == "status"
     other = await make.asked(GATE, notify=DIRECT)
     mentioned = {}

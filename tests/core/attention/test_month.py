@@ -17,9 +17,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from draftsman.attention.figures import FigureGroup
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.errors import Refused
-from draftsman.jobs.job import Source
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.policy import Person
 from draftsman.questions.question import OnExpire, QuestionStatus
@@ -202,7 +201,7 @@ async def _simulate(
         await rt.checkpoints.now(),
         random.Random(seed),
         RecordingChannel(datetime.now(UTC)),
-        RecordingChannel(datetime.now(UTC), ChannelName.PAGER),
+        RecordingChannel(datetime.now(UTC), "pager"),
     )
     await month.run(days)
     await _check_messages(month)
@@ -335,11 +334,7 @@ async def _check_figures(month: Month) -> None:
 def _users(rt: Runtime) -> dict[str, Person]:
     """Return the people by their account in Slack."""
     people = rt.policy.people.values()
-    return {
-        item.ids[Source.SLACK].partition("@")[0]: item
-        for item in people
-        if Source.SLACK in item.ids
-    }
+    return {item.ids["slack"].partition("@")[0]: item for item in people if "slack" in item.ids}
 
 
 @pytest.mark.parametrize("seed", [21])

@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.costs.budgets import BudgetUse
-from draftsman.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.deliveries.delivery import Delivery, DeliveryKind, DeliveryStatus
 from draftsman.entities.costs import BudgetRow
 from draftsman.entities.repos import RepoRow
 from draftsman.entities.workers import Health, WorkerRow
@@ -208,7 +208,7 @@ def delivery(seq: int, status: DeliveryStatus) -> Delivery:
     dead = status is DeliveryStatus.DEAD_LETTER
     return Delivery(
         *(seq, UUID(int=seq), 140, None, None),
-        channel=ChannelName.WEBHOOK if dead else ChannelName.SLACK,
+        channel="webhook" if dead else "slack",
         target="ops" if dead else "C012ABCDE",
         thread=None,
         kind=DeliveryKind.RESULT if dead else DeliveryKind.QUESTION,
@@ -372,7 +372,7 @@ def whole_job() -> Job:
     line = ROWS["jobs"][1]
     same = {name: getattr(line, name) for name in line.__slots__ if name in nothing}
     given = {
-        "source": Source.TRELLO,
+        "source": "trello",
         "source_type": "card",
         "invoker_display_name": "Anna",
         "ticket_url": "https://trello.example/c/abc123",

@@ -49,7 +49,6 @@ from draftsman.deliveries.documents.document import (
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
 from draftsman.deliveries.documents.plain import brief_text
 from draftsman.formats.truncation import utf16_length
-from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question
 from draftsman_bots.slack import ids
@@ -356,6 +355,6 @@ def _mentions(people: Sequence[Person]) -> str:
 
 
 def _mention(person: Person) -> str:
-    user_id = ids.account_user_id(person.ids.get(Source.SLACK, ""))
+    user_id = ids.account_user_id(person.ids.get("slack", ""))
     usable = user_id.isascii() and user_id.isalnum()
     return f"<@{user_id}>" if usable else escape_truncated(person.name, 100)

@@ -13,7 +13,7 @@ from draftsman.attention.digests import DigestHours, digest_payload, parse_hours
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.store import deliveries
 from draftsman.deliveries.target import Target
 from draftsman.errors import NotPermitted, UsageError
@@ -94,7 +94,7 @@ class Digests:
             for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
                 questions = list(group)
                 at = max(i.digest_at for i in questions)
-                target = Target(ChannelName(place[0]), place[1])
+                target = Target(place[0], place[1])
                 key = f"digest {person} {at.isoformat()} {questions[0].job}"
                 payload = digest_payload(questions)
                 job = questions[0].job

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
+from draftsman.channels import ChannelName
 from draftsman.database.database import (
     Connection,
     execute,
@@ -18,7 +19,6 @@ from draftsman.database.database import (
 from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
 from draftsman.deliveries.delivery import (
-    ChannelName,
     ClaimedDelivery,
     Delivery,
     DeliveryKind,

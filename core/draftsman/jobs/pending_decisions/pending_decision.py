@@ -9,9 +9,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from draftsman import field_errors
+from draftsman.channels import ChannelName
 from draftsman.errors import UsageError
 from draftsman.ids import job_name, question_name
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 
@@ -29,7 +29,7 @@ class PendingDecision:
     id: int
     job: int
     question: int | None
-    source: Source
+    source: ChannelName
     source_event_id: str
     actor_id: str
     actor_display_name: str

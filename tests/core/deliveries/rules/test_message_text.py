@@ -15,7 +15,7 @@ from draftsman.deliveries.documents.plain import brief_text, render_plain
 from draftsman.deliveries.message_facts import GroupStop
 from draftsman.deliveries.message_text import job_outcome_spans, notice_spans
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.people.spans import ActorRef, decode_spans, encode_spans, spans_text
 from draftsman_testing.channel import samples
 from tests.support.cases import cases
@@ -154,9 +154,9 @@ def test_a_denial_names_its_people_from_data_and_never_from_the_error() -> None:
 
 
 def test_an_actor_has_the_channel_and_the_id_of_its_account() -> None:
-    actors = [ActorRef(name) for name in ("slack:U1@T9", "anna", "worker 6d0f9a1c", "x:y")]
-    channels = [Source.SLACK, None, None, None]
-    ids = ["U1@T9", "anna", "worker 6d0f9a1c", "x:y"]
+    actors = [ActorRef(name) for name in ("slack:U1@T9", "anna", "worker 6d0f9a1c", "X:y")]
+    channels = ["slack", None, None, None]
+    ids = ["U1@T9", "anna", "worker 6d0f9a1c", "X:y"]
     assert [actor.channel for actor in actors] == channels
     assert [actor.id for actor in actors] == ids
 

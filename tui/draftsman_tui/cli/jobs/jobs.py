@@ -19,7 +19,7 @@ from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name, question_name
-from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
+from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
 from draftsman.worker.registry.registered_worker import missing_worker
@@ -94,7 +94,7 @@ class SortParam(params.Param):
 @click.option("--queue", type=params.TEXT, help="Filter by queue.")
 @click.option(
     "--source",
-    type=click.Choice([str(source) for source in Source]),
+    type=params.SOURCE,
     metavar="NAME",
     help="Filter by source, e.g. slack.",
 )

@@ -11,7 +11,6 @@ from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
-from draftsman.jobs.job import Source
 from draftsman.people.configuration import configured_directory
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.policy import ROLES
@@ -152,14 +151,14 @@ async def unlink(app: App, identity: str) -> None:
     A login at a forge keeps its person, and belongs to the next account that acts under it.
     """
     name, _, id = identity.partition(":")
-    if name not in (Source.SLACK, Source.TRELLO, Source.FORGE) or not id:
+    if name not in ("slack", "trello", "forge") or not id:
         raise UsageError(
             f"{identity[:60]!r}: use slack:ID or trello:ID, as in people list, or forge:FORGE:LOGIN"
         )
-    if name == Source.FORGE:
+    if name == "forge":
         id = id.casefold()
     async with app.runtime() as rt:
-        person = await rt.people.unlink(Source(name), id, await rt.actor())
+        person = await rt.people.unlink(name, id, await rt.actor())
     if app.json:
         app.out.document({"channel": name, "external_id": id, "person": person})
     else:

@@ -11,7 +11,6 @@ from draftsman.entities.people import LINKS, PEOPLE, person_row
 from draftsman.entities.permission_rules import backtest_lines
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
-from draftsman.jobs.job import Source
 from draftsman.people.policy import Verb
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
 from draftsman_tui.common.trello_access import remove_webhook
@@ -158,11 +157,11 @@ async def unlink(screen: BaseScreen, text: str) -> None:
             or ""
         )
     name, _, id = text.partition(":")
-    if text and (name not in (Source.SLACK, Source.TRELLO) or not id):
+    if text and (name not in ("slack", "trello") or not id):
         raise UsageError(f"{text[:60]!r}: expected slack:ID or trello:ID, as :people shows it")
     sure = bool(text) and await screen.ask(ConfirmDialog(f"Unlink {text}?", ""))
     if sure:
-        person = await screen.rt.people.unlink(Source(name), id, screen.actor)
+        person = await screen.rt.people.unlink(name, id, screen.actor)
         screen.show_message(f"Unlinked {text} from {person}")
 
 
