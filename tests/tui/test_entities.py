@@ -30,7 +30,8 @@ ROW_TYPE: Final = re.compile(r"^([A-Z_]+): Final\[Entity\[(\w+)\]\] = Entity\(",
 EMPTY: Final[dict[str, Any]] = {
     "str": "", "int": 0, "float": 0.0, "bool": False, "bytes": b"", "UUID": UUID(int=0),
     "datetime": NOW, "date": NOW.date(), "list": [], "tuple": (), "Sequence": (), "Mapping": {},
-    "ChannelName": "log", "dict": {}, "frozenset": frozenset(), "set": set(), "Any": None, "object": None,
+    "dict": {}, "frozenset": frozenset(), "set": set(), "Any": None, "object": None,
+    "ChannelName": "log",
 }  # fmt: skip
 """The empty value of each type of a field; other fields have a row of their own."""
 
