@@ -57,6 +57,8 @@ REPOS: Final[Entity[RepoRow]] = Entity(
     empty="no repositories",
     hint="to add a repository: draftsman repos add PATH|URL",
     data=repo_data,
+    json_class="draftsman.repos.repo_catalog:Repo",
+    json_more={"mappings": {"type": "array"}, "profiles": {"type": "array"}},
     columns=(
         shared_columns.text(
             "REPO",

@@ -56,6 +56,8 @@ BOARDS: Final[Entity[BoardRow]] = Entity(
     empty="no boards configured",
     hint="to add a board: draftsman boards add https://trello.com/b/…",
     data=board_data,
+    json_class="draftsman.trello.board:BoardConfig",
+    json_more={"polled_at": {"type": ["string", "null"]}, "checks": {}},
     columns=(
         shared_columns.text(
             "BOARD", 26, help="Name of the board.", of=lambda row: row.config.name, role="key"
