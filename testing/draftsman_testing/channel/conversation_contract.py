@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import pytest
 
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.people.policy import Person
 from draftsman.questions.question import OnDeny, Question, QuestionKind, QuestionStatus
@@ -191,7 +191,7 @@ class ConversationContract:
     @pytest.fixture
     async def talk(self, place: TalkingPlace, rt: Runtime, make: Factory) -> AsyncIterator[Talk]:
         """Run the bot, for people with accounts in the place."""
-        channel = Source(place.channel.name)
+        channel = place.channel.name
         rt.policy.people = {
             name: replace(person, ids=_accounts(person, channel, place.accounts))
             for name, person in rt.policy.people.items()
