@@ -9,13 +9,13 @@ from pydantic import ValidationError
 
 from draftsman import field_errors
 from draftsman.errors import DraftsmanError, LostRace, Refused
+from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
 from draftsman.questions.answer import Verdict
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman.questions.response import Response
 from draftsman.text import humanize
-from draftsman_tui.entities.jobs import pause_text
-from draftsman_tui.terminal.output import one_line
+from draftsman_tui.common.jobs import pause_text
 
 if TYPE_CHECKING:
     from draftsman.jobs.pending_decisions.pending_decision import PendingDecision

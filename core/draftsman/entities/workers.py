@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.entities import cells, shared_columns
+from draftsman.entities.cells import Cell
+from draftsman.entities.entity import START_WORKER, Column, Entity
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
 from draftsman.ids import worker_name
 from draftsman.jobs.status_display import Meaning
-from draftsman_tui.entities import cells, shared_columns
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.entity import START_WORKER, Column, Entity
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings

@@ -8,12 +8,11 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.formats import times
+from draftsman.formats.invisible import one_line
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning, display_of
 from draftsman.text import humanize
-from draftsman_tui.terminal.colors import STYLES as MEANING_STYLES
-from draftsman_tui.terminal.output import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +34,6 @@ ROLES: Final[Mapping[Meaning, str]] = {
     Meaning.NEUTRAL: "dim",
 }
 """The role of each meaning."""
-STYLES: Final[Mapping[str, str]] = {
-    "key": "bold",
-    **{role: MEANING_STYLES[meaning] for meaning, role in ROLES.items()},
-}
-"""The rich style of each role in the output of commands; the dashboard has themes."""
 _SHORT: Final = {
     Status.WAITING_FOR_INPUT: "question",
     Status.WAITING_FOR_APPROVAL: "approval",

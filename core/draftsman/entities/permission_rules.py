@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.durations import format_duration
+from draftsman.entities import cells, shared_columns
+from draftsman.entities.cells import Cell
+from draftsman.entities.entity import Column, Entity
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.invisible import one_line
 from draftsman.questions.permission_rules.permission_rule import MEANINGS, RuleStatus
-from draftsman_tui.entities import cells, shared_columns
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.entity import Column, Entity
-from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from datetime import datetime

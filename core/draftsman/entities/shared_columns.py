@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
+from draftsman.entities import cells
+from draftsman.entities.cells import Cell
+from draftsman.entities.entity import Column
 from draftsman.formats import times
-from draftsman_tui.entities import cells
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.entity import Column
 
 T = TypeVar("T")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning, display_of
 from draftsman_tui.terminal.colors import STYLES
-from draftsman_tui.terminal.output import one_line, styled
+from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.attention.figures import AttentionFigures, FigureGroup
+from draftsman.entities import cells, shared_columns
+from draftsman.entities.cells import Cell
+from draftsman.entities.entity import Column, Entity
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
-from draftsman_tui.entities import cells, shared_columns
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.entity import Column, Entity
 
 KINDS = {"input": "questions", "approval": "approvals"}
 

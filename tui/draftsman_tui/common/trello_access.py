@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from draftsman.errors import ConfigError, DraftsmanError, Failure, NotFound, UsageError
-from draftsman_tui.entities.boards import BOARDS
+from draftsman_tui.common.boards import BOARDS
 from draftsman_tui.terminal.extras import of_channel, require
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from draftsman.entities import cells, shared_columns
+from draftsman.entities.cells import Cell
+from draftsman.entities.entity import START_WORKER, Column, Entity
 from draftsman.formats import times
+from draftsman.formats.invisible import one_line
 from draftsman.ids import actor_name, job_name
 from draftsman.queues.usage_limits import bucket_title
-from draftsman_tui.entities import cells, shared_columns
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.entity import START_WORKER, Column, Entity
-from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.deliveries.delivery import MEANINGS, Delivery, DeliveryStatus
+from draftsman.entities import cells, shared_columns
+from draftsman.entities.cells import Cell
+from draftsman.entities.entity import Column, Entity
 from draftsman.jobs.details.sections.deliveries import error_line, subject_text, target_text
 from draftsman.jobs.details.sections.section import Reader, plain
-from draftsman_tui.entities import cells, shared_columns
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.entity import Column, Entity
 
 if TYPE_CHECKING:
     from datetime import datetime

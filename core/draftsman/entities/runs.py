@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from draftsman.entities import cells, shared_columns
+from draftsman.entities.cells import Cell
+from draftsman.entities.entity import Column, Entity
 from draftsman.formats import times
 from draftsman.ids import run_name, worker_name
 from draftsman.jobs.runs.run import MEANINGS
 from draftsman.text import first_line
-from draftsman_tui.entities import cells, shared_columns
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.entity import Column, Entity
 
 if TYPE_CHECKING:
     from datetime import datetime
