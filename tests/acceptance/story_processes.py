@@ -180,7 +180,7 @@ class Story:
         """Start the worker and the bots."""
         self.running = {"worker": self.installation.start("worker", env=self.env)}
         for name in BOTS:
-            self.running[name] = self.installation.start("bots", f"--{name}", env=self.env)
+            self.running[name] = self.installation.start("bots", name, env=self.env)
         await self.services.slack.sockets.wait(2)
         for name in BOTS[1:]:
             await self.running[name].says("serving HTTP on")
