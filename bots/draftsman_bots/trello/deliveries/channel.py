@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     COPY_GONE,
     DeliveryKind,
@@ -19,7 +20,6 @@ from draftsman.deliveries.delivery import (
 from draftsman.errors import Failure
 from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.questions.question import QuestionStatus
-from draftsman.trello.board import BoardConfig
 from draftsman_bots.json_fields import nested, string
 from draftsman_bots.process.health import HealthState
 from draftsman_bots.text import truncate
@@ -39,13 +39,14 @@ from draftsman_bots.trello.deliveries.field_values import FieldWriter, shows_fie
 from draftsman_bots.trello.deliveries.markdown import MAX_NAME, marker_of, with_marker
 from draftsman_bots.trello.deliveries.render import render
 from draftsman_bots.trello.ids import is_id
+from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.transport.api_errors import ACCOUNT, UnconfirmedCall
 from draftsman_bots.trello.transport.client import Trello
 
 if TYPE_CHECKING:
     from trello import Card
 
-    from draftsman.trello.service import TrelloCards
+    from draftsman_bots.trello.records.service import TrelloCards
 
 
 # References to delivered messages, and their match by marker. Pure.
@@ -227,7 +228,7 @@ def _note(error: Failure, problem: str) -> list[str]:
 FILE_NAME: Final = 200
 
 
-class TrelloChannel:
+class TrelloChannel(Channel):
     """Delivery through a Trello account. Without `boards`, cards are not moved or relabeled.
 
     A problem with a board is a health note until an update succeeds.
@@ -320,9 +321,6 @@ class TrelloChannel:
         except Failure as error:
             return _to_result(error)
         return _receipt(attachment)
-
-    async def close(self) -> None:
-        """Do nothing: the client belongs to the caller."""
 
     async def _update_card(self, message: Message, context: CardContext) -> Failure | None:
         """Apply the board's card updates; return a failure that can be retried."""
