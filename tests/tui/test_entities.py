@@ -22,6 +22,7 @@ from jsonschema import ValidationError, validate
 from pydantic import BaseModel
 
 import draftsman
+import draftsman_bots
 from draftsman import entities
 from draftsman.entities.entity import Entity
 from draftsman.formats.json_data import as_data
@@ -93,7 +94,7 @@ def modules_by_class() -> dict[str, str]:
     """Return the module of each class of the core and of entities."""
     files = [
         (file, package)
-        for package in (draftsman, common)
+        for package in (draftsman, draftsman_bots, common)
         for file in Path(package.__path__[0]).rglob("*.py")
     ]
     return {

@@ -65,7 +65,7 @@ BOARDS: Final[Entity[BoardRow]] = Entity(
     empty="no boards configured",
     hint="to add a board: draftsman boards add https://trello.com/b/…",
     data=board_data,
-    json_class="draftsman.trello.board:BoardConfig",
+    json_class="draftsman_bots.trello.records.board:BoardConfig",
     json_more={"polled_at": {"type": ["string", "null"]}, "checks": {}},
     columns=(
         shared_columns.text(
