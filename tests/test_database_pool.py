@@ -10,7 +10,7 @@ import pytest
 from draftsman.database.database import Connection, Database
 from draftsman.people.actor import Actor
 from draftsman.runtime import ENUMS, Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman_testing.factories import Factory
 from tests.support import database_pool
 from tests.support.database_pool import MAX_IDLE, Databases
@@ -44,7 +44,7 @@ async def lent(server: Server, databases: Databases) -> AsyncIterator[tuple[str,
     """Lend a database, with the services over it."""
     name = databases.acquire()
     url = server.url(name)
-    settings = Settings.model_validate({"database_url": url})
+    settings = settings_model().model_validate({"database_url": url})
     db = Database(url, settings.database, enums=ENUMS)
     await db.open()
     yield name, wire(settings, db, False)

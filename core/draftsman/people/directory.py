@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from draftsman.channels import ChannelName
 
-Channel = Literal["cli", "slack", "trello", "forge"]
-
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:

@@ -19,13 +19,13 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.trello import TrelloSettings
 from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
+from draftsman_bots.trello.settings import TrelloSettings
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
 from draftsman_testing.factories import QUESTION, Factory
