@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from draftsman.channels import ChannelName
 from draftsman.deliveries.channel import Channel
@@ -13,10 +13,12 @@ from draftsman.deliveries.delivery import ClaimedDelivery, Delivery, DeliverySta
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import parse
+from draftsman.processes.components import Component
 from draftsman.runtime import Runtime
 from draftsman.settings.notifications import NotificationSettings
 from draftsman_testing.waits import until
 
+ComponentT = TypeVar("ComponentT", bound=Component)
 LOG: Final[dict[str, Any]] = {"notify": ("log",)}
 RECEIPT: Final = Receipt("ref")
 LIVE: Final = frozenset(
@@ -55,13 +57,13 @@ async def send_all(rt: Runtime, channel: ChannelName = "log") -> list[ClaimedDel
 
 
 @asynccontextmanager
-async def running(dispatcher: DeliveryDispatcher) -> AsyncIterator[DeliveryDispatcher]:
-    """Run a dispatcher during the block."""
-    task = asyncio.create_task(dispatcher.run())
+async def running(component: ComponentT) -> AsyncIterator[ComponentT]:
+    """Run a dispatcher, a bot or another component during the block."""
+    task = asyncio.create_task(component.run())
     try:
-        yield dispatcher
+        yield component
     finally:
-        dispatcher.stop.set()
+        component.stop.set()
         await task
 
 

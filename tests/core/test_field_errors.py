@@ -20,7 +20,7 @@ from draftsman.questions.question_spec import Choice
 from draftsman.questions.response import Response
 from draftsman.settings import load
 from draftsman_bots.conversation import answers as answer_resolution
-from draftsman_tui.entities import answers as answer_submission
+from draftsman_tui.common import answers as answer_submission
 from tests.support.cases import cases
 
 RAW = re.compile(

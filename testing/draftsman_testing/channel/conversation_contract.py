@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import pytest
 
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.people.policy import Person
 from draftsman.questions.question import OnDeny, Question, QuestionKind, QuestionStatus
@@ -88,6 +88,18 @@ class Talk:
         self.place = place
         self.rt = rt
         self.make = make
+        self.transcript: list[str] = []
+        """What people wrote and what they were told of it, in the order of a story."""
+
+    async def says(self, person: str, text: str) -> None:
+        """Let a person write where the newest job is shown."""
+        self.transcript.append(f"{person}: {text}")
+        await self.place.say(person, text)
+
+    async def requests(self, person: str, text: str) -> None:
+        """Let a person request a job."""
+        self.transcript.append(f"{person}: {text}")
+        await self.place.request(person, text)
 
     async def asked(self, spec: QuestionSpec = QUESTION, job: int | None = None) -> Question:
         """Ask a question of a new or a running job, and show it in the place."""
@@ -114,7 +126,9 @@ class Talk:
         except AssertionError as error:
             error.add_note("\n".join(self.place.told()))
             raise
-        return self._texts(words)[-1]
+        text = self._texts(words)[-1]
+        self.transcript.append(text)
+        return text
 
     def _texts(self, words: Sequence[str]) -> list[str]:
         texts = (text.replace("\\", "") for text in self.place.told())
@@ -145,23 +159,26 @@ async def play(talk: Talk, people: People) -> int:
     place = talk.place
     if place.takes_requests:
         if not place.anyone_requests:
-            await place.request("mallory", REQUEST)
-        await place.request("anna", REQUEST)
+            await talk.requests("mallory", REQUEST)
+            await talk.hears("not")
+        await talk.requests("anna", REQUEST)
         job = await _requested(talk)
     else:
         job = await talk.make.queued(actor=people.anna, notify=(place.target,))
     question = await talk.asked(job=job)
-    await place.say("ben", "red")
+    await talk.hears(question.name, question.text)
+    await talk.says("ben", "red")
     assert await talk.closed(question) == ("red", ["ben"])
     await talk.hears(f"{question.name} was answered by ben: red")
     gate = await talk.asked(GATE, job)
-    await place.say("ben", "approve")
+    await talk.hears(gate.name, gate.text)
+    await talk.says("ben", "approve")
     await talk.hears("Your answer was not accepted", "may not approve")
-    await place.say("carol", f"deny {REASON}")
+    await talk.says("carol", f"deny {REASON}")
     assert await talk.closed(gate) == ("denied", ["carol"])
     await talk.hears(f"{gate.name} was denied by carol: {REASON}")
     again = await talk.asked(AGAIN, job)
-    await place.say("carol", "approve")
+    await talk.says("carol", "approve")
     assert await talk.closed(again) == ("approved", ["carol"])
     await talk.hears(f"{again.name} was approved by carol")
     work = await talk.make.running(job)
@@ -191,7 +208,7 @@ class ConversationContract:
     @pytest.fixture
     async def talk(self, place: TalkingPlace, rt: Runtime, make: Factory) -> AsyncIterator[Talk]:
         """Run the bot, for people with accounts in the place."""
-        channel = Source(place.channel.name)
+        channel = place.channel.name
         rt.policy.people = {
             name: replace(person, ids=_accounts(person, channel, place.accounts))
             for name, person in rt.policy.people.items()
@@ -205,6 +222,10 @@ class ConversationContract:
         assert (job.number, job.status) == (number, Status.COMPLETED)
         if not talk.place.anyone_requests:
             assert (await rt.read_model.job(number)).invoker_id == "anna"
+        self.check_transcript("\n\n".join(talk.transcript))
+
+    def check_transcript(self, transcript: str) -> None:
+        """Compare what was said in the story, if a class wants to."""
 
     async def test_a_repeated_text_counts_once(self, talk: Talk) -> None:
         question = await talk.asked(

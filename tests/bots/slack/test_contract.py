@@ -11,7 +11,6 @@ import pytest
 
 from draftsman.runtime import Runtime
 from draftsman_testing.channel.channel_contract import ChannelContract
-from draftsman_testing.channel.conversation_contract import ConversationContract
 from draftsman_testing.channel.delivery_contract import DeliveryContract
 from draftsman_testing.channel.place import RETRY_AFTER, Fault, Post
 from draftsman_testing.slack import Ack, FakeSlack, error
@@ -19,6 +18,7 @@ from draftsman_testing.slack import Fault as SlackFault
 from draftsman_testing.slack.message_store import remove
 from tests.bots.slack.channel_fixtures import Json, shown, slack_channel
 from tests.bots.slack.transport import service_harness
+from tests.bots.story import ToldConversation
 
 POST = "chat.postMessage"
 LIVE = re.compile(r"<(?:[@#]|!(?!date))[^>]*>|<http[^>]*\|[^>]*>")
@@ -155,7 +155,7 @@ class TestDeliveries(DeliveryContract):
     """The messages of jobs."""
 
 
-class TestConversation(ConversationContract):
+class TestConversation(ToldConversation):
     """What people write."""
 
     @pytest.fixture

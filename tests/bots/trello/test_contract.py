@@ -12,7 +12,6 @@ from draftsman.runtime import Runtime
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.deliveries.markdown import marker_of
 from draftsman_testing.channel.channel_contract import ChannelContract
-from draftsman_testing.channel.conversation_contract import ConversationContract
 from draftsman_testing.channel.delivery_contract import DeliveryContract
 from draftsman_testing.channel.place import RETRY_AFTER, Fault, Post
 from draftsman_testing.factories import Factory
@@ -20,6 +19,7 @@ from draftsman_testing.outbox import run_dispatcher
 from draftsman_testing.people import People
 from draftsman_testing.trello import FakeTrello, Limits, error
 from draftsman_testing.trello import Fault as TrelloFault
+from tests.bots.story import ToldConversation
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 
@@ -147,7 +147,7 @@ class TestDeliveries(DeliveryContract):
     """The messages of jobs."""
 
 
-class TestConversation(ConversationContract):
+class TestConversation(ToldConversation):
     """What people write."""
 
     @pytest.fixture

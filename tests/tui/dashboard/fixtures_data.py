@@ -9,6 +9,9 @@ from uuid import UUID
 
 from draftsman.costs.budgets import BudgetUse
 from draftsman.deliveries.delivery import Delivery, DeliveryKind, DeliveryStatus
+from draftsman.entities.costs import BudgetRow
+from draftsman.entities.repos import RepoRow
+from draftsman.entities.workers import Health, WorkerRow
 from draftsman.events.event import Event
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
@@ -35,13 +38,10 @@ from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman.worker.registry.registered_worker import RegisteredWorker
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import JobGroup
+from draftsman_tui.common.boards import BoardRow
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.snapshot import JobPatch, JobSnapshot
-from draftsman_tui.entities.boards import BoardRow
-from draftsman_tui.entities.costs import BudgetRow
-from draftsman_tui.entities.repos import RepoRow
-from draftsman_tui.entities.workers import Health, WorkerRow
 from tests.tui.dashboard.fixture_figures import COSTS, FIGURES, RULES
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)

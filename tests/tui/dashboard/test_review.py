@@ -19,11 +19,11 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import wait_blocked
+from draftsman_tui.common import answers as answer_submission
 from draftsman_tui.dashboard.questions import actions as question_actions
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog, wrap_hints
 from draftsman_tui.dashboard.tables.screen import MainScreen
-from draftsman_tui.entities import answers as answer_submission
 from tests.tui.dashboard.pilot import open_dashboard
 
 WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)

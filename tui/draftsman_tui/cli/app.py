@@ -17,10 +17,10 @@ from draftsman.processes import early_signals
 from draftsman_tui.terminal.output import CommandOutput
 
 if TYPE_CHECKING:
+    from draftsman.entities.entity import Entity
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
-    from draftsman_tui.entities.entity import Entity
     from draftsman_tui.terminal.params import Completed
 
 Function = Callable[..., Any]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.entities.deliveries import DELIVERIES
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
@@ -15,7 +16,6 @@ from draftsman.text import humanize
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.entities.deliveries import DELIVERIES
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

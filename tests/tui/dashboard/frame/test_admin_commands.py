@@ -21,7 +21,7 @@ from draftsman.settings import settings_model
 from draftsman.trello.board import BoardConfig
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
-from draftsman_tui.entities.job_pages import message_pages
+from draftsman_tui.common.job_pages import message_pages
 from tests.tui.dashboard.pilot import open_dashboard
 
 

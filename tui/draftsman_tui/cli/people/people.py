@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.entities.people import LINKS, PEOPLE, person_row
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.invisible import one_line
 from draftsman.people.configuration import configured_directory, entry_of
 from draftsman.people.directory import Directory
 from draftsman.people.policy import ROLES
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.entities.people import LINKS, PEOPLE, person_row
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import line, one_line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

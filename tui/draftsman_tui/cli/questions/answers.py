@@ -17,21 +17,22 @@ import click
 
 from draftsman.deliveries.question_text import missing_diff, resolution_text
 from draftsman.errors import DraftsmanError, Refused, UsageError
+from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name, question_name
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman.questions.response import Response
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.entities.answers import (
+from draftsman_tui.common.answers import (
     build_response,
     outcome_text,
     rejection_error,
     submit_response,
 )
-from draftsman_tui.entities.artifacts import read_patch
-from draftsman_tui.entities.questions import answer_command, describe
+from draftsman_tui.common.artifacts import read_patch
+from draftsman_tui.common.questions import answer_command, describe
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import line, one_line, plain, styled
+from draftsman_tui.terminal.output import line, plain, styled
 from draftsman_tui.terminal.stdio import write_stderr
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.deliveries.documents.json import question_json
+from draftsman.entities.questions import INBOX
 from draftsman.formats import times
 from draftsman.ids import job_name, question_name
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.entities.questions import INBOX, describe
+from draftsman_tui.common.questions import describe
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 

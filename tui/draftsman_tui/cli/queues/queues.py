@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.entities.queues import QUEUE_CHANGES, QUEUES
 from draftsman.errors import DraftsmanError, Refused, RejectedField
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.invisible import one_line
 from draftsman.ids import actor_name, job_name, pause_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.prompts import confirm
-from draftsman_tui.entities.queues import QUEUE_CHANGES, QUEUES
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman.queues.service.queues import DrainProgress

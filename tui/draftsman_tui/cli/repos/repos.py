@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.entities.repos import REPOS, repo_data, repo_row
 from draftsman.errors import Conflict, Refused, UsageError
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
@@ -16,7 +17,6 @@ from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.repos.forge_access import check_access
-from draftsman_tui.entities.repos import REPOS, repo_data, repo_row
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 

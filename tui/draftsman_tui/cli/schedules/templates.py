@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.entities.schedules import TEMPLATES, template_data
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
@@ -21,9 +22,8 @@ from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.requests.submit import print_submitted, print_warning
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
-from draftsman_tui.entities.jobs import submitted_text
-from draftsman_tui.entities.requests import options_named
-from draftsman_tui.entities.schedules import TEMPLATES, template_data
+from draftsman_tui.common.jobs import submitted_text
+from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.deliveries.target import NONE
+from draftsman.entities.workers import health_of
 from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, SchemaOutdated
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
@@ -24,7 +25,6 @@ from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
 from draftsman_tui.cli.setup.doctor_checks import Finding
-from draftsman_tui.entities.workers import health_of
 from draftsman_tui.terminal.output import check_lines, styled
 
 if TYPE_CHECKING:

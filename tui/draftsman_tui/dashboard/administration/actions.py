@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from draftsman.durations import parse_duration
+from draftsman.entities.people import LINKS, PEOPLE, person_row
+from draftsman.entities.permission_rules import backtest_lines
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.people.policy import Verb
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
+from draftsman_tui.common.trello_access import remove_webhook
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     ChoiceDialog,
@@ -18,17 +21,14 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     PromptDialog,
     TextDialog,
 )
-from draftsman_tui.entities.people import LINKS, PEOPLE, person_row
-from draftsman_tui.entities.permission_rules import backtest_lines
-from draftsman_tui.entities.trello_access import remove_webhook
 
 if TYPE_CHECKING:
+    from draftsman.entities.repos import RepoRow
     from draftsman.questions.permission_rules.permission_rule import PermissionRule
     from draftsman.repos.repo_catalog import Repo
+    from draftsman_tui.common.boards import BoardRow
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
     from draftsman_tui.dashboard.tables.screen import MainScreen
-    from draftsman_tui.entities.boards import BoardRow
-    from draftsman_tui.entities.repos import RepoRow
 
 
 @dashboard_command("default", CommandGroup.ADMINISTRATION, on={"repos"}, needs=Verb.REPOS)

@@ -12,6 +12,7 @@ from draftsman.agent_runs.changes.review import Review
 from draftsman.deliveries.question_text import holder_text
 from draftsman.durations import parse_duration
 from draftsman.errors import DraftsmanError, Refused
+from draftsman.formats.invisible import one_line
 from draftsman.formats.times import clock, until
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
@@ -21,6 +22,9 @@ from draftsman.questions.answer import parse_answer
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus, asking_text
 from draftsman.questions.response import Response
 from draftsman.text import first_line
+from draftsman_tui.common.answers import build_response, hold_response, outcome_text
+from draftsman_tui.common.artifacts import read_patch
+from draftsman_tui.common.questions import REVIEW_MEBIBYTES, answerers, invoker_of
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog, PromptDialog
@@ -30,10 +34,6 @@ from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
 from draftsman_tui.dashboard.questions.question_watch import ask_watched, votes
-from draftsman_tui.entities.answers import build_response, hold_response, outcome_text
-from draftsman_tui.entities.artifacts import read_patch
-from draftsman_tui.entities.questions import REVIEW_MEBIBYTES, answerers, invoker_of
-from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen

@@ -11,11 +11,11 @@ from draftsman.errors import Refused
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.questions.question import OpenQuestion, QuestionKind
 from draftsman.text import first_line
+from draftsman_tui.common.answers import build_response, hold_response
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
 from draftsman_tui.dashboard.frame.bulk import MAX_LISTED, report_held, run_bulk
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
-from draftsman_tui.entities.answers import build_response, hold_response
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen

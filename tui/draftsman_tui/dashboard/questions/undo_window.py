@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.formats.invisible import one_line
 from draftsman.formats.truncation import truncate
 from draftsman.questions.answer import Verdict
-from draftsman_tui.entities.answers import outcome_text, rejection_error
-from draftsman_tui.terminal.output import one_line
+from draftsman_tui.common.answers import outcome_text, rejection_error
 
 if TYPE_CHECKING:
     from draftsman.jobs.pending_decisions.pending_decision import PendingDecision

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 from draftsman.errors import Refused
 from draftsman.formats import times
 from draftsman.people.policy import Verb
+from draftsman_tui.common.jobs import submitted_message
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog, PromptDialog, TextDialog
 from draftsman_tui.dashboard.schedules.parameters_dialog import ParametersDialog
-from draftsman_tui.entities.jobs import submitted_message
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob
