@@ -47,12 +47,12 @@ from draftsman_bots.web.context import WebContext
 from draftsman_bots.web.oidc import OidcProvider
 from draftsman_bots.web.pages import page
 from draftsman_bots.web.problems import PageProblem, error_text
+from draftsman_bots.web.settings import WebSettings
 from draftsman_bots.web.sign_in import CALLBACK
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
-    from draftsman_bots.web.settings import WebSettings
 
 
 # The ASGI application of the web inbox: routes, headers, limits and error pages.
