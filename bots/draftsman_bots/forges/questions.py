@@ -31,7 +31,7 @@ class ForgeConversation:
     """A comment and its author."""
 
     context: EventContext
-    author: Actor
+    account: Actor
 
     @property
     def rt(self) -> Runtime:
@@ -45,7 +45,7 @@ class ForgeConversation:
 
     async def actor(self) -> Actor:
         """Return the author."""
-        return self.author
+        return self.account
 
     def error_spans(self, error: DraftsmanError) -> Spans:
         """Return an error with the command that helps."""
@@ -94,10 +94,9 @@ async def _reply(context: EventContext, result: TextReply | None) -> str:
     if result is None:
         return IGNORED
     is_shown = result.kind is ReplyKind.CHANGED and context.event.kind is not EventKind.ANSWER
-    if result.text and not is_shown:
-        text = result.text if isinstance(result.text, tuple) else result.text.text()
+    if result.unshown and not is_shown:
         if result.job is None:
-            await reply_without_job(context, "".join(map(str, text)))
+            await reply_without_job(context, "".join(map(str, result.text)))
         else:
-            await reply(context, result.job, text)
+            await reply(context, result.job, result.plain)
     return "refused" if result.kind in REFUSED else "answered"

@@ -51,12 +51,12 @@ class CardConversation:
     """A comment and its author."""
 
     rt: Runtime
-    author: Actor
+    account: Actor
     wording: Wording = WORDING
 
     async def actor(self) -> Actor:
         """Return the author."""
-        return self.author
+        return self.account
 
     def error_spans(self, error: DraftsmanError) -> Spans:
         """Return an error with a comment or command that helps."""
@@ -179,7 +179,6 @@ async def _reply(
 ) -> str:
     """Reply on the card, where the comments of the question and of the job show a change."""
     outcome = OUTCOMES[parsed.verb] if result.kind is ReplyKind.CHANGED else str(result.kind)
-    if result.kind is ReplyKind.CHANGED or not result.text or result.job is None:
+    if result.kind is ReplyKind.CHANGED or not result.unshown or result.job is None:
         return outcome
-    text = result.text if isinstance(result.text, tuple) else result.text.text()
-    return await reply(context, action, result.job, actor, text, outcome)
+    return await reply(context, action, result.job, actor, result.plain, outcome)

@@ -25,7 +25,7 @@ async def test_jobs_are_listed_in_the_order_of_the_claim_and_moved(cli: Cli, mak
     assert await listed(cli) == []
     a, b, c = [await make.queued(queue="q") for _ in range(3)]
     done = await cli("move", c, "--top")
-    assert done.out == f"D-{c}: moved to the top of the queue q, with priority 0\n"
+    assert done.out == f"D-{c} moved to the top of the queue q, with priority 0\n"
     assert await listed(cli) == [c, a, b]
     done = await cli("move", f"D-{c}", "--after", f"D-{a}")
     assert done.out == f"D-{c}: moved after D-{a}, with priority 0\n"

@@ -221,14 +221,14 @@ async def test_queued_jobs_are_moved_and_prioritized(
         await seen.press("M")
         await seen.see(f"Move D-{c}?")
         await seen.press("1")
-        await seen.wait_for_toast(f"Moved D-{c} top")
+        await seen.wait_for_toast(f"D-{c} moved to the top")
         await seen.command(f"move after D-{a}")
-        await seen.wait_for_toast(f"Moved D-{c} after D-{a}")
+        await seen.wait_for_toast(f"D-{c} moved after D-{a}")
         assert [job.number for job in await rt.queues.order()] == [a, c, b]
         await seen.command("move sideways")
         await seen.wait_for_toast("enter top, bottom, before D-2 or after D-2")
         await seen.command("priority 7")
-        await seen.wait_for_toast("now with priority 7")
+        await seen.wait_for_toast("set to priority 7")
         assert [job.number for job in await rt.queues.order()] == [c, a, b]
         await seen.command("priority high")
         await seen.wait_for_toast("expected a whole number")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from draftsman.actions.jobs import job_names
 from draftsman.deliveries.service.outbox import MAX_DEAD
 from draftsman.errors import Refused
 from draftsman.formats.amounts import counted
 from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
-from draftsman_tui.dashboard.frame.bulk import job_names
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from draftsman.actions import jobs
+from draftsman.actions.jobs import parse_priority
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name, parse_job, pause_name
 from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import ORDERED, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
-from draftsman_tui.dashboard.frame.bulk import report_bulk, run_bulk
+from draftsman_tui.dashboard.frame.perform import (
+    call_of,
+    perform,
+    perform_on_selected,
+    prompted,
+)
 
 if TYPE_CHECKING:
     from draftsman.queues.queue_models import QueueSummary
@@ -120,10 +127,9 @@ USAGE: Final = "move: enter top, bottom, before D-2 or after D-2"
 @dashboard_command(
     "move",
     CommandGroup.JOBS,
+    does=jobs.move,
     keys="M",
     on=ORDERED,
-    needs=Verb.ORDER,
-    takes="top|bottom|before D-2|after D-2",
 )
 async def move(screen: BaseScreen, text: str) -> None:
     """Move a queued job in its queue.
@@ -145,32 +151,25 @@ async def move(screen: BaseScreen, text: str) -> None:
         if not text:
             return
     word, _, name = text.strip().partition(" ")
+    call = call_of(screen)
     if word in ENDS and not name:
-        await screen.rt.queues.move(number, ENDS[word], screen.actor)
+        await perform(screen, jobs.move(call, number, ENDS[word]))
     elif word in SIDES and name.strip():
         anchor = await screen.rt.read_model.resolve(parse_job(name.strip()))
-        await screen.rt.queues.move(number, SIDES[word], screen.actor, anchor)
+        await perform(screen, jobs.move(call, number, SIDES[word], anchor))
     else:
         raise UsageError(USAGE)
-    screen.show_message(f"Moved {job_name(number)} {text}")
 
 
-@dashboard_command(
-    "priority", CommandGroup.JOBS, keys="P", on=ORDERED, needs=Verb.ORDER, takes="NUMBER"
-)
+@dashboard_command("priority", CommandGroup.JOBS, does=jobs.priority, keys="P", on=ORDERED)
 async def prioritize(screen: BaseScreen, text: str) -> None:
     """Change the priority of waiting jobs."""
-    numbers = screen.jobs()
-    text = text or await screen.ask(PromptDialog("Priority, from -1000 to 1000?", "0")) or ""
+    call = call_of(screen)
+    prompt = "Priority of {}, from -1000 to 1000?"
+    text = await prompted(screen, jobs.priority, text, prompt, "0")
     if not text:
         return
-    try:
-        priority = int(text)
-    except ValueError:
-        raise UsageError(f"priority {text[:20]!r}: expected a whole number") from None
-
-    async def change(number: int) -> None:
-        await screen.rt.queues.prioritize(number, priority, screen.actor)
-
-    bulk = await run_bulk(screen, "Prioritizing", numbers, change)
-    report_bulk(screen, bulk, f"now with priority {priority}")
+    arguments = parse_priority(text)
+    await perform_on_selected(
+        screen, jobs.priority, lambda job: jobs.priority(call, job, **arguments)
+    )
