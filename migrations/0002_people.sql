@@ -1,13 +1,69 @@
--- People, their identities, groups and roles; links and sessions of the web inbox.
+-- Channels; people, their identities, groups and roles; links and sessions of the web inbox.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0002_people') AS applied \gset
 \if :applied \echo '0002_people is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0002_people');
 
--- Where requests and answers come from.
-CREATE TYPE draftsman.channel AS ENUM (
-    'slack', 'trello', 'tui', 'cli', 'api', 'mcp', 'schedule', 'internal', 'forge', 'web',
-    'pager');
+-- Where requests and answers come from, and messages go to.
+CREATE DOMAIN draftsman.channel AS text COLLATE "C" CHECK (VALUE ~ '^[a-z][a-z0-9_-]{0,39}$');
+
+-- What statements ask instead of comparing names. `accounts` is how an id in a channel names its
+-- person: an `account` of the directory, a `login` as in `cli`, or the name of the `person`. A row
+-- stays when its package is removed: others keep the name as history.
+CREATE TABLE draftsman.channels (
+    name             draftsman.channel PRIMARY KEY,
+    package          text NOT NULL DEFAULT 'draftsman' CHECK (package <> ''),
+    accounts         text CHECK (accounts IN ('account', 'login', 'person')),
+    has_bot          boolean NOT NULL DEFAULT false,
+    is_chat          boolean NOT NULL DEFAULT false,
+    takes_answers    boolean NOT NULL DEFAULT false,
+    is_evidence      boolean NOT NULL DEFAULT false,
+    changes_rules    boolean NOT NULL DEFAULT false,
+    person_target    text,
+    serves_targets   boolean NOT NULL DEFAULT false,
+    CONSTRAINT channels_person_target CHECK (person_target IS NULL
+        OR accounts IS NOT DISTINCT FROM 'account')
+);
+
+COMMENT ON TABLE draftsman.channels IS
+    'Channels: where requests and answers come from, and messages go to. Each package declares its '
+    'own.';
+COMMENT ON COLUMN draftsman.channels.name IS 'the name in targets, sources and identities';
+COMMENT ON COLUMN draftsman.channels.package IS 'the package that declares it';
+COMMENT ON COLUMN draftsman.channels.accounts IS
+    'how an id names its person: `account` of the directory, `login` as in `cli`, `person` by '
+    'name; NULL: not at all';
+COMMENT ON COLUMN draftsman.channels.has_bot IS 'whether its people act by the role of bots';
+COMMENT ON COLUMN draftsman.channels.is_chat IS
+    'whether it is a chat: its messages show each step of a run';
+COMMENT ON COLUMN draftsman.channels.takes_answers IS
+    'whether people answer where its messages are, which are edited';
+COMMENT ON COLUMN draftsman.channels.is_evidence IS
+    'whether a person decides there, so that a decision counts for a permission rule';
+COMMENT ON COLUMN draftsman.channels.changes_rules IS
+    'whether its bot lets operators decide on permission rules';
+COMMENT ON COLUMN draftsman.channels.person_target IS
+    'regular expression of the part of an account that is the target of its person; NULL: its '
+    'targets are no people';
+COMMENT ON COLUMN draftsman.channels.serves_targets IS
+    'whether a worker sends only to the targets in its configuration';
+
+INSERT INTO draftsman.channels
+       (name, accounts, has_bot, is_chat, takes_answers, is_evidence, changes_rules, person_target,
+        serves_targets)
+VALUES ('log', NULL, false, false, false, false, false, NULL, false),
+       ('webhook', NULL, false, false, false, false, false, NULL, true),
+       ('tui', 'login', false, false, false, true, false, NULL, false),
+       ('cli', 'login', false, false, false, true, false, NULL, false),
+       ('api', 'login', false, false, false, false, false, NULL, false),
+       ('mcp', NULL, false, false, false, false, false, NULL, false),
+       ('schedule', NULL, false, false, false, false, false, NULL, false),
+       ('internal', NULL, false, false, false, false, false, NULL, false),
+       ('forge', 'account', true, false, true, true, false, NULL, false),
+       ('web', 'person', true, false, false, false, false, NULL, false),
+       ('pager', 'account', true, false, false, false, false, NULL, true),
+       ('slack', 'account', true, true, true, true, true, '^[^@]+', false),
+       ('trello', 'account', true, true, true, true, false, NULL, false);
 
 CREATE TABLE draftsman.people (
     name           text PRIMARY KEY CHECK (name <> ''),
@@ -41,17 +97,16 @@ COMMENT ON COLUMN draftsman.people.updated_by IS 'the database role that changed
 -- of the pager and a user id or an e-mail address in lower case, `ops:plh1hkv`; a person may have
 -- several.
 CREATE TABLE draftsman.person_identities (
-    channel      draftsman.channel NOT NULL
-                 CHECK (channel IN ('cli', 'slack', 'trello', 'forge', 'pager')),
+    channel      draftsman.channel NOT NULL REFERENCES draftsman.channels,
     external_id  text NOT NULL CHECK (external_id <> ''),
     person       text NOT NULL REFERENCES draftsman.people ON DELETE CASCADE,
     PRIMARY KEY (channel, external_id)
 );
 
 COMMENT ON TABLE draftsman.person_identities IS
-    'Identities of people: a login or database role, a Slack user, a Trello member.';
+    'Identities of people: a login or database role, or the account in a channel.';
 COMMENT ON COLUMN draftsman.person_identities.channel IS
-    '`cli`, `slack` or `trello`; the dashboard uses the `cli` id';
+    'the channel; the dashboard uses the id of `cli`';
 COMMENT ON COLUMN draftsman.person_identities.external_id IS 'the id in that channel';
 COMMENT ON COLUMN draftsman.person_identities.person IS 'its person';
 
@@ -76,7 +131,7 @@ COMMENT ON COLUMN draftsman.forge_accounts.bound_at IS 'when it first acted';
 
 -- Chat identities that people linked themselves, with a code that works once.
 CREATE TABLE draftsman.identity_links (
-    channel          draftsman.channel NOT NULL,
+    channel          draftsman.channel NOT NULL REFERENCES draftsman.channels,
     external_id      text NOT NULL CHECK (external_id <> ''),
     display_name     text NOT NULL DEFAULT '',
     code_hash        text,

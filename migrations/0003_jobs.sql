@@ -655,7 +655,7 @@ COMMENT ON COLUMN draftsman.job_messages.delivered_at IS
 -- reason. A retry has the attachments of its job.
 CREATE TABLE draftsman.attachments (
     id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    channel        draftsman.channel NOT NULL CHECK (channel IN ('slack', 'trello')),
+    channel        draftsman.channel NOT NULL REFERENCES draftsman.channels,
     reference      jsonb NOT NULL CHECK (octet_length(reference::text) <= 8000),
     name           text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 120
                                         AND name !~ '[/\\[:cntrl:]]' AND name !~ '^[.]'),

@@ -87,7 +87,7 @@ CREATE TABLE draftsman.leases (
 );
 
 COMMENT ON TABLE draftsman.leases IS
-    'Exclusive rights: of the leader to sweep, and of a bot to poll Trello''s boards.';
+    'Exclusive rights: of the leader to sweep, and of a bot to poll its channel.';
 COMMENT ON COLUMN draftsman.leases.name IS 'name of the right';
 COMMENT ON COLUMN draftsman.leases.owner IS 'the process that has it';
 COMMENT ON COLUMN draftsman.leases.lock_id IS

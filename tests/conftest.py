@@ -28,11 +28,11 @@ from draftsman.log import OWN
 from draftsman.people.actor import Actor
 from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import GROUPS, PEOPLE, People
 from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
 from tests.support.clock import Clock
 from tests.support.database_pool import Databases
-from tests.support.people import GROUPS, PEOPLE, People
 from tests.support.server import Server, make_home, open_folder
 from tests.support.sessions import Sessions
 

@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from draftsman.database.database import Database
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import LOG, RECEIPT, claim
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import LOG, RECEIPT, claim
+from draftsman_testing.waits import background
 from tests.support.clock import Clock
 from tests.support.statements import value
-from tests.support.waits import background
 
 DAY = 86_400.0
 UNTIL_IT_WOULD_HAVE_MOVED = 0.1

@@ -11,7 +11,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.people.actor import Actor
 from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support import database_pool
 from tests.support.database_pool import MAX_IDLE, Databases
 from tests.support.server import Server

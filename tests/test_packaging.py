@@ -18,7 +18,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("core/draftsman", "tui/draftsman_tui", "bots/draftsman_bots")
+PACKAGES = (
+    "core/draftsman",
+    "tui/draftsman_tui",
+    "bots/draftsman_bots",
+    "soak/draftsman_soak",
+    "testing/draftsman_testing",
+)
 
 
 def _run(command: Sequence[str | Path], cwd: Path) -> str:
@@ -86,10 +92,7 @@ def test_the_wheel_holds_exactly_the_files_of_the_packages(wheel: Path) -> None:
         assert {f"draftsman/{file.relative_to(ROOT)}" for file in files} - inside == set()
     folders = {name.split("/")[0] for name in inside}
     assert {name for name in folders if not name.endswith(".dist-info")} == {
-        "draftsman",
-        "draftsman_tui",
-        "draftsman_bots",
-        "draftsman_soak",
+        Path(package).name for package in PACKAGES
     }
 
 
@@ -103,7 +106,7 @@ def test_the_installed_package_works_in_any_folder(
     )
     empty = tmp_path_factory.mktemp("empty")
     project = tmp_path_factory.mktemp("project")
-    for name in ("core", "config", "tui", "bots", "soak", "migrations", "tests"):
+    for name in ("core", "config", "tui", "bots", "soak", "testing", "migrations", "tests"):
         (project / name).mkdir()
         (project / name / "__init__.py").write_text(f"raise ImportError('their {name}')\n")
     (project / "pyproject.toml").write_text("[project]\nname = 'theirs'\n")

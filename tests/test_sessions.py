@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from draftsman.database.database import Database
+from draftsman_testing.waits import until
 from tests.support.server import Server
 from tests.support.sessions import IDLE, KEPT, Sessions
 from tests.support.statements import rows, run, value
-from tests.support.waits import until
 
 CLOCK = "SELECT draftsman.now() > now() + interval '1 day'"
 STATE = """

@@ -127,14 +127,13 @@ $$;
 -- and the next step of the ladder waits.
 CREATE OR REPLACE FUNCTION draftsman.delegate_question(
     job bigint, question int, source draftsman.channel, actor_id text, person text, seconds float8,
-    delegate text, slack_target text
+    delegate text, direct_channel draftsman.channel, direct_target text
 ) RETURNS timestamptz
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name    text := draftsman.require_responder(job, question, source, actor_id, person, seconds);
     until   timestamptz := draftsman.now() + make_interval(secs => seconds);
-    account text := coalesce(draftsman.slack_account(delegate),
-                             CASE WHEN draftsman.session_kind() = 'owner' THEN slack_target END);
+    direct  record;
     key     text := format('delegated:%s:%s:%s', question, delegate, extract(epoch FROM until));
     former  text;
     sent    bigint;
@@ -144,6 +143,13 @@ BEGIN
         PERFORM draftsman.deny_access('questions.answer', jsonb_build_object(
                     'voter', delegate, 'job', job, 'question', question));
     END IF;
+    SELECT t.channel, t.target INTO direct
+      FROM (SELECT 1 AS place, d.* FROM draftsman.target_of_person(delegate) d
+             UNION ALL
+            SELECT 2, direct_channel, direct_target
+             WHERE draftsman.session_kind() = 'owner' AND direct_target IS NOT NULL) t
+     ORDER BY t.place
+     LIMIT 1;
     PERFORM FROM draftsman.job_states j WHERE j.number = job FOR NO KEY UPDATE;
     SELECT g.person INTO former FROM draftsman.question_delegations g
      WHERE g.job = delegate_question.job AND g.question = delegate_question.question;
@@ -163,7 +169,7 @@ BEGIN
         PERFORM draftsman.replace_delegate(job, question, former, name, delegate);
     END IF;
     PERFORM draftsman.edit_question(job, question);
-    IF account IS NOT NULL AND former IS DISTINCT FROM delegate THEN
+    IF direct.target IS NOT NULL AND former IS DISTINCT FROM delegate THEN
         INSERT INTO draftsman.deliveries AS d
                (job, question, channel, target, thread_key, kind, dedupe_key, payload)
         SELECT q.job, q.question, q.channel, q.target, q.thread_key, 'notice', key,
@@ -171,13 +177,13 @@ BEGIN
                    'job', delegate_question.job, 'question', delegate_question.question,
                    'by', name))
           FROM draftsman.deliveries q
-         WHERE q.thread_key = 'D-' || delegate_question.job || ' slack:' || account
+         WHERE q.thread_key = 'D-' || delegate_question.job || ' ' || direct.channel || ':' || direct.target
            AND q.question = delegate_question.question
            AND q.kind = 'question' AND q.status NOT IN ('superseded', 'dead_letter')
          LIMIT 1
         RETURNING d.seq INTO sent;
         sent := coalesce(sent, draftsman.send_question(
-            job, question, 0, delegate, 'slack', account, NULL));
+            job, question, 0, delegate, direct.channel, direct.target, NULL));
     END IF;
     INSERT INTO draftsman.question_notifications (job, question, step, recipient, outcome, delivery)
     VALUES (job, question, 0, delegate, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
@@ -233,7 +239,7 @@ BEGIN
       FROM draftsman.deliveries d
      WHERE d.job = replace_delegate.job AND d.question = replace_delegate.question
        AND d.kind = 'notice'
-       AND d.channel IN ('slack', 'trello', 'forge')
+       AND EXISTS (SELECT FROM draftsman.channels c WHERE c.name = d.channel AND c.takes_answers)
        AND d.status IN ('sending', 'unconfirmed', 'sent')
        AND starts_with(d.dedupe_key, format('delegated:%s:', replace_delegate.question))
        AND NOT EXISTS (SELECT FROM draftsman.deliveries e
@@ -303,7 +309,7 @@ BEGIN
         RETURN true;
     END IF;
     FOR notice IN SELECT * FROM jsonb_to_recordset(notices) AS n (
-        recipient text, outcome text, away_until timestamptz, channel draftsman.delivery_channel,
+        recipient text, outcome text, away_until timestamptz, channel draftsman.channel,
         target text, thread text, text text)
     LOOP
         sent := NULL;
@@ -378,7 +384,7 @@ CREATE OR REPLACE TRIGGER job_questions_ladder AFTER UPDATE OF status ON draftsm
 -- Sends a question to a person or target outside of the targets of its job, which may have it
 -- already; returns the delivery. A later step, and another delegation, sends it again.
 CREATE OR REPLACE FUNCTION draftsman.send_question(
-    job bigint, question int, step int, recipient text, channel draftsman.delivery_channel,
+    job bigint, question int, step int, recipient text, channel draftsman.channel,
     target text, thread text
 ) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -458,23 +464,23 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
             OR (draftsman.has_role(d.person, 'responder') AND NOT EXISTS (
                 SELECT FROM draftsman.people p WHERE p.name = r.invoker_id))
             OR EXISTS (SELECT FROM draftsman.job_targets t
-                        WHERE t.job = asked.job AND t.channel = 'slack'
-                          AND draftsman.person_of('slack', t.target) = d.person))
+                        WHERE t.job = asked.job
+                          AND draftsman.person_of_target(t.channel, t.target) = d.person))
         ON CONFLICT DO NOTHING
 $$;
 
 -- Whether a target, or a thread in it, gets no message of a question: it shows an identical
 -- question, or reaches only a person who has the question in a digest.
 CREATE OR REPLACE FUNCTION draftsman.is_silent(
-    job bigint, question int, channel draftsman.delivery_channel, target text,
+    job bigint, question int, channel draftsman.channel, target text,
     thread text DEFAULT NULL
 ) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT draftsman.is_shown(is_silent.job, is_silent.question, channel, target, thread)
-        OR (channel = 'slack' AND EXISTS (
+        OR EXISTS (
         SELECT FROM draftsman.digest_questions d
          WHERE d.job = is_silent.job AND d.question = is_silent.question
-           AND d.person = draftsman.person_of('slack', target)))
+           AND d.person = draftsman.person_of_target(channel, target))
 $$;
 
 -- Pagers ------------------------------------------------------------------------------------------
@@ -569,12 +575,13 @@ CREATE OR REPLACE FUNCTION draftsman.grant_attention() RETURNS void LANGUAGE sql
         draftsman.figures_of(),
         draftsman.escalates_by_ladder(draftsman.job_questions, draftsman.job_questions),
         draftsman.next_digest(text),
-        draftsman.is_silent(bigint, int, draftsman.delivery_channel, text, text)');
+        draftsman.is_silent(bigint, int, draftsman.channel, text, text)');
     SELECT draftsman.grant_to('bot person', 'EXECUTE ON FUNCTION
         draftsman.record_views(bigint[], int[], draftsman.channel, text, text),
         draftsman.acknowledge_question(bigint, int, draftsman.channel, text, text, float8),
         draftsman.snooze_question(bigint, int, draftsman.channel, text, text, float8),
-        draftsman.delegate_question(bigint, int, draftsman.channel, text, text, float8, text, text),
+        draftsman.delegate_question(
+            bigint, int, draftsman.channel, text, text, float8, text, draftsman.channel, text),
         draftsman.choose_digest(text, time[], text, text)');
     SELECT draftsman.grant_to('worker', 'EXECUTE ON FUNCTION
         draftsman.take_ladder_step(

@@ -34,6 +34,14 @@ BEGIN
                       AND p.source || ':' || p.actor_id = actor);
 END $$;
 
+-- Whether people of the channel of this actor act by the role of bots.
+CREATE OR REPLACE FUNCTION draftsman.has_bot(actor text) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN strpos(actor, ':') > 0 AND EXISTS (
+        SELECT FROM draftsman.channels c WHERE c.name = split_part(actor, ':', 1) AND c.has_bot);
+END $$;
+
 -- Whether the session may act as this actor (`channel:id`): the owner as any, a worker as itself,
 -- the system or the person whose decision it applies, a bot as users of its channels, a person as
 -- their own database role.
@@ -43,7 +51,7 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
          WHEN 'owner' THEN true
          WHEN 'worker' THEN actor = 'system' OR actor ~ '^(worker|internal|schedule):'
                             OR draftsman.applies_decision(actor)
-         WHEN 'bot' THEN actor ~ '^(slack|trello|forge|web|pager):'
+         WHEN 'bot' THEN draftsman.has_bot(actor)
          WHEN 'person' THEN actor IN ('cli:' || session_user, 'tui:' || session_user,
                                       'api:' || session_user)
          ELSE false END;
@@ -59,7 +67,7 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
          WHEN draftsman.session_kind() = 'worker' THEN NULL
          ELSE draftsman.session_kind() || ':' || session_user END;
 
--- The person of an actor (`slack:U012`) that the session may act as.
+-- The person of an actor (`cli:anna`) that the session may act as.
 CREATE OR REPLACE FUNCTION draftsman.person_of_actor(actor text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN draftsman.may_act_as(actor) THEN draftsman.person_of(
@@ -226,7 +234,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION draftsman.grant_database() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
-        draftsman.session_kind(), draftsman.applies_decision(text), draftsman.may_act_as(text),
+        draftsman.session_kind(), draftsman.applies_decision(text), draftsman.has_bot(text), draftsman.may_act_as(text),
         draftsman.person_of_actor(text),
         draftsman.sentence(text, jsonb), draftsman.refuse(text, text, jsonb),
         draftsman.deny_access(text, jsonb),

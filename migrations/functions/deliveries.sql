@@ -55,7 +55,7 @@ END $$;
 -- Writes the status of a job to its targets in these channels (NULL: in all). A message that was
 -- not sent yet gets the newer version.
 CREATE OR REPLACE FUNCTION draftsman.deliver_status(
-    job bigint, version int, channels draftsman.delivery_channel[] DEFAULT NULL
+    job bigint, version int, channels draftsman.channel[] DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -354,7 +354,7 @@ CREATE OR REPLACE TRIGGER deliveries_updated AFTER UPDATE ON draftsman.deliverie
 CREATE OR REPLACE FUNCTION draftsman.release_threads(threads text[]) RETURNS void
 LANGUAGE plpgsql SET jit = off SET enable_seqscan = off AS $$
 DECLARE
-    channels draftsman.delivery_channel[];
+    channels draftsman.channel[];
 BEGIN
     WITH due AS (
         UPDATE draftsman.deliveries d

@@ -1072,10 +1072,11 @@ BEGIN
 END $$;
 
 -- Tells the targets of a job that it was paused or resumed; the caller has just written the event.
--- The status messages in chats are edited, too.
+-- The status messages where people answer are edited, too.
 CREATE OR REPLACE FUNCTION draftsman.notify_pause(job bigint, notice jsonb) RETURNS void
 LANGUAGE sql AS $$
-    SELECT draftsman.deliver_status(j.number, j.version, '{slack,trello,forge}')
+    SELECT draftsman.deliver_status(j.number, j.version, ARRAY(
+               SELECT c.name FROM draftsman.channels c WHERE c.takes_answers))
       FROM draftsman.job_states j WHERE j.number = notify_pause.job;
     SELECT draftsman.deliver_notice(job, NULL, 'pause:' || currval('draftsman.job_event_ids'),
                                     notice)

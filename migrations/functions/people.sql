@@ -51,30 +51,43 @@ END $$;
 CREATE OR REPLACE FUNCTION draftsman.person_of(channel text, id text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.name
-      FROM (SELECT CASE WHEN person_of.channel IN ('tui', 'api') THEN 'cli'
-                        ELSE person_of.channel END AS channel) c
+      FROM draftsman.channels c
      CROSS JOIN LATERAL (
            SELECT i.person FROM draftsman.person_identities i
-            WHERE i.channel::text = c.channel AND i.external_id = id
+            WHERE i.channel = CASE c.accounts WHEN 'account' THEN c.name WHEN 'login' THEN 'cli' END
+              AND i.external_id = id
             UNION ALL
            SELECT l.person FROM draftsman.identity_links l
-            WHERE l.channel::text = c.channel AND l.external_id = id
-              AND c.channel NOT IN ('cli', 'web')
+            WHERE c.accounts = 'account' AND l.channel = c.name AND l.external_id = id
             UNION ALL
-           SELECT id WHERE c.channel = 'web'
+           SELECT id WHERE c.accounts = 'person'
             LIMIT 1) f
       JOIN draftsman.people p ON p.name = f.person
+     WHERE c.name = person_of.channel
 $$;
 
--- The account of a person in Slack, without its workspace; NULL without any.
-CREATE OR REPLACE FUNCTION draftsman.slack_account(person text) RETURNS text
+-- The person whom a target reaches, and no other; NULL if it is a place of several.
+CREATE OR REPLACE FUNCTION draftsman.person_of_target(channel text, target text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT draftsman.person_of(c.name, target) FROM draftsman.channels c
+     WHERE c.name = person_of_target.channel AND c.person_target IS NOT NULL
+$$;
+
+-- The target that reaches a person: an account in the first channel with such targets, chats before
+-- others. No row without any.
+CREATE OR REPLACE FUNCTION draftsman.target_of_person(person text)
+RETURNS TABLE (channel draftsman.channel, target text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT split_part(f.id, '@', 1)
-      FROM (SELECT i.external_id AS id FROM draftsman.person_identities i
-             WHERE i.channel = 'slack' AND i.person = slack_account.person
-             UNION ALL
-            SELECT l.external_id FROM draftsman.identity_links l
-             WHERE l.channel = 'slack' AND l.person = slack_account.person) f
+    SELECT c.name, substring(f.id FROM c.person_target)
+      FROM draftsman.channels c
+     CROSS JOIN LATERAL (
+           SELECT i.external_id AS id FROM draftsman.person_identities i
+            WHERE i.channel = c.name AND i.person = target_of_person.person
+            UNION ALL
+           SELECT l.external_id FROM draftsman.identity_links l
+            WHERE l.channel = c.name AND l.person = target_of_person.person) f
+     WHERE c.person_target IS NOT NULL
+     ORDER BY c.is_chat DESC, c.name
      LIMIT 1
 $$;
 
@@ -98,11 +111,12 @@ $$;
 CREATE OR REPLACE FUNCTION draftsman.acts_in_chat(person text, role text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT draftsman.has_role(person, role) AND EXISTS (
-           SELECT FROM draftsman.person_identities i
-            WHERE i.person = acts_in_chat.person AND i.channel IN ('slack', 'trello')
-            UNION ALL
-           SELECT FROM draftsman.identity_links l
-            WHERE l.person = acts_in_chat.person AND l.channel IN ('slack', 'trello'))
+           SELECT FROM draftsman.channels c
+            WHERE c.is_chat AND (
+                  EXISTS (SELECT FROM draftsman.person_identities i
+                           WHERE i.person = acts_in_chat.person AND i.channel = c.name)
+                  OR EXISTS (SELECT FROM draftsman.identity_links l
+                              WHERE l.person = acts_in_chat.person AND l.channel = c.name)))
 $$;
 
 -- Whether a list of people and groups includes a person. A group hides a person of the same name.
@@ -346,7 +360,8 @@ $$;
 
 CREATE OR REPLACE FUNCTION draftsman.grant_people() RETURNS void LANGUAGE sql AS $$
     SELECT draftsman.grant_to('worker bot person reader', 'EXECUTE ON FUNCTION
-        draftsman.person_of(text, text), draftsman.has_role(text, text),
+        draftsman.person_of(text, text), draftsman.person_of_target(text, text),
+        draftsman.has_role(text, text),
         draftsman.acts_in_chat(text, text)');
     SELECT draftsman.grant_to('bot', 'EXECUTE ON FUNCTION
         draftsman.issue_link_code(draftsman.channel, text, text, text, float8),
@@ -358,6 +373,7 @@ CREATE OR REPLACE FUNCTION draftsman.grant_people() RETURNS void LANGUAGE sql AS
         draftsman.link_identity(text, text, text),
         draftsman.unlink_identity(draftsman.channel, text), draftsman.list_web_sessions(int),
         draftsman.end_web_sessions(bigint, text)');
+    SELECT draftsman.grant_to('worker', 'EXECUTE ON FUNCTION draftsman.target_of_person(text)');
     SELECT draftsman.grant_to('bot person', 'EXECUTE ON FUNCTION
         draftsman.create_web_link(text, text, float8)');
     SELECT draftsman.grant_to('worker bot person reader', 'SELECT (channel, external_id,

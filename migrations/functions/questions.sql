@@ -788,7 +788,7 @@ $$;
 -- Whether a target shows an identical question of the same requester that was asked before; with a
 -- thread, whether this thread does.
 CREATE OR REPLACE FUNCTION draftsman.is_shown(
-    job bigint, question int, channel draftsman.delivery_channel, target text, thread text
+    job bigint, question int, channel draftsman.channel, target text, thread text
 ) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (
@@ -804,7 +804,7 @@ $$;
 -- The name of the identical question that a target shows instead of the first open question of a
 -- job that its thread does not show; NULL if the thread of the job shows its own.
 CREATE OR REPLACE FUNCTION draftsman.shown_instead(
-    job bigint, channel draftsman.delivery_channel, target text, thread_key text
+    job bigint, channel draftsman.channel, target text, thread_key text
 ) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('D-%s/%s', i.job, i.question)
@@ -925,7 +925,7 @@ CREATE OR REPLACE FUNCTION draftsman.grant_questions() RETURNS void LANGUAGE sql
         draftsman.next_reminder(timestamptz, timestamptz), draftsman.label_of(jsonb, text),
         draftsman.cancellation(boolean),
         draftsman.identical_to(bigint, int),
-        draftsman.shown_instead(bigint, draftsman.delivery_channel, text, text)');
+        draftsman.shown_instead(bigint, draftsman.channel, text, text)');
     SELECT draftsman.grant_to('person', 'EXECUTE ON FUNCTION
         draftsman.mint_token(text, bigint, int, text, text, text),
         draftsman.refuse_token(bigint, int, text, text, text, text, int)');

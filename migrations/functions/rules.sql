@@ -60,10 +60,11 @@ CREATE OR REPLACE VIEW draftsman.permission_decisions AS
     SELECT p.job, p.question, p.repo, p.words, a.voter, a.created_at,
            coalesce(a.payload ->> 'value' IN ('allow once', 'allow for this job'), false)
                AS allowed,
-           a.source IN ('slack', 'trello', 'tui', 'cli', 'forge') AS is_evidence,
+           coalesce(c.is_evidence, false) AS is_evidence,
            a.source || ':' || a.responder_id || ' ' || a.source_event_id AS press
       FROM draftsman.permission_requests p
-      JOIN draftsman.job_answers a ON a.job = p.job AND a.question = p.question AND a.accepted;
+      JOIN draftsman.job_answers a ON a.job = p.job AND a.question = p.question AND a.accepted
+      LEFT JOIN draftsman.channels c ON c.name = a.source;
 
 -- Records the command of the question that the caller's transaction has asked, and returns the rule
 -- that allows it; no row if people have to decide. The rule stays locked until the transaction
@@ -251,12 +252,14 @@ BEGIN
 END $$;
 
 -- Raises an error unless the session may change rules as this actor: an operator with a session of
--- their own, or in Slack, whose bot shows the buttons of a proposal. No other bot decides on rules.
+-- their own, or in a channel whose bot shows the buttons of a proposal.
 CREATE OR REPLACE FUNCTION draftsman.require_rule_editor(actor text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT draftsman.has_right(actor, 'operator', CASE WHEN actor LIKE 'slack:%'
-                               THEN '{person,bot}' ELSE '{person}' END::text[]) THEN
+    IF NOT draftsman.has_right(actor, 'operator', CASE WHEN EXISTS (
+               SELECT FROM draftsman.channels c
+                WHERE c.name = split_part(actor, ':', 1) AND c.changes_rules)
+               THEN '{person,bot}' ELSE '{person}' END::text[]) THEN
         PERFORM draftsman.deny_access('questions.change_rules', jsonb_build_object('actor', actor));
     END IF;
 END $$;

@@ -37,14 +37,16 @@ LANGUAGE sql STABLE AS $$
                               WHERE d.datname = pg_catalog.current_database()))
 $$;
 
--- A bot may hold the leases of the pollers of Trello and of forges, and no other.
+-- A bot may hold the lease of a poller, which has the name of its channel, and no other.
 CREATE OR REPLACE FUNCTION draftsman.check_lease() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() = 'bot' AND (NEW.name NOT IN ('trello', 'forges')
-                                             OR OLD.name NOT IN ('trello', 'forges')) THEN
-        PERFORM draftsman.deny_access('worker.lease_of_bot', jsonb_build_object('lease',
-            CASE WHEN NEW.name NOT IN ('trello', 'forges') THEN NEW.name ELSE OLD.name END));
+    IF draftsman.session_kind() = 'bot' THEN
+        PERFORM draftsman.deny_access('worker.lease_of_bot', jsonb_build_object('lease', l.name))
+           FROM unnest(ARRAY[NEW.name, OLD.name]) AS l (name)
+          WHERE l.name IS NOT NULL AND NOT EXISTS (
+                SELECT FROM draftsman.channels c WHERE c.name = l.name AND c.has_bot)
+          LIMIT 1;
     END IF;
     RETURN NEW;
 END $$;

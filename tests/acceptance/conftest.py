@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from draftsman_testing import waits
 from tests.acceptance.processes import DEADLINE, Installation
 from tests.core.worker import workers
-from tests.support import waits
 
 
 @pytest.fixture(autouse=True)

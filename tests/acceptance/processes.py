@@ -18,9 +18,9 @@ from typing import Any
 
 import psutil
 
+from draftsman_testing.waits import until
 from tests.core.worker.agent_jobs import PRELUDE
 from tests.support.fork_server import CONTROLLING_TERMINAL, children
-from tests.support.waits import until
 
 COMMAND = (sys.executable, "-m", "draftsman_tui")
 DEADLINE = 30.0

@@ -12,6 +12,7 @@ from typing import Any
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman_bots.slack import ids
+from draftsman_testing.waits import until
 from tests.acceptance.story_processes import (
     FILE,
     SECONDS,
@@ -22,7 +23,6 @@ from tests.acceptance.story_processes import (
     shown,
 )
 from tests.core.worker.agent_jobs import git
-from tests.support.waits import until
 
 
 async def label_to_merge(story: Story, owner: Actor) -> None:

@@ -23,13 +23,13 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman_bots.slack import ids
+from draftsman_testing.forges.conversation import SECRET, Payloads, deliver, github_webhook
+from draftsman_testing.forges.github import FakeGitHub
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.waits import until
 from tests.acceptance.processes import Installation, Process
 from tests.core.forges.api_contract import forge_repository
-from tests.support.forges.conversation import SECRET, Payloads, deliver, github_webhook
-from tests.support.forges.github import FakeGitHub
-from tests.support.slack import FakeSlack
-from tests.support.trello import FakeTrello
-from tests.support.waits import until
 
 Json = dict[str, Any]
 WORDS: Final = ("one", "two", "three")

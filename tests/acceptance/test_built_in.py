@@ -11,12 +11,12 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until, wait_blocked
 from tests.acceptance.processes import Installation
 from tests.core.handlers.job_types.web_jobs import SECRET
 from tests.core.worker.workers import wait_for_end, wait_for_status
-from tests.factories import Factory
 from tests.support.faulty_server import FaultyServer, web
-from tests.support.waits import until, wait_blocked
 
 S = Status
 TOOL = """

@@ -15,11 +15,11 @@ import pytest
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from draftsman_tui.cli.demo.demo import next_steps
 from tests.acceptance.processes import Installation
 from tests.core.worker.agent_jobs import contents, git
 from tests.core.worker.workers import event_kinds
-from tests.factories import Factory
 
 
 def repository(out: str) -> Path:

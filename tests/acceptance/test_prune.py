@@ -13,14 +13,14 @@ from draftsman.events.service import check_archive
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until, wait_blocked
 from tests.acceptance import kill_at_call
 from tests.acceptance.processes import Installation
-from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.event_history import age_events, event_bytes, partition, with_retention
 from tests.support.slow import slow_except
 from tests.support.statements import run, value
-from tests.support.waits import until, wait_blocked
 
 STEPS = {
     "before anything is written": ("tempfile.mkstemp", ".part"),

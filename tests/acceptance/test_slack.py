@@ -15,12 +15,12 @@ import pytest
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.slack.event_delivery import Ack
+from draftsman_testing.waits import background, until, wait_blocked
 from tests.acceptance.processes import DEADLINE, Installation, Process
 from tests.core.worker.agent_jobs import git
-from tests.support.slack import FakeSlack
-from tests.support.slack.event_delivery import Ack
 from tests.support.statements import rows
-from tests.support.waits import background, until, wait_blocked
 
 Json = dict[str, Any]
 

@@ -15,6 +15,8 @@ import pytest
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.acceptance.processes import Installation, Process, lines
 from tests.core.worker.agent_jobs import (
     is_gone,
@@ -25,8 +27,6 @@ from tests.core.worker.agent_jobs import (
     wait_for_exit,
 )
 from tests.core.worker.workers import wait_for_status
-from tests.factories import Factory
-from tests.support.waits import until
 
 S = Status
 STEPS = """

@@ -17,6 +17,8 @@ import pytest
 from draftsman.jobs.job import OnLost, Status
 from draftsman.runtime import Runtime
 from draftsman.worker.watchdog import EXIT_CODE
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.acceptance.processes import COMMAND, Installation, lines
 from tests.core.worker.agent_jobs import (
     git,
@@ -29,9 +31,7 @@ from tests.core.worker.agent_jobs import (
 )
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import event_kinds, last_event, run_of, wait_for_end, wait_for_status
-from tests.factories import Factory
 from tests.support.statements import value
-from tests.support.waits import until
 
 S = Status
 SAVES_AND_WAITS = """

@@ -15,9 +15,9 @@ from draftsman.people.policy import Person, Policy
 from draftsman.questions.response import Response
 from draftsman.questions.store import approval_tokens as token_store
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
 from tests.attacks.catalog import attack
 from tests.core.rights.conftest import As, as_role, known, roles, session
-from tests.factories import GATE, Factory
 from tests.support.statements import FORBIDDEN, refused, rows
 
 __all__ = ["as_role", "known", "roles", "session"]

@@ -14,9 +14,9 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
 from tests.attacks.catalog import attack
 from tests.core.rights.conftest import As, as_role, known, roles, session
-from tests.factories import GATE, Factory
 from tests.support.roles import Roles
 from tests.support.statements import CONSISTENCY, FORBIDDEN, refused, rows, run
 

@@ -12,16 +12,16 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.waits import until
 from tests.attacks.catalog import attack
 from tests.attacks.test_database import ANSWER, APPROVED, YES, Session
 from tests.core.rights.conftest import As, as_role, known, roles, session
 from tests.core.worker.workers import BlockingHandler, running_worker, runtime_with, wait_for_end
-from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.raw_jobs import insert_job
 from tests.support.roles import Roles
 from tests.support.statements import CHANGE, FORBIDDEN, refused, rows, run
-from tests.support.waits import until
 
 __all__ = ["as_role", "known", "roles", "session"]
 

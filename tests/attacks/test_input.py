@@ -14,11 +14,11 @@ from draftsman.jobs.requests.service import submissions
 from draftsman.json_schemas.checker import SchemaChecker
 from draftsman.runtime import Runtime
 from draftsman.worker.watchdog import EXIT_CODE
+from draftsman_testing.factories import Factory
 from tests.acceptance.processes import Installation
 from tests.attacks.catalog import attack
 from tests.core.json_schemas.test_schemas import bomb
 from tests.core.worker.workers import wait_for_status
-from tests.factories import Factory
 from tests.support.faulty_server import answer, web
 from tests.tui.cli.cli_runner import Cli
 

@@ -11,11 +11,11 @@ import pytest
 from draftsman.handlers import registry
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.attacks.catalog import attack
 from tests.core.agent_runs.gateway_agents import REPLY, provider, with_gateway
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
 from tests.core.worker.workers import running_worker, wait_for_end
-from tests.factories import Factory
 from tests.support.faulty_server import FaultyServer
 from tests.support.slow import slow_except
 

@@ -20,12 +20,12 @@ from draftsman.settings.http import HttpSettings
 from draftsman_bots.process.http import TimedProtocol
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport.http_app import application
+from draftsman_testing.factories import Factory
 from tests.acceptance.processes import Installation
 from tests.attacks.catalog import attack
 from tests.bots.process.test_http import HALF, asked, closed, opened, served
 from tests.core.worker.agent_jobs import git, make_repository
 from tests.core.worker.workers import wait_for_status
-from tests.factories import Factory
 from tests.support.git_http import GitServer, git_server
 
 S = Status

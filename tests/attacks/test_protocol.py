@@ -11,11 +11,11 @@ from draftsman.database.database import Connection
 from draftsman.jobs.job import Job, Status
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import agent_worker, git, make_repository, submit_agent_job
 from tests.core.worker.workers import wait_for_end, wait_for_question
-from tests.factories import Factory
-from tests.support.people import People
 
 S = Status
 EDIT = 'open("a.txt", "w").write("changed\\n")\n'

@@ -12,6 +12,7 @@ from draftsman.agent_runs.session import quota_tracker
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Job, Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import (
     agent_worker,
@@ -20,7 +21,6 @@ from tests.core.worker.agent_jobs import (
     submit_agent_job,
 )
 from tests.core.worker.workers import wait_for_end, wait_for_question
-from tests.factories import Factory
 from tests.support.slow import slow_except
 from tests.support.statements import rows
 

@@ -19,11 +19,11 @@ from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
 from draftsman.settings.sandbox import SandboxSettings
+from draftsman_testing.factories import Factory
 from tests.attacks.catalog import attack
 from tests.attacks.hostile_repository import PLANT_SOURCE
 from tests.core.worker.agent_jobs import agent, git, make_repository, submit_agent_job
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_end
-from tests.factories import Factory
 from tests.support.slow import slow_except
 
 SECRET: Final = "outside content"

@@ -15,9 +15,9 @@ from draftsman.questions.permission_rules import store
 from draftsman.questions.permission_rules.permission_rule import RuleCandidate
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from tests.attacks.catalog import attack
-from tests.factories import GATE, Factory
-from tests.support.people import People
 from tests.support.permissions import ALLOW, SHOP, decide, question, ratified, request
 from tests.support.statements import rows
 

@@ -19,13 +19,13 @@ from psycopg.conninfo import conninfo_to_dict
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.slack import FakeSlack
 from tests.acceptance.processes import Installation
 from tests.attacks.catalog import attack
 from tests.attacks.process_snooping import SNOOPING_SOURCE, WITHOUT_PTRACE
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
 from tests.core.worker.workers import wait_for_end, wait_for_status
-from tests.factories import Factory
-from tests.support.slack import FakeSlack
 
 TAKER = """
 token, place = re.compile("xoxb-[0-9a-f-]+"), start["request"]["text"]

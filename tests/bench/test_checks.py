@@ -10,7 +10,7 @@ from bench.history import Backlog, seed_draftsman
 from bench.server import BenchError
 from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 
 
 async def test_migrated_database_is_accepted(database_url: str) -> None:

@@ -13,7 +13,7 @@ from bench.resource_usage import server_cpu
 from bench.server import BenchError, BenchServer, session
 from bench.vacuum import Sample, _figures, load
 from draftsman.database.database import Connection
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 
 
 def samples(*finished: int, claim: int = 8192) -> list[Sample]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from tests.support.slack import FakeSlack
+from draftsman_testing.slack import FakeSlack
 
 
 @pytest.fixture

@@ -22,14 +22,13 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.service import Service
-from tests.bots.bot_contract import LIVE
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import LIVE, deliveries_of
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.waits import until
 from tests.bots.slack.channel_fixtures import Json, actionable, shown
 from tests.bots.slack.transport import service_harness
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import Factory
-from tests.support.slack import FakeSlack
-from tests.support.trello import FakeTrello
-from tests.support.waits import until
 from tests.tui.cli.cli_runner import Cli
 
 HOUR: Final = 3600.0

@@ -12,7 +12,7 @@ from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.jobs.job import Status
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
-from tests.core.deliveries.channels import channel_contract
+from draftsman_testing.channel import samples
 
 Words = st.SearchStrategy[str]
 WHEN = st.none() | st.datetimes(timezones=st.just(UTC))
@@ -39,7 +39,7 @@ def messages(
     progress = st.fixed_dictionaries({"plan": any_words, "line": any_words})
     payload = {"text": any_words, "name": any_words, "to": accounts, "progress": progress}
     asked = draw(st.dictionaries(any_words, st.none() | accounts))
-    created = channel_contract.message(
+    created = samples.message(
         draw(st.sampled_from(DeliveryKind)),
         question=draw(_questions(any_words)),
         payload=draw(st.fixed_dictionaries({}, optional=payload)),
@@ -58,7 +58,7 @@ def _questions(draw: st.DrawFn, any_words: Words) -> Question:
         {"outcome": any_words, "via": any_words, "by": st.lists(any_words, max_size=3)},
         optional={"value": optional, "text": optional, "reason": optional},
     )
-    return channel_contract.question(
+    return samples.question(
         kind=draw(st.sampled_from(QuestionKind)),
         status=draw(st.sampled_from(QuestionStatus)),
         text=draw(any_words),

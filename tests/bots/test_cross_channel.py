@@ -16,6 +16,9 @@ from draftsman.questions.question import OnDeny, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
+from draftsman_testing.factories import Factory
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.trello import FakeTrello
 from tests.bots.cross_channel import (
     DENIAL_REASON,
     AnswerPath,
@@ -24,10 +27,7 @@ from tests.bots.cross_channel import (
     member_of,
     street,
 )
-from tests.factories import Factory
-from tests.support.slack import FakeSlack
 from tests.support.slow import slow_except
-from tests.support.trello import FakeTrello
 from tests.tui.cli.cli_runner import Cli
 
 PICK = QuestionSpec(key="pick", text="Which one?", choices=("red", "blue"), freeform=True)

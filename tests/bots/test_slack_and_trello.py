@@ -15,13 +15,13 @@ from draftsman.runtime import Runtime
 from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.deliveries.mrkdwn import local_time
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
-from tests.bots.bot_contract import run_dispatcher, wait_until_delivered
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.outbox import run_dispatcher, wait_until_delivered
+from draftsman_testing.people import People
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.trello import FakeTrello
 from tests.bots.slack.channel_fixtures import actionable, shown, slack_channel
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
-from tests.support.slack import FakeSlack
-from tests.support.trello import FakeTrello
 
 SOURCES = [Source.SLACK, Source.TRELLO, Source.CLI]
 

@@ -11,9 +11,9 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman_soak.fault_injection import stall
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.support.statements import value
-from tests.support.waits import until
 
 WORKER = uuid4()
 LOOKED = """

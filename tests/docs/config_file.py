@@ -217,7 +217,7 @@ class _Writer:
             others = (other for key, other in tables.items() if key != name)
             self.write_table(
                 f"{path}.{_key(name)}",
-                model,
+                model.for_table(example),
                 example,
                 heading=heading,
                 header=f"#[{path}.{_key(name)}]",

@@ -28,15 +28,15 @@ from draftsman.people.policy import ROLES
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import load
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.waits import until
 from draftsman_tui.dashboard.frame.refresher import Refresher
 from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 from tests.docs.gallery.past import Past
 from tests.docs.pages import DOCS
-from tests.factories import GATE, Factory
 from tests.support.server import Server, make_home
 from tests.support.svg import render_svg
-from tests.support.waits import until
 from tests.tui.cli.cli_runner import COMMAND
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 

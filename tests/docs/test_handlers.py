@@ -20,6 +20,9 @@ from draftsman.jobs.job import Job, Status
 from draftsman.runtime import Runtime
 from draftsman.testing import run_handler
 from draftsman.worker import leader
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.core.worker.workers import (
     running_worker,
     runtime_with,
@@ -28,9 +31,6 @@ from tests.core.worker.workers import (
     wait_for_status,
 )
 from tests.docs.pages import DOCS
-from tests.factories import Factory
-from tests.support.people import People
-from tests.support.waits import until
 
 S = Status
 PAGE: Final = (DOCS / "handlers.md").read_text(encoding="utf-8")

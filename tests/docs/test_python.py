@@ -15,10 +15,10 @@ from draftsman import Client, Draftsman, Request
 from draftsman.jobs.runs.outcome import Done
 from draftsman.processes.host import login
 from draftsman.schedules.schedule import ScheduleSpec
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, until
 from tests.docs.pages import DOCS
-from tests.factories import Factory
 from tests.support.signatures import parameters
-from tests.support.waits import background, until
 
 PAGE = (DOCS / "python.md").read_text()
 BLOCKS = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?^```python\n(.*?)^```", PAGE, re.M | re.S))

@@ -21,9 +21,9 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionKind
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.people import GROUPS, PEOPLE
 from tests.kill.processes import Process, Reached, Zygote
 from tests.kill.work import HANDLERS
-from tests.support.people import GROUPS, PEOPLE
 from tests.support.statements import rows
 
 READY: Final = {"schema.listen after", "registry.acquire after"}

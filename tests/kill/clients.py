@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import psycopg
 
 from draftsman.database import migrate
+from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import (
@@ -158,8 +159,8 @@ async def _look_at_cards(rt: Runtime) -> None:
     await rt.boards.advance(board, await rt.boards.clock())
     await rt.boards.webhook(board, other)
     assert await rt.boards.of(board) in await rt.boards.all()
-    await rt.threads.trello(card)
-    await rt.threads.is_own_comment(f"{card}/{other}")
+    await rt.threads.place(ChannelName.TRELLO, card)
+    await rt.threads.is_own_message(ChannelName.TRELLO, f"{card}/{other}")
     owner = new_id()
     if (term := await rt.boards.acquire(owner, 60)) is not None:
         await rt.boards.renew(owner, term, 60)

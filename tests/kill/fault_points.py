@@ -11,7 +11,8 @@ import pytest
 
 from draftsman.agent_runs.protocol.codec import TYPES
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import PEOPLE
 from tests.kill import kill_points
 from tests.kill.campaign import Campaign, FaultAction, configuration
 from tests.kill.faults import FAULTS, KillAgent
@@ -31,7 +32,6 @@ from tests.kill.scenarios import (
 )
 from tests.kill.statements import ASKED
 from tests.support.clock import Clock
-from tests.support.people import PEOPLE
 from tests.support.server import Server
 
 MAX_POINTS: Final = 60

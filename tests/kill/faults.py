@@ -10,10 +10,10 @@ from typing import Final
 import psutil
 import psycopg
 
+from draftsman_testing.waits import until
 from tests.kill.campaign import FaultAction
 from tests.kill.processes import Process, Reached
 from tests.support.server import Server
-from tests.support.waits import until
 
 CUT: Final = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY (%s)"
 AGENT: Final = "agent-of-the-kill-tests"

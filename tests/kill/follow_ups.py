@@ -91,9 +91,6 @@ async def follow_up_to_the_merge(campaign: Campaign, forge: ServedForge) -> None
 
 def reading(rt: Runtime, forge: ServedForge) -> Runtime:
     """Return services that read the forge, for people with a login there."""
-    tables = {
-        name: ForgeSettings.model_validate(table)
-        for name, table in forge.settings["forges"].items()
-    }
+    tables = {name: ForgeSettings.of(table) for name, table in forge.settings["forges"].items()}
     update: dict[str, Any] = {"forges": tables, "http": HttpSettings(allow=("127.0.0.1",))}
     return replace(rt, settings=rt.settings.model_copy(update=update))

@@ -26,7 +26,9 @@ from draftsman.agent_runs.clones import git as running
 from draftsman.agent_runs.protocol.codec import parse_line
 from draftsman.agent_runs.session import agent_session
 from draftsman.database.pinned_connection import PinnedConnection, Statement
-from draftsman.forges.api.connection import KINDS
+from draftsman.forges.api.gitea import Gitea
+from draftsman.forges.api.github import GitHub
+from draftsman.forges.api.gitlab import GitLab
 from draftsman.sandbox.processes.process import AgentProcess, MalformedLine
 from tests.kill import kill_points
 
@@ -218,8 +220,7 @@ class Probe:
 
     def _wrap_forges(self) -> None:
         for name in kill_points.forge_calls():
-            for kind in KINDS.values():
-                assert isinstance(kind, type)
+            for kind in (GitHub, GitLab, Gitea):
                 setattr(kind, name, self._forge_call(name, getattr(kind, name)))
 
     def _forge_call(self, name: str, method: Callable[..., Awaitable[Any]]) -> Any:

@@ -13,12 +13,12 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_url import parse
+from draftsman_testing.forges.github import FakeGitHub
 from tests.core.worker.agent_jobs import PRELUDE, make_repository
 from tests.kill.campaign import Campaign, all_ended, people_answer
 from tests.kill.faults import AGENT
 from tests.kill.notifications import OWNER
 from tests.kill.scenarios import VALIDATED
-from tests.support.forges.github import FakeGitHub
 
 CODE: Final = """
 open("last.txt", "w").write(f"of run {start['run']}")

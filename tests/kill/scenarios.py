@@ -16,8 +16,8 @@ from draftsman.repos.repo_catalog import Repo, RepoLocation
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, QUESTION, Factory
 from tests.core.worker.agent_jobs import PRELUDE, git, make_repository
-from tests.factories import GATE, QUESTION, Factory
 from tests.kill.campaign import Campaign, all_ended, jobs_of, people_answer
 from tests.kill.clients import SUBJECT, SUBMITTED
 from tests.kill.faults import AGENT, kill

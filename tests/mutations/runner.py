@@ -23,10 +23,10 @@ from psycopg import sql
 
 from draftsman import resources
 from draftsman.database import named_queries as queries
+from draftsman_testing import waits
 from tests.mutations import reach
 from tests.mutations.mutant import ROOT, Mutant
 from tests.mutations.targets import TESTS
-from tests.support import waits
 from tests.support.server import Server, make_home
 
 ARGUMENTS: Final = ("-q", "--no-header", "-p", "no:cacheprovider", "--timeout=60")

@@ -17,13 +17,13 @@ from draftsman.handlers import registry
 from draftsman.runtime import Runtime
 from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job
 from tests.core.worker.workers import is_free, running_worker, runtime_with
-from tests.factories import Factory
 from tests.soak.soak_opencode import SECONDS, asked, summary_of
 from tests.support.acp_recording import PROGRAMS, SUMMARY, recorded, version_of
-from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(600)
 PACKAGES: Final = {

@@ -18,13 +18,13 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
 from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman.settings.llm import GatewaySettings
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
 from tests.core.worker.workers import running_worker, runtime_with
-from tests.factories import Factory
 from tests.support.codex_recording import native_program
 from tests.support.fake_model import FakeModel, fake_model
 from tests.support.gemini_model import gemini_model
-from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(400)
 SECONDS: Final = 120.0

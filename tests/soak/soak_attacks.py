@@ -12,10 +12,10 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
-from tests.factories import Factory
-from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(900)
 SECONDS: Final = 600.0

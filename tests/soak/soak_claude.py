@@ -21,10 +21,11 @@ from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman.settings.llm import GatewaySettings
 from draftsman.settings.sandbox import SandboxSettings
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.acceptance.processes import Installation
 from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job, wait_for_agent
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_end
-from tests.factories import Factory
 from tests.support import record_claude
 from tests.support.claude_recording import (
     RECORDINGS,
@@ -34,7 +35,6 @@ from tests.support.claude_recording import (
     shape_of,
 )
 from tests.support.fake_model import FakeModel, Turn, fake_model
-from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(400)
 PROGRAM: Final = os.environ.get("CLAUDE") or shutil.which("claude")

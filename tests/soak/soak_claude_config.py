@@ -12,9 +12,9 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import git, submit_agent_job
-from tests.factories import Factory
 from tests.soak.soak_claude import DONE, RUN, asked, claude, repo, scripted, summary_of
 
 __all__ = ["repo"]

@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.worker.agent_jobs import submit_agent_job
-from tests.factories import Factory
 from tests.soak.soak_claude import DONE, asked, claude, repo, scripted, summary_of
 
 __all__ = ["repo"]

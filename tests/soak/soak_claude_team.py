@@ -14,10 +14,10 @@ import pytest
 
 from draftsman.handlers import registry
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.acceptance.processes import COMMAND, Installation
 from tests.core.worker.workers import running_worker, runtime_with
-from tests.factories import Factory
-from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(400)
 PROGRAM: Final = os.environ.get("CLAUDE") or shutil.which("claude")

@@ -17,11 +17,12 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.acceptance.conftest import installations as installations
 from tests.acceptance.processes import Installation, Process
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import git, make_repository
-from tests.factories import Factory
 from tests.support.codex_recording import (
     FOLDER,
     QUESTION,
@@ -34,7 +35,6 @@ from tests.support.codex_recording import (
     version_of,
 )
 from tests.support.fake_model import FakeModel, fake_model
-from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(400)
 PROGRAM: Final = os.environ.get("CODEX") or shutil.which("codex")

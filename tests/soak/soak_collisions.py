@@ -12,10 +12,10 @@ import pytest
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.agent_runs.profiled_jobs import WRITE, commit_files
 from tests.core.worker.agent_jobs import agent_worker, git, submit_agent_job
 from tests.core.worker.workers import wait_for_end
-from tests.factories import Factory
 
 pytestmark = pytest.mark.timeout(400)
 JOBS: Final = 10

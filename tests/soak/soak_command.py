@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from draftsman_testing import waits
 from tests.acceptance.conftest import installation, installations
 from tests.acceptance.processes import Installation
 from tests.acceptance.soak_runs import PATIENCE, SHORT_RUN, code_of, left, soak
-from tests.support import waits
 
 __all__ = ["installation", "installations"]
 

@@ -24,6 +24,7 @@ from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.settings.agents import AgentSettings
 from draftsman.settings.sandbox import SandboxSettings
+from draftsman_testing.factories import Factory
 from tests.attacks import hostile_agent
 from tests.attacks.catalog import OPEN
 from tests.attacks.probe_report import attack_report
@@ -32,7 +33,6 @@ from tests.core.sandbox.network_proxy.test_network_runs import FETCH, PROBE, mir
 from tests.core.sandbox.processes.test_guard import FAMILY, PAUSE, agent_dies
 from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job
 from tests.core.worker.workers import last_event, running_worker, runtime_with, wait_for_end
-from tests.factories import Factory
 from tests.support.container_image import ENGINES, IMAGE, engine_image, missing
 from tests.support.faulty_server import FaultyServer
 

@@ -11,10 +11,10 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.bots.slack.chaos import SlackBackend
 from tests.bots.trello.chaos import TrelloBackend
 from tests.core.deliveries.outbox.chaos import ChaosBackend, ChaosRun, ChatBackend
-from tests.factories import Factory
 
 JOBS = 500
 NOTICES = 20

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from draftsman_testing import waits
+from draftsman_testing.waits import until
 from tests.acceptance.processes import Installation
 from tests.acceptance.soak_runs import PATIENCE, SHORT_RUN, code_of, left, soak
-from tests.support import waits
-from tests.support.waits import until
 
 
 @pytest.fixture

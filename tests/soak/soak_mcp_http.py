@@ -10,12 +10,12 @@ import pytest
 
 from draftsman.handlers import registry
 from draftsman.runtime import Runtime, wire
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
 from tests.core.worker.workers import running_worker, wait_for_question
-from tests.factories import Factory
 from tests.soak.soak_agent_budgets import SECONDS, with_agent
 from tests.support.fake_model import fake_model
-from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(400)
 SERVER: Final = {

@@ -20,12 +20,12 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.settings.agents import KNOWN_AGENTS
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job
 from tests.core.worker.workers import is_free, running_worker, runtime_with
-from tests.factories import Factory
 from tests.support.fake_model import FakeModel, fake_model
-from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(900)
 PROGRAM: Final = os.environ.get("OPENCODE") or shutil.which("opencode")

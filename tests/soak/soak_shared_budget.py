@@ -14,13 +14,13 @@ import pytest
 from draftsman.costs.budgets import BudgetUse
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.acceptance.conftest import installations as installations
 from tests.acceptance.processes import Installation, Process
 from tests.core.agent_runs.gateway_agents import CALL, KEY
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
-from tests.factories import Factory
 from tests.support.faulty_server import FaultyServer, Request, Writer, answer, web
-from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(600)
 RUNS: Final = 50

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.tui.cli.cli_runner import COMMAND, IMPORTABLE, Cli, until
 from tests.tui.cli.conftest import as_ as as_
 from tests.tui.cli.conftest import cli as cli

@@ -16,9 +16,9 @@ from aiohttp.test_utils import TestServer
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.soak.browser import Browser, Page, browsing, find_chromium
-from tests.support.waits import until
 from tests.tui.cli.browser_tabs import dashboards, origin_of, served, socket_of
 from tests.tui.cli.cli_runner import DEADLINE, Cli
 from tests.tui.cli.conftest import as_ as as_

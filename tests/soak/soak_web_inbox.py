@@ -23,11 +23,11 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.bots.web.web_side import Inbox, serving
-from tests.factories import GATE, Factory
 from tests.soak.browser import Browser, Page, browsing, find_chromium
-from tests.support.people import People
-from tests.support.waits import until
 
 WIDTHS: Final = {390: 844, 1440: 900}
 """Width and height of a phone and of a desk."""

@@ -15,10 +15,10 @@ from draftsman.repos.repo_profile import detect_profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.trello.board import BoardConfig, LabelRule
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.waits import until
 from tests.acceptance.processes import Installation, Process
 from tests.core.worker.agent_jobs import git
-from tests.support.trello import FakeTrello
-from tests.support.waits import until
 
 
 class Story:
@@ -79,7 +79,7 @@ class Story:
     async def bots(self) -> Process:
         """Start the bots."""
         env = {"KEY": self.trello.key, "TOKEN": self.trello.token}
-        started = self.installation.start("bots", "--trello", env=env)
+        started = self.installation.start("bots", "trello", env=env)
         await started.says("polling Trello")
         return started
 

@@ -23,7 +23,7 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.deliveries.documents.plain import render_plain
 from draftsman.errors import Failure
-from tests.support.http_server import Reply, Request
+from draftsman_testing.http_server import Reply, Request
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from draftsman.database.database import Connection, Database, scalar
+from draftsman_testing.waits import until
 from tests.support.server import Server
-from tests.support.waits import until
 
 SENDING: Final = "SELECT count(*) FROM draftsman.deliveries WHERE status = 'sending'"
 

@@ -11,10 +11,10 @@ from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from draftsman.settings.retention import RetentionSettings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.support.clock import Clock
 from tests.support.statements import value
-from tests.support.waits import until
 
 ENDS = [Status.COMPLETED, Status.FAILED, Status.DEAD_LETTER, Status.CANCELED, Status.EXPIRED]
 COPY_EVENTS = (

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from tests.support.waits import until
+from draftsman_testing.waits import until
 
 TLS = Path(__file__).parent / "tls"
 CERTIFICATE = TLS / "service.test.crt"

@@ -14,7 +14,7 @@ from draftsman.questions.permission_rules.permission_rule import PermissionRule
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from tests.factories import EVENTS, Factory
+from draftsman_testing.factories import EVENTS, Factory
 
 SHOP = "https://git.example.org/acme/shop"
 SHOP_NAME = "git.example.org/acme/shop"

@@ -15,8 +15,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from draftsman_soak.pooler import find_pgbouncer
+from draftsman_testing.waits import DEADLINE
 from tests.support.server import open_folder
-from tests.support.waits import DEADLINE
 
 
 @contextmanager

@@ -15,19 +15,10 @@ from typing import Any, TypeVar
 
 from draftsman.database.database import Connection, Database, DedicatedSession
 from draftsman.runtime import ENUMS, Runtime, wire
-from tests.support.waits import DEADLINE, background, wait_blocked
+from draftsman_testing.pooled_line import PooledLine
+from draftsman_testing.waits import DEADLINE, background, wait_blocked
 
 T = TypeVar("T")
-
-
-class PooledLine(DedicatedSession):
-    """A worker's session that belongs to the pool of the test."""
-
-    @asynccontextmanager
-    async def connection(self, wait: float) -> AsyncIterator[Connection]:
-        """Lend a connection of the pool."""
-        async with self._db.connection(wait) as conn:
-            yield conn
 
 
 class HeldDatabase(Database):

@@ -17,7 +17,7 @@ import psycopg
 from psycopg import sql
 
 from draftsman.people.directory import Directory, DirectoryEntry
-from tests.support.people import GROUPS, PEOPLE
+from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support.server import Server
 
 PASSWORD: Final = "not a secret: for the roles of tests"

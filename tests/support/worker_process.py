@@ -27,7 +27,8 @@ def leave_pytest() -> None:
 
 def forget_tests(root: Path) -> None:
     """Remove the tests, which are imported again by commands that use them."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+    ours = ("tests", "draftsman_testing")
+    for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
     own = {"", str(root), str(Path.cwd()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
     sys.path[:] = [path for path in sys.path if path not in own]

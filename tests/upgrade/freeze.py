@@ -53,9 +53,9 @@ from draftsman.settings.budgets import BudgetsSettings
 from draftsman.settings.limits import UsageSettings
 from draftsman.trello.board import BoardConfig, LabelSighting
 from draftsman.trello.cards import CardChecklist, CardDueDate
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import GROUPS, PEOPLE, People
 from tests.support import permissions
-from tests.support.people import GROUPS, PEOPLE, People
 from tests.support.server import Server, make_home
 from tests.upgrade.releases import ROOT, UNFILLED, checkout
 

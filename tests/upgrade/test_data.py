@@ -9,11 +9,11 @@ from draftsman.handlers.context import RunContext
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.core.worker.workers import event_kinds, running_worker, runtime_with, wait_for_end
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
 from tests.support.statements import rows
-from tests.support.waits import until
 from tests.upgrade.releases import Release
 
 DEAD = "the release"

@@ -13,13 +13,13 @@ from draftsman import resources
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing import waits
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.acceptance.processes import DEADLINE, Installation
 from tests.core.worker import workers
 from tests.core.worker.workers import wait_for_end
-from tests.factories import Factory
-from tests.support import waits
 from tests.support.statements import rows, value
-from tests.support.waits import until
 from tests.upgrade.processes import SUBMITTER, WIDE_MIGRATION, WORKER, Upgrade
 from tests.upgrade.releases import Release
 

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 
 class Surface(StrEnum):
-    """Channels in which people write commands."""
+    """Kinds of channels in which people write commands."""
 
     SLACK = "Slack"
-    TRELLO = "Trello"
     FORGE = "forges"
+    REPLY = "replies"
+    """Texts below messages, which answer and control a job: cards, and mails."""
 
 
 class About(StrEnum):
@@ -68,7 +69,7 @@ class Command:
         In comments, the place names the job and the question.
         """
         prefix = f"{call} "
-        if surface is Surface.TRELLO or (surface is Surface.FORGE and self.about is About.QUESTION):
+        if surface is Surface.REPLY or (surface is Surface.FORGE and self.about is About.QUESTION):
             prefix = "/"
         name = {About.JOB: "D-142", About.QUESTION: "D-142/1"}.get(self.about, "")
         if name and (self.optional or prefix == "/"):

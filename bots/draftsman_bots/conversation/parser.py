@@ -67,7 +67,7 @@ SLACK: Final = Dialect(
     approval_reasons=True,
     indented_code=False,
 )
-TRELLO: Final = Dialect(Surface.TRELLO)
+REPLY: Final = Dialect(Surface.REPLY)
 FORGE: Final = Dialect(Surface.FORGE)
 
 

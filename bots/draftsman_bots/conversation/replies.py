@@ -101,23 +101,23 @@ KINDS: Final = {
 class TextReply:
     """The result of a text or a control, and the reply to its author.
 
-    A result that `is_shown` is shown by the message of the question, too.
+    The `text` is empty if the message of the question shows the result; `whole` has it always.
     """
 
     kind: ReplyKind
     job: int | None
-    text: Text = ()
+    whole: Text = ()
     is_shown: bool = False
 
     @property
-    def plain(self) -> Spans:
-        """The text with people only; times and commands are spelled."""
-        return tuple(span if isinstance(span, str | ActorRef) else str(span) for span in self.text)
+    def text(self) -> Text:
+        """The reply, unless the message of the question shows it."""
+        return () if self.is_shown else self.whole
 
     @property
-    def unshown(self) -> Text:
-        """The text, unless the message of the question shows it."""
-        return () if self.is_shown else self.text
+    def spans(self) -> Spans:
+        """The reply with people only: times and commands are spelled."""
+        return tuple(span if isinstance(span, str | ActorRef) else str(span) for span in self.text)
 
 
 class Conversation(Protocol):
@@ -145,6 +145,28 @@ class Conversation(Protocol):
     def error_spans(self, error: DraftsmanError) -> Spans:
         """Return an error as the channel shows it."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAuthor:
+    """A conversation whose author is known beforehand, and whose errors are shown as they are."""
+
+    rt: Runtime
+    author: Actor
+    wording: Wording
+
+    @property
+    def account(self) -> Actor:
+        """The account of the author."""
+        return self.author
+
+    async def actor(self) -> Actor:
+        """Return the author."""
+        return self.author
+
+    def error_spans(self, error: DraftsmanError) -> Spans:
+        """Return the error."""
+        return (str(error),)
 
 
 async def respond(

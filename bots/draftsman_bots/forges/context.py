@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import NotPermitted
 from draftsman.forges.api.connection import discussion_of
 from draftsman.forges.forge_event import EventKind
+from draftsman.forges.issue_target import IssueTarget
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 
@@ -37,7 +37,7 @@ class EventContext:
     def issue(self) -> IssueTarget:
         """The issue or pull request."""
         is_pull = self.event.kind is EventKind.ANSWER
-        separate = is_pull and self.settings.kind == "gitlab"
+        separate = is_pull and self.settings.plugin.has_pull_numbers
         return IssueTarget(self.forge, self.event.project, self.event.number, separate)
 
     @property

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
+from draftsman.forges.issue_target import IssueTarget
 from draftsman.forges.project import find_project
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.events import on_event

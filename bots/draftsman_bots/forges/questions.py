@@ -2,54 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from draftsman.deliveries.delivery import ChannelName
 from draftsman.forges.forge_event import EventKind
 from draftsman_bots.conversation.commands import About, Surface
 from draftsman_bots.conversation.places import load_place
-from draftsman_bots.conversation.replies import ReplyKind, TextReply, Wording, respond
+from draftsman_bots.conversation.replies import KnownAuthor, ReplyKind, TextReply, Wording, respond
 from draftsman_bots.conversation.resolution import Outcome, Talk, WrittenText, resolve
 from draftsman_bots.forges.controls import check_command, jobs_here
 from draftsman_bots.forges.replies import reply, reply_without_job
 
 if TYPE_CHECKING:
-    from draftsman.errors import DraftsmanError
-    from draftsman.people.actor import Actor
-    from draftsman.people.spans import Spans
-    from draftsman.runtime import Runtime
     from draftsman_bots.conversation.parser import ParsedText
     from draftsman_bots.conversation.resolution import Place, Resolved
     from draftsman_bots.forges.context import EventContext
 
 IGNORED: Final = "ignored"
+WORDING: Final = Wording(Surface.FORGE, decide="/")
 REFUSED: Final = (ReplyKind.REFUSED, ReplyKind.REPLIED)
-
-
-@dataclass(frozen=True, slots=True)
-class ForgeConversation:
-    """A comment and its author."""
-
-    context: EventContext
-    account: Actor
-
-    @property
-    def rt(self) -> Runtime:
-        """The services."""
-        return self.context.rt
-
-    @property
-    def wording(self) -> Wording:
-        """How commands are written in comments."""
-        return Wording(Surface.FORGE, decide="/")
-
-    async def actor(self) -> Actor:
-        """Return the author."""
-        return self.account
-
-    def error_spans(self, error: DraftsmanError) -> Spans:
-        """Return an error with the command that helps."""
-        return (str(error),)
 
 
 async def on_comment(context: EventContext, comment: ParsedText) -> tuple[str, Resolved]:
@@ -69,14 +40,14 @@ async def on_comment(context: EventContext, comment: ParsedText) -> tuple[str, R
         if refusal:
             await reply_without_job(context, refusal)
             return "refused", resolved
-    conversation = ForgeConversation(context, actor)
+    conversation = KnownAuthor(context.rt, actor, WORDING)
     result = await respond(conversation, text, place, resolved)
     return await _reply(context, result), resolved
 
 
 async def _place(context: EventContext) -> Place:
     """Return the issue or pull request with its jobs, and the questions posted there."""
-    copies = await context.rt.threads.forge(context.issue.target)
+    copies = await context.rt.threads.place(ChannelName.FORGE, context.issue.target)
     posted = {(copy.job, copy.question) for copy in copies}
     author = await context.rt.people.actor(context.account)
     jobs = [job.number for job in await jobs_here(context)]
@@ -94,9 +65,9 @@ async def _reply(context: EventContext, result: TextReply | None) -> str:
     if result is None:
         return IGNORED
     is_shown = result.kind is ReplyKind.CHANGED and context.event.kind is not EventKind.ANSWER
-    if result.unshown and not is_shown:
+    if result.text and not is_shown:
         if result.job is None:
-            await reply_without_job(context, "".join(map(str, result.text)))
+            await reply_without_job(context, "".join(map(str, result.spans)))
         else:
-            await reply(context, result.job, result.plain)
+            await reply(context, result.job, result.spans)
     return "refused" if result.kind in REFUSED else "answered"

@@ -56,10 +56,6 @@ class ForgeReceiver:
         self._paused: dict[str, float] = dict.fromkeys(self._forges, 0.0)
         self._changed: set[tuple[str, str]] = set()
 
-    def kind(self, name: str) -> str:
-        """Return the kind of a forge."""
-        return self._forges[name].kind
-
     def changed(self, name: str, project: str) -> None:
         """Read the pull requests of a repository with the next `read_due`."""
         self._changed.add((name, project))

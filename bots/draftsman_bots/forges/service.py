@@ -14,8 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from draftsman.errors import DraftsmanError
-from draftsman.forges import webhooks
-from draftsman.forges.webhooks import WebhookSecrets
+from draftsman.forges.webhooks import Webhooks
 from draftsman.ids import new_id
 from draftsman.processes.components import Component, ComponentGroup, Routine
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
@@ -44,17 +43,17 @@ BODY: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
-def application(receiver: ForgeReceiver, secrets: Mapping[str, WebhookSecrets]) -> Starlette:
-    """Return the ASGI application of the forges whose webhook secrets are given.
+def application(receiver: ForgeReceiver, forges: Mapping[str, Webhooks]) -> Starlette:
+    """Return the ASGI application of the forges whose webhooks are given.
 
     Of the health endpoints it has `/healthz` only.
     """
 
     async def receive(request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in secrets:
+        if name not in forges:
             return PlainTextResponse("no such forge\n", status_code=404)
-        return await _receive(receiver, name, secrets[name], request)
+        return await _receive(receiver, name, forges[name], request)
 
     routes = http.health_routes(receiver.health, alone=False)
     routes.append(Route("/forges/{name}", receive, methods=["POST"]))
@@ -62,20 +61,19 @@ def application(receiver: ForgeReceiver, secrets: Mapping[str, WebhookSecrets]) 
 
 
 async def _receive(
-    receiver: ForgeReceiver, name: str, secrets: WebhookSecrets, request: Request
+    receiver: ForgeReceiver, name: str, webhooks: Webhooks, request: Request
 ) -> Response:
     try:
         raw = await http.read_body(request, BODY)
     except http.BodyRejected as error:
         return _reject(receiver, error.status, error.reason, str(error))
-    kind = receiver.kind(name)
     headers = dict(request.headers)
-    project = webhooks.claimed_project(kind, raw)
-    if not webhooks.is_genuine(kind, secrets.of(project), headers, raw):
-        key = "webhook_secrets" if project in secrets.by_project else "webhook_secret"
+    project = webhooks.claimed_project(raw)
+    if not webhooks.is_genuine(project, headers, raw):
+        key = "webhook_secrets" if project in webhooks.secrets else "webhook_secret"
         text = f"the signature is wrong: is [forges.{name}] {key} that of the webhook?"
         return _reject(receiver, 401, "signature", text)
-    notification = webhooks.content(kind, headers, raw)
+    notification = webhooks.content(headers, raw)
     if notification is None:
         return _reject(receiver, 400, "json", "the body is not JSON: set content type JSON")
     try:
@@ -115,8 +113,8 @@ class ForgeService:
         self._owner = new_id()
         self._term: int | None = None
         self._outage = OutageGuard("the reader of forges")
-        self._secrets = {
-            name: _webhook_secrets(f"forges.{name}", forge)
+        self._webhooks = {
+            name: _webhooks(f"forges.{name}", forge)
             for name, forge in rt.settings.read_forges.items()
             if forge.events == "webhook"
         }
@@ -126,6 +124,9 @@ class ForgeService:
 
     async def run(self) -> None:
         """Run until stopped."""
+        for name, table in self._rt.settings.forges.items():
+            if not table.usable:
+                _log.error("bots: forge %s is not read: see draftsman doctor", name)
         forges = self._rt.settings.read_forges.items()
         sources = ", ".join(f"{name} by {forge.events}" for name, forge in forges)
         _log.info("bots: events of forges: %s", sources)
@@ -136,10 +137,10 @@ class ForgeService:
         forges = self._rt.settings.read_forges
         by_address: dict[tuple[str, int], list[str]] = defaultdict(list)
         for name, forge in forges.items():
-            if name in self._secrets and forge.address is not None:
+            if name in self._webhooks and forge.address is not None:
                 by_address[forge.address].append(name)
         for address, names in by_address.items():
-            app = application(self.receiver, {name: self._secrets[name] for name in names})
+            app = application(self.receiver, {name: self._webhooks[name] for name in names})
             server = serve(app, address, f"forges.{names[0]}")
             self.ports |= dict.fromkeys(names, server.port)
             yield server
@@ -168,11 +169,12 @@ class ForgeService:
             await self._people.process()
 
 
-def _webhook_secrets(section: str, forge: ForgeSettings) -> WebhookSecrets:
-    """Return the secrets of a forge's webhooks; raises ConfigError for a missing one."""
+def _webhooks(section: str, forge: ForgeSettings) -> Webhooks:
+    """Return a forge's webhooks; raises ConfigError for a missing secret."""
     key = "webhook_secret"
     default = forge.webhook_secret
-    return WebhookSecrets(
+    return Webhooks.of(
+        forge,
         None if default is None else read_credential(section, key, default, ""),
         {
             project: read_credential(section, f"webhook_secrets.{project}", source, "")

@@ -61,5 +61,5 @@ def spoken(reply: TextReply | None, *, shown: bool = False) -> Reply | None:
     """Return an ephemeral reply; with `shown`, also of what the question's message shows."""
     if reply is None:
         return None
-    text = reply.text if shown else reply.unshown
+    text = reply.whole if shown else reply.text
     return Reply(mention_spans(text)) if text else None

@@ -15,7 +15,7 @@ from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.http import health_application, serve
 from draftsman_bots.slack import listeners
 from draftsman_bots.slack.context import BotContext
-from draftsman_bots.slack.credentials import Credentials
+from draftsman_bots.slack.credentials import Credentials, read
 from draftsman_bots.slack.deliveries import channel
 from draftsman_bots.slack.ephemeral import notify_actor
 from draftsman_bots.slack.health import BotHealth
@@ -121,3 +121,9 @@ class Service:
 
     async def _on_missed_reply(self, event: dict[str, Any], notify: bool) -> None:
         await on_missed_reply(self._context, event, self._identity.bot_user or "", notify=notify)
+
+
+def create(rt: Runtime) -> Service:
+    """Return the bot that is configured; raises ConfigError."""
+    assert rt.settings.slack is not None  # noqa: S101 - the bot of a configured channel
+    return Service(rt, rt.settings.slack, read(rt.settings.slack))

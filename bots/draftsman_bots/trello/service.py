@@ -12,7 +12,7 @@ from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.process.http import health_application, serve
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
-from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.credentials import Credentials, read
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
@@ -67,3 +67,9 @@ class Service:
             server = serve(app, address, "trello", "health_listen")
             self.health_port = server.port
             yield server
+
+
+def create(rt: Runtime) -> Service:
+    """Return the bot that is configured; raises ConfigError."""
+    assert rt.settings.trello is not None  # noqa: S101 - the bot of a configured channel
+    return Service(rt, rt.settings.trello, read(rt.settings.trello))

@@ -18,8 +18,6 @@ from draftsman.formats.invisible import replace_invisible
 from draftsman.ids import job_number
 from draftsman.jobs.details.sections.facts import status
 from draftsman.jobs.details.sections.order import sections
-from draftsman.jobs.details.sections.questions import responders
-from draftsman.jobs.details.sections.section import Reader
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobFilters, JobSummary
@@ -27,9 +25,9 @@ from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import STATUSES, display_of
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.diff_lines import shown_diff
-from draftsman_bots.web.pages import TONES, page
+from draftsman_bots.web.pages import page
 from draftsman_bots.web.problems import PageProblem
-from draftsman_bots.web.section_markup import section_markup, utc_time
+from draftsman_bots.web.section_html import TONES, page_reader
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from draftsman.jobs.details.job_details import JobDetails
+    from draftsman.jobs.details.sections.section import Reader
     from draftsman_bots.web.access import Visit
     from draftsman_bots.web.context import WebContext
 
@@ -142,8 +141,7 @@ async def show(context: WebContext, request: Request) -> Response:
     rt = context.rt
     details = await rt.read_model.details(number, events=EVENTS)
     entries, cursor = await rt.log_feed.tail(number, LOG_ITEMS)
-    owner = "the owner of the database" if rt.embedded else ""
-    reader = Reader(details.at, responders(details, rt.policy, owner), utc_time)
+    reader = page_reader(rt, details)
     return details_page(visit, details, reader, log_lines(entries), encode_cursor(cursor))
 
 
@@ -162,7 +160,7 @@ def details_page(
         job=details.job,
         state=status(details),
         is_final=details.is_over,
-        sections=[section_markup(section) for section in sections(details, reader)],
+        sections=[*sections(details, reader)],
         lines=lines,
         cursor=cursor,
         has_patch=any(artifact.kind == "patch" for artifact in details.artifacts),

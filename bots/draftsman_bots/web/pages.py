@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -12,27 +12,16 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from draftsman.deliveries.documents.html import time_html
 from draftsman.formats import times
 from draftsman.formats.invisible import replace_invisible
 from draftsman.formats.truncation import truncate
-from draftsman.jobs.status_display import Meaning
 from draftsman.questions.question import MEANINGS
 from draftsman.text import humanize
 from draftsman_bots.process.http import BodyRejected, read_body
 from draftsman_bots.web.access import Visit
 from draftsman_bots.web.problems import PageProblem
-
-TONES: Final[Mapping[Meaning, str]] = {
-    Meaning.PENDING: "run",
-    Meaning.ACTIVE: "run",
-    Meaning.WAITING: "wait",
-    Meaning.WARNING: "wait",
-    Meaning.SUCCESS: "good",
-    Meaning.FAILURE: "bad",
-    Meaning.DENIED: "denied",
-    Meaning.NEUTRAL: "quiet",
-}
-"""The class of each meaning."""
+from draftsman_bots.web.section_html import TONES, print_line, print_section
 
 
 def page(
@@ -49,13 +38,10 @@ def fragment(name: str, **context: Any) -> str:
     return _environment().get_template(f"{name}.html").render(**context)
 
 
-def time_markup(moment: datetime, text: str = "") -> Markup:
-    """Return a time, by default relative to now, with the exact time as its title."""
-    text = text or (times.ago(moment) if moment <= datetime.now(UTC) else times.until(moment))
-    exact = moment.astimezone(UTC)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        exact.isoformat(timespec="seconds"), times.format_time(exact, seconds=True), text
-    )
+def time_markup(moment: datetime) -> Markup:
+    """Return a time relative to now, with the exact time as its title."""
+    text = times.ago(moment) if moment <= datetime.now(UTC) else times.until(moment)
+    return Markup(time_html(moment, text))  # noqa: S704 - of an escaped text
 
 
 def _visible(value: Any) -> Any:
@@ -82,6 +68,8 @@ def _environment() -> Environment:
             "ago": time_markup,
             "tone": lambda outcome: TONES[MEANINGS[outcome]],
             "meaning": TONES.__getitem__,
+            "line": print_line,
+            "section": print_section,
             "truncate": truncate,
             "words": humanize,
         }

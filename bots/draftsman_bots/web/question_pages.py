@@ -16,17 +16,17 @@ from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.plain_text import (
     holder_text,
     missing_diff,
-    resolution_text,
 )
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import job_number
+from draftsman.jobs.details.sections.facts import facts
+from draftsman.jobs.details.sections.questions import heading, remark_lines
+from draftsman.jobs.details.sections.section import JobSection
 from draftsman.questions.answer import Verdict
 from draftsman.questions.question import (
     OpenQuestion,
     Question,
     QuestionKind,
-    QuestionStatus,
-    asking_text,
 )
 from draftsman.text import digest
 from draftsman_bots.conversation.replies import refused
@@ -34,6 +34,7 @@ from draftsman_bots.web.access import client_address
 from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.problems import PageProblem, error_text
+from draftsman_bots.web.section_html import page_reader
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -48,6 +49,8 @@ REVIEW_MEBIBYTES: Final = 4
 """Maximum size of a patch that a page shows."""
 MAX_KEY: Final = 64
 """Characters of the random key of a form, which makes its answer count once."""
+ABOUT: Final = frozenset({"type", "repo", "requester", "ticket"})
+"""Facts of the job that the page of a question has."""
 _DECISIONS: Final = {"approve": questions.approve, "deny": questions.deny}
 
 
@@ -96,14 +99,13 @@ async def answer(context: WebContext, request: Request) -> Response:
             context, visit, question, status=422, problem=problem, entered=fields
         )
     except questions.AnswerRefused as error:
-        problem = "".join(map(str, refused(error.verdict).text))
+        problem = "".join(map(str, refused(error.verdict).whole))
     else:
         verdict = result.value
         also = f"&also={len(verdict.also)}" if isinstance(verdict, Verdict) and verdict.also else ""
         return RedirectResponse(f"{_path(question)}?recorded{also}", 303)
-    current = await context.rt.questions.get(question.job, question.ordinal)
     return await _question_page(
-        context, visit, current, status=409, problem=problem, entered=fields
+        context, visit, question, status=409, problem=problem, entered=fields
     )
 
 
@@ -142,44 +144,47 @@ async def _question_page(
     problem: str = "",
     entered: dict[str, str] | None = None,
 ) -> Response:
-    open_questions = await context.rt.questions.open(question.job)
-    live = next((other for other in open_questions if other.ordinal == question.ordinal), None)
-    may_answer = live is not None and context.rt.figures.may_answer(live, visit.actor)
+    rt = context.rt
+    details = await rt.read_model.details(question.job)
+    question = next(other for other in details.questions if other.ordinal == question.ordinal)
+    live = next(
+        (other for other in details.open_questions if other.ordinal == question.ordinal), None
+    )
     if live is not None:
-        await context.rt.figures.record_views([live], visit.actor)
-    review = await context.rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
-    job = await context.rt.read_model.job(question.job)
+        await rt.figures.record_views([live], visit.actor)
+    review = await rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
+    reader = page_reader(rt, details)
+    about = (fact for fact in facts(details, reader) if fact.label in ABOUT)
     action = question.approved_action
     context_text = question.context_snippet or ""
+    missing = missing_diff(question)
     return page(
         "question",
         visit,
         status=status,
         active="questions",
         question=question,
-        job=job,
-        live=live,
+        job=details.job,
+        heading=heading(question, details, reader)[1:],
+        facts=JobSection("about", "", parts=tuple(about)),
+        remarks=[*remark_lines(question, details, reader)],
         is_approval=question.kind is QuestionKind.APPROVAL,
-        is_open=question.status is QuestionStatus.OPEN,
-        may_answer=may_answer,
+        is_open=live is not None,
+        may_answer=live is not None and rt.figures.may_answer(live, visit.actor),
         action="" if action is None else action_text(action),
-        asking="" if live is None else asking_text(live.job, live.others),
-        outcome=resolution_text(question),
-        missing=missing_diff(question),
+        asking=details.asking.get(question.ordinal),
+        missing=missing,
         review=review,
         diff=shown_diff(review.patch) if review.patch else None,
         context_diff=shown_diff(context_text) if is_diff(context_text) else None,
         since=shown_diff(review.since_patch) if review.since_patch else None,
-        has_patch=question.patch_sha256 is not None and not missing_diff(question),
-        votes=await _votes(context, question),
-        people=_approvers(context, question),
+        has_patch=question.patch_sha256 is not None and not missing,
         note=await _note(context, question, note),
         problem=problem,
         entered={"reason": "", "choice": "", "text": "", "only": "", **(entered or {})},
         choices=_choices(question),
         shown=shown_digest(question),
         key=(entered or {}).get("key") or secrets.token_urlsafe(12),
-        holder="" if live is None else holder_text(live),
         next_question=await _next_question(context, visit, question),
     )
 
@@ -198,20 +203,6 @@ async def _note(context: WebContext, question: Question, note: str) -> str:
     pause = await questions.pause_of(context.rt, question.job)
     hint = str(resume_hint(question.job))
     return f"{note} {pause}. {hint[0].upper()}{hint[1:]}" if pause else note
-
-
-async def _votes(context: WebContext, question: Question) -> list[str]:
-    """Return the people whose approvals are recorded, of an approval that needs several."""
-    if question.kind is not QuestionKind.APPROVAL or question.quorum == 1:
-        return []
-    _, answers = await context.rt.questions.of_job(question.job)
-    return [
-        answer.voter
-        for answer in answers
-        if answer.question == question.ordinal
-        and answer.accepted
-        and answer.payload.get("decision") == "approve"
-    ]
 
 
 async def _next_question(
@@ -247,10 +238,6 @@ def _inbox_order(question: Question) -> tuple[datetime, int, int]:
 def _choices(question: Question) -> list[dict[str, str]]:
     names = ("value", "label", "description")
     return [{name: str(choice.get(name) or "") for name in names} for choice in question.choices]
-
-
-def _approvers(context: WebContext, question: Question) -> list[str]:
-    return sorted(context.rt.policy.approvers(question.approvers))
 
 
 def _row(question: OpenQuestion) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from draftsman.agent_runs.validation.validation import Validation
 from draftsman.costs.budgets import usage_of
 from draftsman.deliveries.delivery import ChannelName, DeliveryKind
 from draftsman.deliveries.result_text import change_summary
-from draftsman.deliveries.target import IssueTarget, Target
+from draftsman.deliveries.target import Target
 from draftsman.errors import Failure
 from draftsman.forges.api.connection import forge_of
 from draftsman.forges.api.publication import base_branch, open_pull_request
@@ -26,7 +26,7 @@ from draftsman.forges.body import (
     title_of,
 )
 from draftsman.forges.forge import Forge
-from draftsman.forges.project import compare_url
+from draftsman.forges.issue_target import IssueTarget
 from draftsman.forges.pull_request import PullRequestText, PullState
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.jobs.job import Source, Status
@@ -74,7 +74,7 @@ async def open_for_job(
         except Failure as error:
             if _is_retried(run, error):
                 raise
-            page = compare_url(settings.kind, forge.project, base or "HEAD", workspace.branch)
+            page = settings.plugin.compare_url(forge.project.url, base or "HEAD", workspace.branch)
             return {"problem": f"not opened: {error}; to open it yourself: {page}"}
 
     opened = await run.step(PULL_REQUEST, effect, owner=Owner.WORKER)
@@ -215,10 +215,9 @@ async def _ask_there(
     run: WorkerRun, forge: Forge, settings: ForgeSettings, opened: dict[str, Any]
 ) -> None:
     """Show the questions of the job, and of its merge, in comments of the pull request too."""
-    is_pull = settings.kind == "gitlab"
     path = forge.project.path.casefold()
     number = int(opened["number"])
-    target = IssueTarget(forge.name, path, number, is_pull).target
+    target = IssueTarget(forge.name, path, number, settings.plugin.has_pull_numbers).target
     kinds = (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
     add = run.services.outbox.add_target
     await run.wait(add, run.job.lease, Target(ChannelName.FORGE, target, kinds=kinds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 from typing import Final
@@ -38,8 +38,8 @@ class DigestHours:
 class DigestQuestion:
     """An open question in the digest of a person.
 
-    `slack` and `trello` are the accounts of the person, `card` is the card for digests of the board
-    that asks, each if there is one.
+    `channel` and `target` reach the person, `accounts` are by channel, and `card` is the card for
+    digests of the board that asks, each if there is one.
     """
 
     person: str
@@ -51,16 +51,22 @@ class DigestQuestion:
     title: str
     others: int
     """Other jobs that ask the same."""
-    slack: str | None
-    trello: str | None = None
+    channel: str | None = None
+    target: str | None = None
+    accounts: Mapping[str, str] | None = None
     card: str | None = None
 
     @property
     def place(self) -> tuple[str, str]:
-        """The channel and the target of the digest: the card, the account in Slack, or the log."""
-        if self.card and self.trello:
+        """The channel and target of the digest: the card, the target of the person, or the log."""
+        if self.card and self.mention:
             return "trello", self.card
-        return ("slack", self.slack) if self.slack else ("log", "log")
+        return (self.channel, self.target) if self.channel and self.target else ("log", "log")
+
+    @property
+    def mention(self) -> str | None:
+        """The account that a digest on a card mentions."""
+        return (self.accounts or {}).get("trello")
 
 
 def parse_hours(text: str) -> list[time]:

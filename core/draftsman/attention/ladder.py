@@ -216,7 +216,7 @@ def _of_target(due: DueStep, recipient: str) -> LadderNotice:
         target = parse_recipient(recipient)
     except UsageError:  # a person or group that was removed since
         return LadderNotice(recipient, NotificationOutcome.EMPTY)
-    if target.channel is ChannelName.PAGER and not due.critical:
+    if target.channel == ChannelName.PAGER and not due.critical:
         return LadderNotice(recipient, NotificationOutcome.NOT_ALLOWED)
     return LadderNotice(
         recipient=recipient,

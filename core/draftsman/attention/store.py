@@ -22,6 +22,7 @@ from draftsman.attention.ladder import DueStep, StepPlan
 from draftsman.database.database import Connection, execute, fetch_all, fetch_one, rows, scalar
 from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
+from draftsman.deliveries.target import Target
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionKind
@@ -150,12 +151,14 @@ async def delegate(
     actor: Actor,
     seconds: float,
     delegate: str,
-    target: str | None,
+    target: Target | None,
 ) -> datetime:
-    """Ask another person to answer; `target` is that person's Slack user. Return until when."""
+    """Ask another person to answer; `target` reaches that person. Return until when."""
     params: dict[str, Any] = {"job": job, "question": question, "seconds": seconds}
     params |= {"source": actor.channel, "actor_id": actor.id, "person": actor.voter}
-    params |= {"delegate": delegate, "target": target}
+    params |= {"delegate": delegate, "channel": None, "target": None}
+    if target is not None:
+        params |= {"channel": target.channel, "target": target.target}
     return await scalar(conn, _Q["delegate"], params)  # type: ignore[no-any-return]
 
 
@@ -177,9 +180,9 @@ class DueReminder:
     """People who snoozed it, and until when."""
     snoozed_until: list[datetime] = field(default_factory=list)
     direct: list[str] = field(default_factory=list)
-    """Targets in Slack that reach a single known person."""
+    """Keys of the threads that reach a single known person."""
     owners: list[str] = field(default_factory=list)
-    """The person of each direct target."""
+    """The person of each direct thread."""
     shared: bool = True
     """Whether it has another target."""
     acknowledged_until: datetime | None = None
@@ -198,18 +201,18 @@ async def remind(
     conn: Connection,
     term: LeaderTerm,
     reminders: Sequence[tuple[DueReminder, datetime | None]],
-    silent: Sequence[tuple[int, str]] = (),
+    silent: Sequence[str] = (),
 ) -> int:
     """Send these reminders, or postpone them to the given time; return how many were still due.
 
-    `silent` are jobs with a user of Slack who gets no reminder of it.
+    `silent` are the keys of threads that get none.
     """
     params = {
         "jobs": [reminder.job for reminder, _ in reminders],
         "questions": [reminder.question for reminder, _ in reminders],
         "seen": [reminder.remind_at for reminder, _ in reminders],
         "later": [postponed_to for _, postponed_to in reminders],
-        "silent": [f"{job}:{target}" for job, target in silent],
+        "silent": list(silent),
     }
     return len(await rows(conn, _Q["remind"], term.params(0) | params))
 

@@ -55,9 +55,9 @@ SELECT min(due_at) FROM draftsman.question_ladders WHERE due_at IS NOT NULL
 SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.owners, q.kind, q.key,
        q.text, t.critical, q.approvers, j.invoker_id AS invoker, q.asked_at, q.expires_at,
        EXISTS (SELECT FROM draftsman.job_targets g
+                  JOIN draftsman.channels c ON c.name = g.channel AND c.takes_answers
                 WHERE g.job = l.job AND 'question' = ANY (g.kinds)
-                  AND (g.channel IN ('trello', 'forge') OR g.channel = 'slack'
-                       AND draftsman.person_of('slack', g.target) IS NULL)) AS chat,
+                  AND draftsman.person_of_target(g.channel, g.target) IS NULL) AS chat,
        s.snoozed, s.snoozed_until
   FROM draftsman.question_ladders l
   JOIN draftsman.job_questions q ON q.job = l.job AND q.ordinal = l.question
@@ -108,7 +108,7 @@ SELECT n.job, n.question, n.step, n.recipient, n.outcome, n.away_until, n.delive
 -- name: delegate
 SELECT draftsman.delegate_question(%(job)s::bigint, %(question)s::int,
     %(source)s::draftsman.channel, %(actor_id)s::text, %(person)s::text, %(seconds)s::float8,
-    %(delegate)s::text, %(target)s::text)
+    %(delegate)s::text, %(channel)s::draftsman.channel, %(target)s::text)
 
 -- Reminders of open questions. Their number is stored with the question, so that a restart repeats
 -- none.
@@ -137,12 +137,11 @@ SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invo
          FROM draftsman.question_snoozes z
         WHERE z.job = t.job AND z.question = t.question AND z.expires_at > draftsman.now()) s
  CROSS JOIN LATERAL (
-       SELECT coalesce(array_agg(g.target) FILTER (WHERE o.owner IS NOT NULL), '{}') AS direct,
+       SELECT coalesce(array_agg(g.thread_key) FILTER (WHERE o.owner IS NOT NULL), '{}') AS direct,
               coalesce(array_agg(o.owner) FILTER (WHERE o.owner IS NOT NULL), '{}') AS owners,
               bool_or(o.owner IS NULL) IS TRUE AS shared
          FROM draftsman.job_targets g
-        CROSS JOIN LATERAL (SELECT CASE WHEN g.channel = 'slack'
-                                   THEN draftsman.person_of('slack', g.target) END AS owner) o
+        CROSS JOIN LATERAL (SELECT draftsman.person_of_target(g.channel, g.target) AS owner) o
         WHERE g.job = t.job AND 'reminder' = ANY (g.kinds)) r
  WHERE t.remind_at <= draftsman.now()
    AND (%(only)s::bigint[] IS NULL OR t.job = ANY (%(only)s::bigint[]))
@@ -196,7 +195,7 @@ WITH due AS (
       JOIN draftsman.job_targets t ON t.job = m.job AND 'reminder' = ANY (t.kinds)
      WHERE m.is_sent > 0
        AND NOT draftsman.is_silent(m.job, m.question, t.channel, t.target)
-       AND NOT (t.channel = 'slack' AND t.job || ':' || t.target = ANY (%(silent)s::text[]))
+       AND t.thread_key <> ALL (%(silent)s::text[])
      ORDER BY t.job, t.ordinal
         ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 )
@@ -234,8 +233,8 @@ SELECT job FROM (
 
 -- Questions whose digest is due, marked as sent: each is in at most one. A question that has closed is
 -- marked, and left out, and so are identical questions of later jobs: their answer counts for all.
--- `slack` and `trello` are the accounts of the person, `card` is the card for digests of the board
--- whose card asks; each is NULL if there is none.
+-- `channel` and `target` reach the person, `accounts` are by channel, and `card` is the card for
+-- digests of the board whose card asks; each is NULL if there is none.
 -- name: take_due_digests
 WITH due AS MATERIALIZED (
 -- include: due
@@ -248,14 +247,12 @@ WITH due AS MATERIALIZED (
 SELECT t.person, t.job, t.question, t.digest_at, q.text, q.expires_at,
        coalesce(r.ticket_title, r.type) AS title, (
        SELECT count(*) FROM draftsman.identical_to(t.job, t.question)) AS others, (
-       SELECT coalesce((SELECT i.external_id FROM draftsman.person_identities i
-                         WHERE i.person = t.person AND i.channel = 'slack' LIMIT 1),
-                       (SELECT l.external_id FROM draftsman.identity_links l
-                         WHERE l.person = t.person AND l.channel = 'slack' LIMIT 1))) AS slack, (
-       SELECT coalesce((SELECT i.external_id FROM draftsman.person_identities i
-                         WHERE i.person = t.person AND i.channel = 'trello' LIMIT 1),
-                       (SELECT l.external_id FROM draftsman.identity_links l
-                         WHERE l.person = t.person AND l.channel = 'trello' LIMIT 1))) AS trello, (
+       SELECT jsonb_object_agg(a.channel, a.id ORDER BY a.place DESC)
+         FROM (SELECT 1 AS place, i.channel, i.external_id AS id FROM draftsman.person_identities i
+                WHERE i.person = t.person
+                UNION ALL
+               SELECT 2, l.channel, l.external_id FROM draftsman.identity_links l
+                WHERE l.person = t.person) a) AS accounts, d.channel, d.target, (
        SELECT min(b.digest_card_id)
          FROM draftsman.job_targets g
          JOIN draftsman.trello_labels l ON l.card = g.target
@@ -264,6 +261,7 @@ SELECT t.person, t.job, t.question, t.digest_at, q.text, q.expires_at,
   FROM taken t
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
   JOIN draftsman.job_requests r ON r.number = t.job
+  LEFT JOIN LATERAL draftsman.target_of_person(t.person) d ON true
  WHERE q.status = 'open' AND NOT EXISTS (
        SELECT FROM draftsman.identical_to(t.job, t.question) i
          JOIN draftsman.digest_questions d
@@ -320,8 +318,8 @@ WITH viewer AS MATERIALIZED (
     SELECT q.job, q.ordinal, d.person, d.channel, q.kind
       FROM asked q
      CROSS JOIN viewer
-      JOIN LATERAL (SELECT n.channel::text AS channel, CASE WHEN n.channel = 'slack'
-                           THEN draftsman.person_of('slack', n.target) END AS person
+      JOIN LATERAL (SELECT n.channel::text AS channel,
+                           draftsman.person_of_target(n.channel, n.target) AS person
                       FROM draftsman.deliveries n
                      WHERE n.job = q.job AND n.question = q.ordinal
                        AND n.kind IN ('question', 'reminder') AND n.status = 'sent'
@@ -386,8 +384,8 @@ WITH viewer AS MATERIALIZED (
 SELECT d.channel, q.kind, q.approvers, j.invoker_id AS invoker, d.person, d.sent_at
   FROM asked q
  CROSS JOIN viewer
-  JOIN LATERAL (SELECT n.channel, n.kind, n.sent_at, CASE WHEN n.channel = 'slack'
-                       THEN draftsman.person_of('slack', n.target) END AS person
+  JOIN LATERAL (SELECT n.channel, n.kind, n.sent_at,
+                       draftsman.person_of_target(n.channel, n.target) AS person
                   FROM draftsman.deliveries n
                  WHERE n.job = q.job AND n.question = q.ordinal
                    AND n.kind IN ('question', 'reminder') AND n.status = 'sent') d

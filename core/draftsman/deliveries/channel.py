@@ -10,7 +10,7 @@ from draftsman.errors import Failure
 
 
 class Channel(Protocol):
-    """A way to reach people. `tests/core/deliveries/channels/channel_contract.py` is its contract.
+    """A way to reach people. `draftsman_testing.channel` has its contract as tests.
 
     A call returns its outcome and raises nothing: a Receipt; an Unconfirmed when the message may
     have arrived; or a Failure, translated from the foreign error, when it did not.

@@ -71,7 +71,6 @@ MEANINGS: Final[Mapping[DeliveryStatus, Meaning]] = {
     DeliveryStatus.DEAD_LETTER: Meaning.FAILURE,
 }
 ENUMS: Final = {
-    "delivery_channel": ChannelName,
     "delivery_kind": DeliveryKind,
     "delivery_status": DeliveryStatus,
 }
@@ -248,7 +247,7 @@ class UnservedTarget:
     def text(self) -> str:
         """The sentence for people."""
         name = str(self.channel)
-        if self.channel is not ChannelName.LOG:
+        if self.channel != ChannelName.LOG:
             name += f":{self.target}"
         waiting = counted(self.count, "delivery waits", "deliveries wait")
         return f"no running process sends to {name}: {waiting}"

@@ -1,4 +1,4 @@
-"""Jobs and questions that are the topics of threads and cards."""
+"""Jobs and questions that are the topics of threads and other places."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class QuestionMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class CardTopic:
-    """A job that posts to a card, with a question asked on it.
+class PlaceTopic:
+    """A job that posts to a place, such as a card or an issue, with a question asked there.
 
-    `ref` is the reference of the question's comment, None where it is unknown whether it exists.
+    `ref` is the reference of the question's message, None where it is unknown whether it exists.
     """
 
     job: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -209,3 +210,9 @@ class Notification:
     project: str
     events: tuple[ForgeEvent, ...] = ()
     changed: bool = False
+
+
+def is_signature(signature: str, secret: str, body: bytes, prefix: str = "") -> bool:
+    """Return whether a signature is the HMAC of a body with SHA-256, compared in constant time."""
+    expected = prefix + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(signature.encode(errors="replace"), expected.encode())

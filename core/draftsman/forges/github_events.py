@@ -1,6 +1,7 @@
 """Events in the JSON of GitHub and, where it is the same, of Gitea. Pure.
 
-https://docs.github.com/en/webhooks/webhook-events-and-payloads
+https://docs.github.com/en/webhooks/webhook-events-and-payloads. GitHub signs the body:
+`X-Hub-Signature-256`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from draftsman.forges.forge_event import (
     Notification,
     account_id,
     fields,
+    is_signature,
     label_key,
     moment,
     number,
@@ -27,8 +29,19 @@ CHANGES: Final = frozenset({"check_run", "check_suite", "status", "push", "workf
 WRITTEN: Final = frozenset({"created", "edited"})
 
 
-def parse(event: str, payload: Mapping[str, Any]) -> Notification:
+def is_genuine(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
+    """Return whether the forge sent the body, compared in constant time."""
+    signature = headers.get("x-hub-signature-256", "")
+    return is_signature(signature, secret, body, prefix="sha256=")
+
+
+def parse(headers: Mapping[str, str], payload: Mapping[str, Any]) -> Notification:
     """Return the content of a webhook; perhaps without events."""
+    return parse_event(headers.get("x-github-event", ""), payload)
+
+
+def parse_event(event: str, payload: Mapping[str, Any]) -> Notification:
+    """Return the content of an event with this name; perhaps without events."""
     project = project_of(payload)
     action = str(payload.get("action") or "")
     parsed: ForgeEvent | None = None

@@ -1,10 +1,12 @@
 """Events in the JSON of GitLab. Pure.
 
-https://docs.gitlab.com/user/project/integrations/webhook_events
+https://docs.gitlab.com/user/project/integrations/webhook_events. GitLab repeats the secret:
+`X-Gitlab-Token`.
 """
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -28,8 +30,15 @@ BOT_LOGIN: Final = ("project_", "group_")
 """Beginnings of the logins of access tokens, which end with `_bot` and digits."""
 
 
-def parse(event: str, payload: Mapping[str, Any]) -> Notification:
+def is_genuine(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
+    """Return whether the forge sent the body, compared in constant time."""
+    token = headers.get("x-gitlab-token", "")
+    return hmac.compare_digest(token.encode(errors="replace"), secret.encode())
+
+
+def parse(headers: Mapping[str, str], payload: Mapping[str, Any]) -> Notification:
     """Return the content of a webhook; perhaps without events."""
+    event = headers.get("x-gitlab-event", "")
     project = project_of(payload)
     item = fields(payload.get("object_attributes"))
     user = fields(payload.get("user"))

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 from urllib.parse import quote, urlsplit
 
 from draftsman.errors import UsageError
 from draftsman.repos import repo_url
-
-GITHUB: Final = "github.com"
-DATA_RESIDENCY: Final = ".ghe.com"
-"""Hosts of GitHub Enterprise Cloud with data residency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +79,6 @@ def source_of(forge_url: str, path: str, sources: Iterable[str]) -> str | None:
         if project is not None and project.path.casefold() == path:
             return source
     return None
-
-
-def api_url(kind: str, forge_url: str) -> str:
-    """Return the URL of a forge's REST API."""
-    if kind == "gitlab":
-        return f"{forge_url}/api/v4"
-    if kind == "gitea":
-        return f"{forge_url}/api/v1"
-    scheme, host, _ = _split(forge_url)
-    if host == GITHUB or host.endswith(DATA_RESIDENCY):
-        return f"{scheme}://api.{host}"
-    return f"{forge_url}/api/v3"
-
-
-def compare_url(kind: str, project: Project, base: str, branch: str) -> str:
-    """Return the page on which a person opens a pull request for a branch."""
-    if kind == "gitlab":
-        source = quote(branch, safe="")
-        return f"{project.url}/-/merge_requests/new?merge_request%5Bsource_branch%5D={source}"
-    return f"{project.url}/compare/{quote(base)}...{quote(branch)}"
 
 
 def _split(url: str) -> tuple[str, str, int | None]:

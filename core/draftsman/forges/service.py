@@ -17,7 +17,7 @@ BATCH_SIZE: Final = 200
 class ForgeEvents(NamedLease):
     """Events of forges, each stored once, and the `follow_ups` that they lead to."""
 
-    lease_name = "forges"
+    lease_name = "forge"
 
     def __init__(self, db: Database) -> None:
         self._db = db

@@ -92,7 +92,7 @@ class Condition(StrEnum):
     ANY = "any"
 
 
-ENUMS: Final = {"job_status": Status, "job_mode": Mode, "channel": Source, "on_lost": OnLost}
+ENUMS: Final = {"job_status": Status, "job_mode": Mode, "on_lost": OnLost}
 """Enums that are types of the database."""
 
 S = Status

@@ -87,7 +87,7 @@ class Person:
 
     def has_account(self, channel: Source, id: str) -> bool:
         """Return whether this account is the person's."""
-        return self.ids.get(channel) == id or (channel is Source.PAGER and id in self.pagers)
+        return self.ids.get(channel) == id or (channel == Source.PAGER and id in self.pagers)
 
     def free_at(self, now: datetime) -> datetime:
         """Return `now` if the person may be interrupted, else the next time."""

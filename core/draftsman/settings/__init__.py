@@ -55,7 +55,7 @@ from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings
 from draftsman.settings.database import DatabaseSettings, EmbeddedSettings
 from draftsman.settings.evidence import EvidenceSettings
-from draftsman.settings.forges import ForgeSettings, check_forges
+from draftsman.settings.forges import AnyForge, ForgeSettings, check_forges
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.job_types import TypeSettings
 from draftsman.settings.limits import UsageSettings
@@ -188,7 +188,7 @@ class Settings(BaseSettings):
         ],
     )
     llm: dict[str, LlmSettings] = Field({}, examples=[{"writer": {}}])
-    forges: dict[str, ForgeSettings] = Field(
+    forges: dict[str, AnyForge] = Field(
         {},
         examples=[
             {
@@ -249,7 +249,8 @@ class Settings(BaseSettings):
     @property
     def read_forges(self) -> dict[str, ForgeSettings]:
         """The forges whose events are received."""
-        return {name: forge for name, forge in self.forges.items() if forge.events is not None}
+        forges = self.forges.items()
+        return {name: forge for name, forge in forges if forge.usable and forge.events is not None}
 
     @property
     def agent_names(self) -> list[str]:
@@ -314,10 +315,11 @@ def load(config: Path | None = None, *, database_url: str | None = None) -> Sett
     Raises ConfigError with the file or variable, the key, the value and the allowed values.
     """
     path = config_path(config)
+    tables = _read(path) if path else {}
     try:
-        settings = Settings(**(_read(path) if path else {}))
+        settings = Settings(**tables)
     except ValidationError as error:
-        raise ConfigError(explain(error, path, Settings)) from None
+        raise ConfigError(explain(error, path, Settings, tables)) from None
     except SettingsError as error:
         raise ConfigError(unparsable(error)) from None
     if database_url is not None:

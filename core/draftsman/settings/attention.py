@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from typing import Annotated, Final, Literal, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from draftsman.channels.targets import parse_target
+from draftsman.errors import UsageError
 from draftsman.field_errors import matching
 from draftsman.settings.addresses import Listen, address_of, web_address
 from draftsman.settings.hours import Zone
@@ -20,10 +21,6 @@ from draftsman.settings.section import Section, UserPath
 PAGER_URL: Final = "https://events.pagerduty.com/v2/enqueue"
 """URL of PagerDuty's Events API v2, the default of a pager with this format."""
 _WEEK: Final = 86_400.0 * 7
-_TARGET: Final = re.compile(
-    r"log|webhook:\S+|pager:\S+|slack:[A-Za-z0-9]+(/[0-9]+\.[0-9]+)?|trello:[0-9a-f]{24}"
-    r"|forge:[A-Za-z0-9_-]+/[\w./-]+[#!][0-9]+"
-)
 Recipient = Annotated[
     str,
     matching(
@@ -223,7 +220,16 @@ def _check_recipient(key: str, recipient: str, settings: AttentionTables, names:
         _check_name(key, recipient.partition(":")[2], {*settings.pagers})
     elif recipient.startswith("webhook:"):
         _check_name(key, recipient.partition(":")[2], {*settings.webhooks})
-    elif not recipient.startswith("@") and _TARGET.fullmatch(recipient) is None:
+    elif not recipient.startswith("@") and recipient not in names:
+        _check_target(key, recipient, names)
+
+
+def _check_target(key: str, recipient: str, names: set[str]) -> None:
+    try:
+        parse_target(recipient, critical=True)
+    except UsageError as error:
+        if ":" in recipient:
+            raise ValueError(f"{key}: {error}") from None
         _check_name(key, recipient, names)
 
 

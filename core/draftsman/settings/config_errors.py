@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import re
 import reprlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
 
 from draftsman.field_errors import describe_error
+from draftsman.settings.section import Section
 
 _SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_SECONDS)})")
@@ -22,17 +24,19 @@ SECRET: Final = ("url", "secret", "token", "key")
 """Suffixes of keys whose invalid value may be a secret."""
 
 
-def explain(error: ValidationError, path: Path | None, model: type[BaseModel]) -> str:
+def explain(
+    error: ValidationError, path: Path | None, model: type[BaseModel], tables: Mapping[str, Any]
+) -> str:
     """Return the file or variable, the key, the value and the allowed values.
 
-    `path` is the file, `model` the model of the configuration.
+    `path` is the file with these tables, `model` the model of the configuration.
     """
     first = error.errors()[0]
     location = tuple(str(part) for part in first["loc"])
     key = ".".join(part for part in location if part != KEY) or "configuration"
     origin = _variable_of(location) or (str(path) if path else "configuration")
     if first["type"] == "extra_forbidden":
-        allowed = ", ".join(_allowed(first["loc"], model))
+        allowed = ", ".join(_allowed(first["loc"], model, tables))
         return f"{origin}: unknown key {key!r}; allowed here: {allowed}"
     problem = describe_error(first).replace("an object of keys and values", "a table")
     problem += _unit(first)
@@ -77,13 +81,17 @@ def unparsable(error: SettingsError) -> str:
     return f"{', '.join(names)}: lists and tables must be JSON here, such as '[\"default\"]'"
 
 
-def _allowed(location: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
+def _allowed(location: tuple[int | str, ...], model: type[BaseModel], table: Any) -> list[str]:
     """Return the allowed keys of the table with the unknown key."""
     for part in location[:-1]:
+        table = table.get(part) if isinstance(table, Mapping) else None
         field = model.model_fields.get(str(part))
         if field is None:
             continue
-        for candidate in (field.annotation, *getattr(field.annotation, "__args__", ())):
+        for annotation in (field.annotation, *getattr(field.annotation, "__args__", ())):
+            candidate = getattr(annotation, "__origin__", annotation)  # of Annotated
             if isinstance(candidate, type) and issubclass(candidate, BaseModel):
                 model = candidate
+    if issubclass(model, Section):
+        model = model.for_table(table)
     return sorted(model.model_fields)

@@ -88,7 +88,8 @@ def _names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 
 def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
-    for kind in (field.annotation, *get_args(field.annotation)):
+    for annotation in (field.annotation, *get_args(field.annotation)):
+        kind = getattr(annotation, "__origin__", annotation)  # of Annotated
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             yield kind
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Final, Literal, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    field_validator,
+    model_validator,
+)
 
+from draftsman import plugins
+from draftsman.errors import ConfigError
 from draftsman.field_errors import matching
 from draftsman.settings.addresses import Listen, address_of, web_address
 from draftsman.settings.network import check_names
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.section import Section
 
-ForgeKind = Literal["github", "gitlab", "gitea"]
 MergeMethod = Literal["merge", "squash", "rebase"]
-PUBLIC_URLS: dict[str, str] = {"github": "https://github.com", "gitlab": "https://gitlab.com"}
-"""URL of the public instance of a kind, the default of `url`."""
 BODY_FIELDS: Final = (
     *("job", "title", "requester", "draft", "request", "changes", "evidence", "decisions"),
     *("cost", "issues"),
@@ -42,21 +49,16 @@ class ForgeSettings(Section):
     events, also the bots.
     """
 
-    kind: ForgeKind = Field(examples=["gitlab"])
-    """github, gitlab or gitea; gitea is also Forgejo."""
+    usable: ClassVar[bool] = True
+    """Whether the package of the kind can be loaded."""
+    kind: str = Field(examples=["gitlab"])
+    """github, gitlab, gitea, which is also Forgejo, or that of another package
+    (docs/forges.md#other-forges)."""
     url: str = Field("", examples=["https://gitlab.com"])
-    """URL of the forge. Empty: https://github.com or https://gitlab.com, by the kind. An IP address
-    or localhost is allowed."""
+    """URL of the forge. Empty: that of the public instance, such as https://github.com or
+    https://gitlab.com. An IP address or localhost is allowed."""
     token: SecretSettings | None = Field(None, examples=[{"env": "GITLAB_TOKEN"}])
     """The access token. Unset: a GitHub App."""
-    app_id: str | None = Field(None, min_length=1, max_length=100, examples=["123456"])
-    """Id of a GitHub App, instead of the token. Unset: none."""
-    private_key: SecretSettings | None = Field(
-        None, examples=[{"file": "/etc/draftsman/github-app.pem"}]
-    )
-    """Private key of the app, as GitHub made it. Unset: none."""
-    installation: int | None = Field(None, ge=1, examples=[7654321])
-    """Id of the installation of the app. Unset: that of the repository."""
     pull_requests: bool = True
     """Whether published branches become pull requests."""
     labels: tuple[_Label, ...] = Field((), max_length=20, examples=[["draftsman"]])
@@ -146,27 +148,110 @@ class ForgeSettings(Section):
     def _check_url(cls, value: str) -> str:
         return web_address(value).rstrip("/") if value else value
 
-    @field_validator("app_id", mode="before")
-    @classmethod
-    def _text(cls, value: object) -> object:
-        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         if not self.url:
-            if self.kind not in PUBLIC_URLS:
+            if not self.plugin.public_url:
                 raise ValueError(f"url is required for the kind {self.kind}")
-            object.__setattr__(self, "url", PUBLIC_URLS[self.kind])
-        if self.app_id is None:
-            if self.token is None:
-                raise ValueError("specify token, or app_id and private_key of a GitHub App")
-            if self.private_key is not None or self.installation is not None:
-                raise ValueError("private_key and installation require app_id")
-        elif self.kind != "github":
-            raise ValueError("app_id is for the kind github")
-        elif self.token is not None or self.private_key is None:
-            raise ValueError("app_id requires private_key, and no token")
+            object.__setattr__(self, "url", self.plugin.public_url)
+        if self.events == "webhook" and self.plugin.webhooks is None:
+            raise ValueError(f'the kind {self.kind} has no webhooks; set events = "poll"')
+        self.check_access()
         return self
+
+    def check_access(self) -> None:
+        """Raise ValueError if there is no way to authenticate."""
+        if self.token is None:
+            raise ValueError("token is required")
+
+    @property
+    def plugin(self) -> ForgePlugin:
+        """What the package of the kind declares; raises ConfigError if it cannot be loaded."""
+        return plugins.load(plugins.find(plugins.FORGES, self.kind), ForgePlugin)
+
+    def load_part(self, target: str) -> Any:
+        """Import a name of the kind's declaration; raises ConfigError, which names its package."""
+        return plugins.load_part(plugins.find(plugins.FORGES, self.kind), target)
+
+    @classmethod
+    def of(cls, table: Any) -> ForgeSettings:
+        """Return the settings of a table by its kind; raises ValidationError."""
+        return cls.for_table(table).model_validate(table)
+
+    @classmethod
+    def for_table(cls, table: Any) -> type[ForgeSettings]:
+        """Return the model of a table, by its kind."""
+        kind = table.get("kind") if isinstance(table, Mapping) else None
+        if kind not in plugins.names(plugins.FORGES):
+            return ForgeSettings
+        try:
+            return plugins.load(plugins.find(plugins.FORGES, kind), ForgePlugin).settings
+        except ConfigError:
+            return UnusableForgeSettings
+
+    @field_validator("kind")
+    @classmethod
+    def _check_kind(cls, value: str) -> str:
+        if value not in plugins.names(plugins.FORGES):
+            known = ", ".join(plugins.names(plugins.FORGES))
+            raise ValueError(f"no installed package has this kind of forge; known: {known}")
+        return value
+
+
+class UnusableForgeSettings(ForgeSettings):
+    """A forge whose package cannot be loaded: each use raises ConfigError, and harms no other."""
+
+    model_config = ConfigDict(extra="ignore")
+    usable = False
+
+    @model_validator(mode="after")
+    def _check_combination(self) -> Self:
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgePlugin:
+    """A kind of forges: the object of an entry point of `draftsman.forges` with its name.
+
+    Its module must import little, because it is imported with the configuration. What needs more is
+    a name, `package.module:attribute`, which is imported when it is used.
+    """
+
+    api: str
+    """Class of the repositories on a forge, a `Forge` of `draftsman.forges.forge`. It is called
+    with the name of the table, its settings, the `HttpSettings` and the `Project`."""
+    webhooks: str | None = None
+    """Module or object with the functions of `WebhookFormat` in `draftsman.forges.webhooks`. None:
+    events are polled only."""
+    settings: type[ForgeSettings] = ForgeSettings
+    """Model of the table, with the keys that only this kind has."""
+    public_url: str = ""
+    """URL of the public instance, the default of `url`. Empty: `url` is required."""
+    compare_url: Callable[[str, str, str], str]
+    """Return the page on which a person opens a pull request, from the URL of the repository, the
+    base and the branch."""
+    issue_page: str = "issues/{number}"
+    """Page of an issue or pull request below the URL of the repository."""
+    pull_page: str | None = None
+    """Page of a pull request, if pull requests are numbered apart from issues: then
+    `forge:NAME/acme/pay!12` is a pull request, and `forge:NAME/acme/pay#12` an issue."""
+    comment_anchor: str = "issuecomment-{id}"
+    """Fragment of the URL of a comment."""
+
+    @property
+    def has_pull_numbers(self) -> bool:
+        """Whether pull requests are numbered apart from issues."""
+        return self.pull_page is not None
+
+    def page_of(self, number: int, comment: str | None, *, is_pull: bool) -> str:
+        """Return the page of an issue or pull request, or of a comment there."""
+        page = (self.pull_page if is_pull else None) or self.issue_page
+        anchor = f"#{self.comment_anchor.format(id=comment)}" if comment else ""
+        return page.format(number=number) + anchor
+
+
+AnyForge = Annotated[ForgeSettings, SerializeAsAny(), BeforeValidator(ForgeSettings.of)]
+"""A table of `[forges]`, of any kind."""
 
 
 def check_forges(forges: Mapping[str, ForgeSettings]) -> None:
@@ -174,5 +259,5 @@ def check_forges(forges: Mapping[str, ForgeSettings]) -> None:
     check_names("forges", forges)
     urls: dict[str, str] = {}
     for name, forge in forges.items():
-        if (other := urls.setdefault(forge.url.casefold(), name)) != name:
+        if forge.url and (other := urls.setdefault(forge.url.casefold(), name)) != name:
             raise ValueError(f"forges.{other} and forges.{name} have the same url: {forge.url}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -22,3 +22,8 @@ class Section(BaseModel):
     """A table of the file: immutable, without unknown keys."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @classmethod
+    def for_table(cls, table: Any) -> type[Section]:
+        """Return the model of a table: that of its kind, if tables have kinds."""
+        return cls

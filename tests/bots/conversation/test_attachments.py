@@ -13,8 +13,8 @@ from draftsman.jobs.requests.attachments import JobAttachment, PendingFile
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_bots.conversation.attachments import AttachmentDownloads, FileRefused
-from tests.factories import Factory
-from tests.support.waits import until
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 
 Download = Callable[[PendingFile], Awaitable[bytes]]
 

@@ -14,8 +14,8 @@ from draftsman_bots.conversation.answers import ApprovalDecision
 from draftsman_bots.conversation.commands import COMMANDS
 from draftsman_bots.conversation.parser import (
     FORGE,
+    REPLY,
     SLACK,
-    TRELLO,
     ParsedText,
     is_attachment_only,
     parse,
@@ -123,7 +123,7 @@ def meaning(parsed: ParsedText | None) -> dict[str, Any] | None:
     ],
 )  # fmt: skip
 def test_comment_is_parsed(text: str, expected: dict[str, Any] | None) -> None:
-    for dialect in (TRELLO, FORGE):
+    for dialect in (REPLY, FORGE):
         assert meaning(parse(text, dialect, name=ME)) == expected
 
 
@@ -221,7 +221,7 @@ def test_any_text_is_parsed_without_loss(text: str, addressed: bool) -> None:
     read = text.replace("\r\n", "\n").replace("\r", "\n")
     for parsed in (
         parse_slack(text, addressed=addressed),
-        parse(text, TRELLO, name=ME),
+        parse(text, REPLY, name=ME),
         parse(text, FORGE, name=ME),
     ):
         if parsed is None:
@@ -243,7 +243,7 @@ def test_any_text_is_parsed_without_loss(text: str, addressed: bool) -> None:
 
 @given(TEXT)
 def test_text_that_is_not_addressed_is_no_command_without_a_slash_or_a_name(text: str) -> None:
-    for dialect in (SLACK, TRELLO, FORGE):
+    for dialect in (SLACK, REPLY, FORGE):
         parsed = parse(text, dialect, name=ME)
         if parsed is None or not parsed.verb or parsed.addressed:
             continue
@@ -259,7 +259,7 @@ def test_quoted_or_fenced_text_does_not_change_the_answer(answer: str, others: l
     before = quoted("\n".join(others))
     fenced = "\n".join(["```", *(line for line in others if "`" not in line), "```"])
     for text in (f"{before}\n\n{answer}", f"{fenced}\n{answer}", f"{answer}\n{before}"):
-        for dialect in (SLACK, TRELLO, FORGE):
+        for dialect in (SLACK, REPLY, FORGE):
             parsed = parse(text, dialect, name=ME)
             assert parsed is not None
             assert (parsed.line, parsed.text) == (answer, answer)
@@ -267,16 +267,16 @@ def test_quoted_or_fenced_text_does_not_change_the_answer(answer: str, others: l
 
 @given(st.lists(LINE, max_size=4), st.sampled_from(["approve", "/answer 2", "@draftsman 2"]))
 def test_quoted_text_decides_nothing(others: list[str], answer: str) -> None:
-    for dialect in (SLACK, TRELLO, FORGE):
+    for dialect in (SLACK, REPLY, FORGE):
         assert parse(quoted("\n".join([*others, answer])), dialect, name=ME) is None
         assert parse(f"```\n{answer}\n```", dialect, name=ME) is None
-    assert parse(f"    {answer}", TRELLO, name=ME) is None
+    assert parse(f"    {answer}", REPLY, name=ME) is None
     assert parse(f"    {answer}", FORGE, name=ME) is None
 
 
 @given(PLAIN, st.integers(1, 10**17), st.integers(1, 10**8))
 def test_command_can_name_its_question(answer: str, job: int, question: int) -> None:
-    for dialect in (SLACK, TRELLO, FORGE):
+    for dialect in (SLACK, REPLY, FORGE):
         parsed = parse(f"/answer D-{job}/{question} {answer}", dialect, name=ME)
         assert meaning(parsed) == {
             "verb": "answer", "text": answer, "job": job, "question": question

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from draftsman.questions.answer import Answer
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
-from draftsman_bots.conversation.parser import FORGE, SLACK, TRELLO, parse
+from draftsman_bots.conversation.parser import FORGE, REPLY, SLACK, parse
 from draftsman_bots.conversation.resolution import (
     Change,
     Outcome,
@@ -24,20 +24,20 @@ from draftsman_bots.conversation.resolution import (
     WrittenText,
     resolve,
 )
-from tests.core.deliveries.channels import channel_contract
-from tests.core.deliveries.channels.channel_contract import WHEN
+from draftsman_testing.channel import samples
+from draftsman_testing.channel.samples import WHEN
 from tests.support.cases import cases
 
 MINUTE: Final = timedelta(minutes=1)
 NOW: Final = WHEN + 10 * MINUTE
-DIALECTS: Final = {Talk.ALL: SLACK, Talk.PERMITTED: TRELLO, Talk.NONE: FORGE}
+DIALECTS: Final = {Talk.ALL: SLACK, Talk.PERMITTED: REPLY, Talk.NONE: FORGE}
 RESPONDER: Final = frozenset({"D-7/1", "D-7/2"})
 
 
 def asked(ordinal: int = 1, **fields: Any) -> Question:
     """Return an open question with the choices red and blue."""
     fields = {"freeform_allowed": False, "asked_at": WHEN} | fields
-    return channel_contract.question(ordinal=ordinal, **fields)
+    return samples.question(ordinal=ordinal, **fields)
 
 
 CHOICE: Final = asked()

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from draftsman_bots.conversation.commands import COMMANDS, DECLARED, About, Command, Surface
-from draftsman_bots.conversation.parser import FORGE, SLACK, TRELLO, Dialect, ParsedText, parse
+from draftsman_bots.conversation.parser import FORGE, REPLY, SLACK, Dialect, ParsedText, parse
 from draftsman_bots.slack.payloads.payloads import parse_message
 from tests.bots.conversation.test_parser import meaning
 from tests.support.cases import cases
@@ -42,7 +42,7 @@ def in_slack(text: str) -> ParsedText | None:
 
 CHANNELS: Final[dict[str, Callable[[str], ParsedText | None]]] = {
     "Slack": in_slack,
-    "Trello": lambda text: parse(text, TRELLO, name=ME),
+    "Trello": lambda text: parse(text, REPLY, name=ME),
     "forges": lambda text: parse(text, FORGE, name=ME),
 }
 
@@ -117,8 +117,8 @@ def test_texts_of_a_thread_mean_the_same_in_each_channel(text: str) -> None:
 def test_each_difference_of_a_channel_has_a_reason() -> None:
     fields = Dialect.__slots__
     assert set(DIFFERENCES) == set(fields)
-    assert replace(FORGE, surface=Surface.TRELLO) == TRELLO
-    differing = {name for name in fields if getattr(SLACK, name) != getattr(TRELLO, name)}
+    assert replace(FORGE, surface=Surface.REPLY) == REPLY
+    differing = {name for name in fields if getattr(SLACK, name) != getattr(REPLY, name)}
     assert differing == set(fields)
 
 
@@ -136,7 +136,7 @@ def test_a_mention_begins_a_command_in_slack_only(text: str, verbs: dict[str, st
 
 
 def test_help_has_a_line_for_each_command_of_a_channel_that_is_parsed_there() -> None:
-    for surface, dialect in {"Slack": SLACK, "Trello": TRELLO, "forges": FORGE}.items():
+    for surface, dialect in {"Slack": SLACK, "Trello": REPLY, "forges": FORGE}.items():
         for command in DECLARED:
             if dialect.surface not in command.surfaces:
                 continue

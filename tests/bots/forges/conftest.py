@@ -14,10 +14,10 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from tests.bots.bot_contract import run_dispatcher
-from tests.bots.forges.forge_side import forge_side
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import run_dispatcher
+from tests.bots.forges.forge_place import forge_place
 from tests.bots.forges.issues import Issue
-from tests.factories import Factory
 
 LOGINS: Final = {"anna": "acme:anna", "ben": "acme:ben", "carol": "acme:carol"}
 
@@ -27,15 +27,15 @@ async def issue(
     rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Issue]:
     """Give an issue of a registered repository, and people with logins."""
-    async with forge_side(
+    async with forge_place(
         "github", tmp_path, monkeypatch, issue_label="fix it", events="poll"
-    ) as side:
-        await rt.repos.add(Repo.at(parse(side.fake.url)), profile({}), make.owner)
+    ) as place:
+        await rt.repos.add(Repo.at(parse(place.fake.url)), profile({}), make.owner)
         rt.policy.people = {
             name: replace(person, ids={**person.ids, Source.FORGE: LOGINS[name]})
             if name in LOGINS
             else person
             for name, person in rt.policy.people.items()
         }
-        async with run_dispatcher(rt, side.channel):
-            yield Issue(side, rt)
+        async with run_dispatcher(rt, place.channel):
+            yield Issue(place, rt)

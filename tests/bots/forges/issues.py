@@ -9,8 +9,8 @@ from draftsman.forges.forge_event import EventKind, ForgeEvent
 from draftsman.runtime import Runtime
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.events import on_event
-from tests.bots.bot_contract import wait_until_delivered
-from tests.bots.forges.forge_side import ForgeSide
+from draftsman_testing.outbox import wait_until_delivered
+from tests.bots.forges.forge_place import ForgePlace
 
 LABEL: Final = ForgeEvent(
     EventKind.LABELED_ISSUE,
@@ -33,11 +33,11 @@ def comment(text: str, author: str = "ben", id: int = 1, **fields: Any) -> Forge
 class Issue:
     """An issue with its bot."""
 
-    def __init__(self, side: ForgeSide, rt: Runtime) -> None:
+    def __init__(self, place: ForgePlace, rt: Runtime) -> None:
         settings = rt.settings.model_copy(
-            update={"forges": side.settings.forges, "http": side.settings.http}
+            update={"forges": place.settings.forges, "http": place.settings.http}
         )
-        self.side = side
+        self.place = place
         self.rt = replace(rt, settings=settings)
 
     async def on(self, event: ForgeEvent) -> str:
@@ -47,5 +47,5 @@ class Issue:
 
     async def delivered(self, job: int) -> list[str]:
         """Wait for the comments of a job; return all comments."""
-        await wait_until_delivered(self.rt, job, self.side.channel)
-        return [note.body for note in self.side.fake.world.comments()]
+        await wait_until_delivered(self.rt, job, self.place.channel)
+        return [note.body for note in self.place.fake.world.comments()]

@@ -10,9 +10,9 @@ from draftsman.errors import NotFound, NotPermitted
 from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
 from tests.bots.forges.issues import LABEL, Issue, comment
-from tests.factories import QUESTION, Factory
-from tests.support.people import People
 
 
 async def test_a_login_that_another_account_took_is_refused_until_an_operator_unlinks_it(
@@ -33,7 +33,7 @@ async def test_a_login_that_another_account_took_is_refused_until_an_operator_un
     control = comment(f"@draftsman pause {job.name}", "anna", 3, author_id="66")
     assert [await issue.on(event) for event in (label, control)] == ["refused"] * 2
     (reply, *_) = [
-        note.body for note in issue.side.fake.world.comments() if "account 7" in note.body
+        note.body for note in issue.place.fake.world.comments() if "account 7" in note.body
     ]
     assert "acme:anna was used by the account 7 of the forge, and this is 66" in reply
     assert "`draftsman people unlink forge:acme:anna`" in reply

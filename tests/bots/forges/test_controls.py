@@ -13,10 +13,10 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.forges.events import classify
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
 from tests.bots.forges.issues import LABEL, Issue, comment
-from tests.factories import QUESTION, Factory
 from tests.support.cases import cases
-from tests.support.people import People
 
 
 async def requested(issue: Issue, rt: Runtime) -> Job:
@@ -77,7 +77,7 @@ async def test_comments_command_no_job_of_another_repository(
     issue: Issue, rt: Runtime, make: Factory, people: People
 ) -> None:
     """The secret of a repository's webhook could be used for a comment in any name."""
-    forge = issue.side.fake.world.base
+    forge = issue.place.fake.world.base
     shop, elsewhere, pay, over_ssh = [
         await make.queued(actor=people.anna, repo=source)
         for source in (
@@ -98,7 +98,7 @@ async def test_comments_command_no_job_of_another_repository(
     assert not (await rt.read_model.why(shop)).paused
     assert (await rt.read_model.job(shop)).status is Status.QUEUED
     assert (await rt.read_model.job(pay)).status is Status.CANCELED
-    texts = [note.body for note in issue.side.fake.world.comments()]
+    texts = [note.body for note in issue.place.fake.world.comments()]
     for other in (shop, elsewhere):
         assert any(f"D-{other} is not a job of acme/pay" in text for text in texts)
 
@@ -106,7 +106,7 @@ async def test_comments_command_no_job_of_another_repository(
 async def test_a_mention_after_the_answer_is_another_request(
     issue: Issue, rt: Runtime, make: Factory
 ) -> None:
-    work = await make.asked(QUESTION, notify=issue.side.notify)
+    work = await make.asked(QUESTION, notify=(issue.place.target,))
     name = f"D-{work.number}/1"
     await issue.delivered(work.number)
     assert await issue.on(comment("red", "ben", 70)) == "answered"
@@ -128,7 +128,7 @@ async def test_a_mention_on_the_issue_follows_up_on_its_open_pull_request(
     issue: Issue, rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     """And so does `/draftsman tell` on the pull request itself, both as messages of the person."""
-    number = await make.job_in(Status.COMPLETED, type="run_agent", notify=issue.side.notify)
+    number = await make.job_in(Status.COMPLETED, type="run_agent", notify=(issue.place.target,))
     await conn.execute(
         "INSERT INTO draftsman.pull_requests"
         " (root, forge, project, number, url, branch, base, head)"
@@ -138,7 +138,7 @@ async def test_a_mention_on_the_issue_follows_up_on_its_open_pull_request(
     wish = comment("@draftsman fix the tax, too", "ben", 80)
     assert [await issue.on(wish) for _ in range(2)] == ["answered"] * 2
     tell = comment("/draftsman tell use v2", "ben", 81, number=9, kind=EventKind.ANSWER)
-    issue.side.fake.world.open("b", "main", "x", "y", False, "bot").number = 9
+    issue.place.fake.world.open("b", "main", "x", "y", False, "bot").number = 9
     assert await issue.on(tell) == "answered"
     tables = {"acme": issue.rt.settings.forges["acme"].model_copy(update={"follow_up_delay": 0})}
     await FollowUpSweep(rt.db, rt.policy, tables).sweep(LeaderTerm())
@@ -182,7 +182,7 @@ async def test_help_and_commands_of_slack_get_a_reply_if_draftsman_is_addressed(
     for number, (text, outcome) in enumerate(outcomes.items(), 90):
         event = comment(text, "anna", number)
         assert [await issue.on(event) for _ in range(2)] == [outcome] * 2, text
-    commands, elsewhere = [note.body for note in issue.side.fake.world.comments()]
+    commands, elsewhere = [note.body for note in issue.place.fake.world.comments()]
     assert "/draftsman tell D-142 TEXT: sends a message" in commands
     assert "/answer [D-142/1] TEXT: answers" in commands
     assert "list is a command of Slack only" in elsewhere
@@ -193,13 +193,13 @@ async def test_a_word_that_a_question_accepts_is_no_command(
     issue: Issue, rt: Runtime, make: Factory
 ) -> None:
     verbs = QuestionSpec(key="what", text="What now?", choices=("retry", "cancel"))
-    work = await make.asked(verbs, notify=issue.side.notify)
+    work = await make.asked(verbs, notify=(issue.place.target,))
     await issue.delivered(work.number)
     assert await issue.on(comment("@draftsman cancel", "ben", 100)) == "answered"
     assert (await rt.questions.get(work.number, 1)).resolution is not None
     assert (await rt.read_model.job(work.number)).status is not Status.CANCELED
     words = QuestionSpec(key="how", text="How?", freeform=True)
-    other = await make.asked(words, notify=issue.side.notify)
+    other = await make.asked(words, notify=(issue.place.target,))
     await issue.delivered(other.number)
     assert await issue.on(comment("@draftsman fix the parser first", "ben", 102)) == "answered"
     resolution = (await rt.questions.get(other.number, 1)).resolution or {}
@@ -209,7 +209,7 @@ async def test_a_word_that_a_question_accepts_is_no_command(
 async def test_a_command_for_one_of_several_jobs_changes_none(
     issue: Issue, rt: Runtime, make: Factory, people: People
 ) -> None:
-    jobs = [await make.queued(actor=people.anna, notify=issue.side.notify) for _ in range(2)]
+    jobs = [await make.queued(actor=people.anna, notify=(issue.place.target,)) for _ in range(2)]
     assert await issue.on(comment("/draftsman cancel", "anna", 101)) == "refused"
     assert {(await rt.read_model.job(job)).status for job in jobs} == {Status.QUEUED}
     asked = (await issue.delivered(jobs[1]))[-1]
@@ -229,6 +229,6 @@ async def test_a_request_in_a_comment_has_a_mode_and_options(
     for number, option in enumerate(("--repo=pay", "--mode=deploy"), 96):
         text = f"@draftsman fix {option} the tax"
         assert await issue.on(comment(text, "anna", number)) == "refused"
-    texts = [note.body for note in issue.side.fake.world.comments()]
+    texts = [note.body for note in issue.place.fake.world.comments()]
     assert any("the repository is that of the issue" in text for text in texts)
     assert any("--mode must be fix or investigate" in text for text in texts)

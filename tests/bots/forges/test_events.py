@@ -23,12 +23,12 @@ from draftsman.settings.forges import ForgeSettings
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.events import classify
 from draftsman_bots.forges.service import ForgeService
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.fake.faults import Fault
+from draftsman_testing.forges.world import at_second
+from draftsman_testing.people import People
 from tests.bots.forges.issues import LABEL, Issue, comment
-from tests.factories import QUESTION, Factory
 from tests.support.cases import cases
-from tests.support.fake.faults import Fault
-from tests.support.forges.world import at_second
-from tests.support.people import People
 
 GATE: Final = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Go?", approvers=("carol",))
 
@@ -43,9 +43,9 @@ async def test_a_label_makes_one_job_whose_comment_answers(
     (job,) = await rt.read_model.jobs()
     found = await rt.read_model.job(job.number)
     assert (found.source, found.invoker_id, found.ticket_title) == ("forge", "anna", "Refunds")
-    assert found.ticket_url == f"{issue.side.fake.world.base}/acme/pay/issues/7"
+    assert found.ticket_url == f"{issue.place.fake.world.base}/acme/pay/issues/7"
     assert found.ticket_text == "They are rounded twice, see @ben"
-    assert found.payload["repo"]["source"] == parse(issue.side.fake.url).url
+    assert found.payload["repo"]["source"] == parse(issue.place.fake.url).url
     (status,) = await issue.delivered(job.number)
     assert f"**D-{job.number}** **Refunds**" in status
     for number, text in enumerate(["@draftsman also the tax", "/draftsman also the tax"], 60):
@@ -68,7 +68,7 @@ async def test_a_label_that_is_given_again_makes_another_job_with_the_text_of_it
     issue: Issue, rt: Runtime, make: Factory
 ) -> None:
     """Webhooks and polls of a label are one request; the labeler counts, not the sender."""
-    world = issue.side.fake.world
+    world = issue.place.fake.world
 
     def webhook(second: int, text: str, sender: str = "Anna") -> ForgeEvent:
         at = datetime.fromisoformat(at_second(second))
@@ -112,7 +112,7 @@ async def test_a_label_that_is_given_again_makes_another_job_with_the_text_of_it
 async def test_questions_are_answered_by_permitted_people(
     issue: Issue, rt: Runtime, make: Factory
 ) -> None:
-    work = await make.asked(QUESTION, notify=issue.side.notify)
+    work = await make.asked(QUESTION, notify=(issue.place.target,))
     name = f"D-{work.number}/1"
     await issue.delivered(work.number)
     chat = "I like red more, but who knows"
@@ -133,7 +133,7 @@ async def test_questions_are_answered_by_permitted_people(
     assert (question.resolution or {}) | {"value": "red", "by": ["ben"]} == question.resolution
     texts = await issue.delivered(work.number)
     assert f"{name} was answered by ben: red" in texts[1]
-    assert issue.side.invites not in texts[1]
+    assert issue.place.invites not in texts[1]
     assert "D-99/1 was not asked here." in texts[2]
     assert "this account is not mapped to a person" in texts[3]
     assert "needs text or a choice" in texts[4]
@@ -145,7 +145,7 @@ async def test_questions_are_answered_by_permitted_people(
 async def test_comments_delay_the_reminders_of_a_question(
     issue: Issue, rt: Runtime, make: Factory
 ) -> None:
-    work = await make.asked(QUESTION, notify=issue.side.notify)
+    work = await make.asked(QUESTION, notify=(issue.place.target,))
     await issue.delivered(work.number)
     for number, (text, author, outcome) in enumerate(
         [
@@ -166,7 +166,7 @@ async def test_an_unknown_command_answers_no_question(
     issue: Issue, rt: Runtime, make: Factory
 ) -> None:
     spec = QUESTION.model_copy(update={"freeform": True})
-    work = await make.asked(spec, notify=issue.side.notify)
+    work = await make.asked(spec, notify=(issue.place.target,))
     await issue.delivered(work.number)
     outcomes = [
         await issue.on(comment(text, "ben", number))
@@ -181,7 +181,7 @@ async def test_a_comment_shows_the_new_expiry_and_delegate(
     issue: Issue, rt: Runtime, make: Factory, people: People
 ) -> None:
     gate = GATE.model_copy(update={"approvers": ("carol", "dave"), "expires_in": 3600.0})
-    work = await make.asked(gate, notify=issue.side.notify)
+    work = await make.asked(gate, notify=(issue.place.target,))
     await issue.delivered(work.number)
     extended = await rt.questions.extend(work.number, 1, 86_400.0, people.olga)
     assert extended is not None
@@ -195,7 +195,7 @@ async def test_a_comment_shows_the_new_expiry_and_delegate(
 async def test_an_approval_counts_only_from_its_approver(
     issue: Issue, rt: Runtime, make: Factory
 ) -> None:
-    work = await make.asked(GATE, notify=issue.side.notify)
+    work = await make.asked(GATE, notify=(issue.place.target,))
     _, asked = await issue.delivered(work.number)
     assert "For @carol" in asked
     assert f"`/approve D-{work.number}/1`" in asked
@@ -209,7 +209,7 @@ async def test_an_approval_counts_only_from_its_approver(
     (refusal,) = [text for text in texts if "not accepted" in text]
     assert refusal.startswith(f"D-{work.number}: ben: Your answer")
     for number, verb in enumerate(("approve", "deny"), 22):
-        work = await make.asked(GATE, notify=issue.side.notify)
+        work = await make.asked(GATE, notify=(issue.place.target,))
         await issue.delivered(work.number)
         shown = comment(f"/{verb} D-{work.number}/1", "carol", number)
         assert await issue.on(shown) == "answered", "as the question shows it"
@@ -220,7 +220,7 @@ async def test_a_result_with_a_pull_request_has_no_patch(
 ) -> None:
     """Each file is a comment, which notifies everyone; the statement stays with the job."""
     for result, patches in (({}, 1), ({"pr_url": "https://forge.example/1"}, 0)):
-        work = await make.running(notify=issue.side.notify)
+        work = await make.running(notify=(issue.place.target,))
         for name, kind in (
             ("changes.patch", "patch"),
             ("evidence.json", "evidence"),
@@ -237,7 +237,7 @@ async def test_polls_bring_the_label_and_the_answer_once(
     issue: Issue, rt: Runtime, make: Factory
 ) -> None:
     """Over the whole service; a process that dies before it records the outcome repeats it."""
-    world = issue.side.fake.world
+    world = issue.place.fake.world
     service = ForgeService(issue.rt)
 
     async def poll(polls: int = 1) -> None:
@@ -253,7 +253,7 @@ async def test_polls_bring_the_label_and_the_answer_once(
     (job,) = await rt.read_model.jobs()
     assert (await rt.read_model.job(job.number)).invoker_id == "anna"
     await issue.delivered(job.number)
-    work = await make.asked(QUESTION, notify=issue.side.notify)
+    work = await make.asked(QUESTION, notify=(issue.place.target,))
     await issue.delivered(work.number)
     world.comment("#7", f"/answer D-{work.number}/1 red", "ben")
     world.faults.add("all comments", Fault("error", status=502, text="bad gateway"))
@@ -324,6 +324,6 @@ def test_a_command_on_a_pull_request_is_an_answer_and_other_text_is_feedback(
     ],
 )
 def test_the_target_of_an_event(kind: str, event: EventKind, target: str) -> None:
-    table = ForgeSettings.model_validate({"kind": kind, "token": {"env": "T"}})
+    table = ForgeSettings.of({"kind": kind, "token": {"env": "T"}})
     found = EventContext(cast(Runtime, None), "acme", table, comment("x", kind=event))
     assert found.target == f"forge:{target}" == parse_target(found.target).name

@@ -1,4 +1,4 @@
-"""`draftsman bots --forges` as a process: the lease of its reader ends with it."""
+"""`draftsman bots forges` as a process: the lease of its reader ends with it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from draftsman.database.database import Connection
+from draftsman_testing.forges.github import FakeGitHub
+from draftsman_testing.waits import until
 from tests.acceptance.conftest import installations
 from tests.acceptance.processes import Installation
-from tests.support.forges.github import FakeGitHub
 from tests.support.statements import rows, value
-from tests.support.waits import until
 
 __all__ = ["installations"]
 
@@ -28,23 +28,23 @@ async def test_the_lease_of_a_killed_reader_is_free_at_once(
             forges__acme__events="poll",
         )
         env = {"FORGE_TOKEN": forge.world.token}
-        first = bots.start("bots", "--forges", env=env)
+        first = bots.start("bots", "forges", env=env)
         query = (
             "UPDATE draftsman.leases SET expires_at = now() + interval '1 hour'"
-            " WHERE name = 'forges' RETURNING lock_id"
+            " WHERE name = 'forge' RETURNING lock_id"
         )
 
         async def under_its_lock() -> bool:
             return any(lock is not None for (lock,) in await rows(conn, query))
 
         await until(under_its_lock, "a lease that is free with the session")
-        owner = await value(conn, "SELECT owner FROM draftsman.leases WHERE name = 'forges'")
+        owner = await value(conn, "SELECT owner FROM draftsman.leases WHERE name = 'forge'")
         first.signal(signal.SIGKILL)
         assert await first.end() == -signal.SIGKILL
-        second = bots.start("bots", "--forges", env=env)
+        second = bots.start("bots", "forges", env=env)
 
         async def acquired() -> bool:
-            query = "SELECT owner FROM draftsman.leases WHERE name = 'forges'"
+            query = "SELECT owner FROM draftsman.leases WHERE name = 'forge'"
             return bool(await value(conn, query) != owner)
 
         await until(acquired, "the lease of the second process")

@@ -21,10 +21,10 @@ from draftsman.runtime import Runtime
 from draftsman_bots.forges.event_replies import delete_branches
 from draftsman_bots.forges.service import ForgeService
 from draftsman_bots.process.http import MAX_BODY_BYTES
+from draftsman_testing.factories import Factory
+from draftsman_testing.fake.faults import Fault
+from draftsman_testing.forges.conversation import SECRET, Payloads, deliver, github_webhook
 from tests.core.forges.api_contract import BRANCH, ForgeHarness, forge_harness
-from tests.factories import Factory
-from tests.support.fake.faults import Fault
-from tests.support.forges.conversation import SECRET, Payloads, deliver, github_webhook
 
 OWN: Final = "secret-of-one-repository"
 

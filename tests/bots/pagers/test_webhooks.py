@@ -17,15 +17,15 @@ from draftsman.deliveries.delivery import ChannelName, DeliveryStatus
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman_bots.pagers.service import PagerService
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.forges.conversation import deliver
+from draftsman_testing.http_server import serving
+from draftsman_testing.outbox import deliveries_of
+from draftsman_testing.pagers import GRAFANA_PATH, ROUTING_KEY, FakePagers
+from draftsman_testing.waits import background, until
 from tests.core.attention.conftest import TeamRuntime, person, team
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
-from tests.support.forges.conversation import deliver
-from tests.support.http_server import serving
-from tests.support.pagers import GRAFANA_PATH, ROUTING_KEY, FakePagers
 from tests.support.statements import rows
-from tests.support.waits import background, until
 
 __all__ = ["team"]
 SECRET: Final = "secret-of-the-subscription"
@@ -86,7 +86,7 @@ class Paged:
 
         async def are_sent() -> bool:
             found = await deliveries_of(self.rt, self.work.number)
-            sent = [d.status for d in found if d.channel is ChannelName.PAGER]
+            sent = [d.status for d in found if d.channel == ChannelName.PAGER]
             return sent == [DeliveryStatus.SENT] * count
 
         await until(are_sent, f"{count} pages are sent")

@@ -1,29 +1,56 @@
-"""Each chat service that the command line offers has its own bot."""
+"""Bots are created from the declarations of their channels."""
 
 from __future__ import annotations
 
-from importlib import import_module
+import logging
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from draftsman_bots.process import runner
-from draftsman_tui.cli.processes.serve import CHATS
+from draftsman.channels import registry
+from draftsman.errors import ConfigError
+from draftsman.settings import Settings
+from draftsman_bots.process.runner import create_bots, with_statement_timeout
+from draftsman_bots.slack.plugin import SLACK
+from draftsman_bots.trello.plugin import TRELLO
+from tests.support.distributions import Distribution, channel_source, installed
+
+RT: Any = SimpleNamespace(settings=None)
 
 
-def test_each_chat_has_a_bot() -> None:
-    assert set(runner.BOTS) == set(CHATS)
+def _module(name: str, body: str) -> Distribution:
+    source = channel_source(name, bot=f"acme_{name}:create")
+    code = f"{source}\nfrom draftsman.errors import ConfigError\ndef create(rt):\n    {body}\n"
+    return Distribution(
+        f"acme-{name}", "1.0", {name: f"acme_{name}:CHANNEL"}, {f"acme_{name}": code}
+    )
 
 
-@pytest.mark.parametrize("name", ["slack", "trello"])
-def test_a_bot_is_created_with_its_own_settings(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def create(rt: Any, settings: str, tokens: str) -> tuple[str, str]:
-        return settings, tokens
+def test_bots_of_packages_are_created(tmp_path: Path) -> None:
+    with installed(tmp_path, _module("mail", "return rt"), _module("post", "return 2")):
+        channels = [registry.channel(name) for name in ("mail", "post")]
+        assert cast(Any, list(create_bots(RT, channels))) == [RT, 2]
 
-    package = f"draftsman_bots.{name}"
-    monkeypatch.setattr(import_module(f"{package}.service"), "Service", create)
-    monkeypatch.setattr(import_module(f"{package}.credentials"), "read", lambda settings: name)
-    settings = SimpleNamespace(slack="slack", trello="trello")
-    bot = runner.BOTS[name](cast(Any, SimpleNamespace(settings=settings)))
-    assert cast(Any, bot) == (name, name)
+
+def test_a_bot_that_cannot_be_created_harms_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with installed(tmp_path, _module("mail", "return 1 / 0"), _module("post", "return 2")):
+        channels = [registry.channel(name) for name in ("mail", "post")]
+        with caplog.at_level(logging.ERROR):
+            assert cast(Any, list(create_bots(RT, channels))) == [2]
+    assert "the bot of channel 'mail' of acme-mail 1.0 cannot be started" in caplog.text
+
+
+def test_a_wrong_configuration_ends_the_process(tmp_path: Path) -> None:
+    mail = _module("mail", "raise ConfigError('no token')")
+    with installed(tmp_path, mail), pytest.raises(ConfigError, match="no token"):
+        list(create_bots(RT, [registry.channel("mail")]))
+
+
+def test_statements_time_out_before_the_callers_of_a_channel() -> None:
+    settings = Settings()
+    assert with_statement_timeout(settings, [TRELLO]) == settings
+    assert with_statement_timeout(settings, [TRELLO, SLACK]).database.statement_timeout == 2.2

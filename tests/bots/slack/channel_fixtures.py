@@ -10,8 +10,8 @@ from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman_bots.slack.deliveries.channel import SlackChannel, client
-from tests.core.deliveries.channels import channel_contract
-from tests.support.slack import FakeSlack
+from draftsman_testing.channel import samples
+from draftsman_testing.slack import FakeSlack
 
 Json = dict[str, Any]
 
@@ -28,7 +28,7 @@ def message(kind: DeliveryKind, target: str, /, **fields: Any) -> Message:
         for name in list(fields)
         if name.startswith("subject_")
     }
-    created = channel_contract.message(kind, target=target, **fields)
+    created = samples.message(kind, target=target, **fields)
     return replace(created, subject=replace(created.subject, **about))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
+from draftsman_testing.slack import FakeSlack, Fault, error
 from tests.core.deliveries.outbox.chaos import VisibleMessage
-from tests.support.slack import FakeSlack, Fault, error
 
 RATES: Final = {
     Fault.RATE_LIMIT(0.02): 0.08,

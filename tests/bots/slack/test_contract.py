@@ -1,54 +1,106 @@
-"""The contract of all channels, for Slack."""
+"""The contracts of channels, for Slack."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
-from tests.bots.channel_alias import ChannelAlias
-from tests.bots.slack.channel_fixtures import slack_channel
-from tests.core.deliveries.channels.channel_contract import ChannelContract
-from tests.support.slack import FakeSlack, Fault, error
+from draftsman_testing.channel.channel_contract import ChannelContract
+from draftsman_testing.channel.delivery_contract import DeliveryContract
+from draftsman_testing.channel.place import RETRY_AFTER, Fault, Post
+from draftsman_testing.slack import FakeSlack, error
+from draftsman_testing.slack import Fault as SlackFault
+from draftsman_testing.slack.message_store import remove
+from tests.bots.slack.channel_fixtures import Json, shown, slack_channel
+
+POST = "chat.postMessage"
+LIVE = re.compile(r"<(?:[@#]|!(?!date))[^>]*>|<http[^>]*\|[^>]*>")
 
 
-class SlackChannelHarness:
-    """A workspace; the contract's target `ops` is a channel in it."""
+class SlackPlace:
+    """A channel of a workspace."""
 
     finds = True
-    cuts = True
+    faults = frozenset(Fault)
+    invites = "in this thread, or in a terminal"
 
     def __init__(self, slack: FakeSlack) -> None:
         self._slack = slack
-        self._room = slack.channel("ops")
-        self.channel = ChannelAlias(slack_channel(slack), self._room, f"{self._room}/1.1")
+        self._room = slack.channel("ops", [slack.user("carol", id="U-CAROL")])
+        self.channel = slack_channel(slack)
+        self.target = f"slack:{self._room}"
+        self.missing = f"{self._room}/1.1"
 
-    async def seen(self) -> list[tuple[str, str]]:
-        """Return the marker and text of each message."""
+    def posts(self) -> list[Post]:
+        return [Post(_marker(item), shown(item)) for item in self._all() if not item.get("files")]
+
+    def _all(self) -> list[Json]:
+        top = self._slack.messages(self._room)
         return [
-            (message["metadata"]["event_payload"]["delivery_id"], message["text"])
-            for message in self._slack.messages(self._room)
-            if "metadata" in message
+            *top,
+            *(message for card in top for message in self._slack.messages(self._room, card["ts"])),
         ]
 
-    async def drop_next_response(self) -> None:
-        """Disconnect after the next post."""
-        self._slack.faults.next("chat.postMessage", Fault.DROP_AFTER)
+    def active_markup(self) -> list[str]:
+        """Return commands, mentions and links, which only mrkdwn can contain."""
+        return LIVE.findall("".join(text for item in self._all() for text in mrkdwn(item)))
 
-    async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """Reject the next post."""
-        fault = Fault.RATE_LIMIT(float(retry_after)) if retry_after else error("too_many_pins")
-        self._slack.faults.next("chat.postMessage", fault)
+    def files(self) -> list[bytes]:
+        return [file["data"] for file in self._slack.files]
 
-    async def stop_listening(self) -> None:
-        """Close the port."""
-        await self._slack.__aexit__(None, None, None)
+    def calls(self) -> int:
+        return len(self._slack.calls)
+
+    async def fail(self, fault: Fault) -> None:
+        match fault:
+            case Fault.LOST_REPLY:
+                self._slack.faults.next(POST, SlackFault.DROP_AFTER)
+            case Fault.RATE_LIMIT:
+                self._slack.faults.next(POST, SlackFault.RATE_LIMIT(RETRY_AFTER))
+            case Fault.REFUSED:
+                self._slack.faults.next(POST, error("too_many_pins"))
+            case Fault.UNREACHABLE:
+                await self._slack.__aexit__(None, None, None)
+            case Fault.FILE_REFUSED:
+                fault_of_upload = error("file_uploads_disabled")
+                self._slack.faults.next("files.getUploadURLExternal", fault_of_upload)
+            case Fault.REVOKED:
+                self._slack.revoke()
+            case Fault.TARGET_GONE:
+                self._slack.world.channels[self._room].archived = True
+            case Fault.STATUS_GONE:
+                (card,) = self._slack.messages(self._room)
+                remove(self._slack.world.channels[self._room], card["ts"])
 
 
-class TestSlack(ChannelContract):
-    """The contract, over Slack."""
+def _marker(message: Json) -> str:
+    return str(message.get("metadata", {}).get("event_payload", {}).get("delivery_id", ""))
 
-    @pytest.fixture
-    async def harness(self) -> AsyncIterator[SlackChannelHarness]:
-        async with FakeSlack() as slack:
-            yield SlackChannelHarness(slack)
+
+def mrkdwn(message: Any) -> Iterator[str]:
+    """Yield every mrkdwn text."""
+    if isinstance(message, dict):
+        if message.get("type") == "mrkdwn":
+            yield message["text"]
+        for value in message.values():
+            yield from mrkdwn(value)
+    elif isinstance(message, list):
+        for value in message:
+            yield from mrkdwn(value)
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[SlackPlace]:
+    async with FakeSlack() as slack:
+        yield SlackPlace(slack)
+
+
+class TestCalls(ChannelContract):
+    """The calls."""
+
+
+class TestDeliveries(DeliveryContract):
+    """The messages of jobs."""

@@ -22,9 +22,9 @@ from draftsman.jobs.retries import ErrorClass, RetryPolicy, classify
 from draftsman.log import redact
 from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.transport.api_errors import ACCOUNT, CONTENT, COPY, TARGET, UNCONFIRMED
+from draftsman_testing.slack import FakeSlack, Fault, error
 from tests.bots.slack.channel_fixtures import message, shown, slack_channel
 from tests.support.cases import cases
-from tests.support.slack import FakeSlack, Fault, error
 
 POST = "chat.postMessage"
 UNLISTED = (

@@ -27,15 +27,14 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.channel import SlackChannel
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import FAST, deliveries_of, running
+from draftsman_testing.people import People
+from draftsman_testing.slack import FakeSlack, error
+from draftsman_testing.slack.message_store import put, remove
+from draftsman_testing.waits import until
 from tests.bots.slack.channel_fixtures import Json, actionable, message, shown, slack_channel
-from tests.core.deliveries.outbox.chat_harness import FAST, running
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
-from tests.support.people import People
-from tests.support.slack import FakeSlack, error
-from tests.support.slack.message_store import put, remove
-from tests.support.waits import until
 
 LIVE = {"pending", "sending", "unconfirmed"}
 PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
@@ -78,14 +77,14 @@ class Flow:
             return not any(
                 delivery.status in LIVE
                 for delivery in await deliveries_of(self.rt, job)
-                if delivery.channel is ChannelName.SLACK
+                if delivery.channel == ChannelName.SLACK
             )
 
         await until(look, f"the deliveries of D-{job}")
         return [
             delivery
             for delivery in await deliveries_of(self.rt, job)
-            if delivery.channel is ChannelName.SLACK
+            if delivery.channel == ChannelName.SLACK
         ]
 
     def said_by_anna(self, text: str) -> Json:

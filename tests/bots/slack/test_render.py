@@ -17,6 +17,8 @@ from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.render import render
+from draftsman_testing.channel.samples import question
+from draftsman_testing.slack.block_validation import message_blocks
 from tests.bots.messages import messages, words
 from tests.bots.slack.channel_fixtures import (
     Json,
@@ -26,9 +28,7 @@ from tests.bots.slack.channel_fixtures import (
     person,
     shown,
 )
-from tests.core.deliveries.channels.channel_contract import question
 from tests.support.cases import cases
-from tests.support.slack.block_validation import message_blocks
 
 NASTY = "<!everyone> <@U1> <http://evil|click> & ``` *b* :tada:"
 SHOWN = "&lt;!everyone&gt; &lt;@U1&gt; &lt;http://evil|click&gt; &amp;"

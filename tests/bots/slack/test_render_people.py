@@ -10,9 +10,9 @@ from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.jobs.job import Status
 from draftsman.people.spans import actor_spans, encode_spans, spans_text
 from draftsman.questions.question import QuestionStatus
+from draftsman_testing.channel.samples import question
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.test_render import rendered
-from tests.core.deliveries.channels.channel_contract import question
 
 
 def test_person_who_canceled_is_mentioned() -> None:

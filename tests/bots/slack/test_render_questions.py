@@ -7,9 +7,9 @@ import pytest
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionStatus
+from draftsman_testing.channel.samples import question
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.test_render import rendered
-from tests.core.deliveries.channels.channel_contract import question
 
 
 def test_a_job_that_only_asks_shows_its_question_once() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.bots.slack.chaos import SlackBackend
 from tests.core.deliveries.outbox.chaos import ChaosRun
-from tests.factories import Factory
 
 
 @pytest.mark.slow(

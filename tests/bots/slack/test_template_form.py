@@ -16,11 +16,11 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.payloads import payloads
 from draftsman_bots.slack.requests.form_values import entered_values
 from draftsman_bots.slack.requests.template_form import MAX_PARAMETERS, template_form
+from draftsman_testing.slack.block_rules import VIEW_BYTES
+from draftsman_testing.slack.block_validation import whole_view
+from draftsman_testing.slack.payloads import state
+from draftsman_testing.slack.world import Json
 from tests.support.cases import cases
-from tests.support.slack.block_rules import VIEW_BYTES
-from tests.support.slack.block_validation import whole_view
-from tests.support.slack.payloads import state
-from tests.support.slack.world import Json
 
 TARGET = "slack:C0GENERAL/1700000000.000100"
 

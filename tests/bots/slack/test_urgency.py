@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from draftsman.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import deliveries_of, running
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.waits import until
 from tests.bots.slack.channel_fixtures import slack_channel
-from tests.core.deliveries.outbox.chat_harness import running
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import Factory
-from tests.support.slack import FakeSlack
-from tests.support.waits import until
 
 CARDS = 12
 SHOWN = 2

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from tests.support.trello import FakeTrello
+from draftsman_testing.trello import FakeTrello
 
 
 class BoardApp(Protocol):

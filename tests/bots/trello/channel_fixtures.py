@@ -16,9 +16,9 @@ from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.deliveries.card_context import BoardSource
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.transport.client import Trello, connect
+from draftsman_testing.channel import samples
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.accounts import settings
-from tests.core.deliveries.channels import channel_contract
-from tests.support.trello import FakeTrello
 
 
 def account_of(trello: FakeTrello, timeout: float = 5.0) -> Trello:
@@ -84,7 +84,7 @@ class CardHarness:
             for name in list(fields)
             if name.startswith("subject_")
         }
-        message = channel_contract.message(kind, **{"target": self.card} | fields)
+        message = samples.message(kind, **{"target": self.card} | fields)
         return replace(message, subject=replace(message.subject, **about))
 
 

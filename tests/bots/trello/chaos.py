@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from draftsman_bots.trello.deliveries.markdown import marker_of
+from draftsman_testing.trello import FakeTrello, Fault, Limits
 from tests.core.deliveries.outbox.chaos import VisibleMessage
-from tests.support.trello import FakeTrello, Fault, Limits
 
 RATES: Final = {
     Fault.RATE_LIMIT: 0.02,

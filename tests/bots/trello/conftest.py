@@ -9,9 +9,9 @@ import pytest
 from trello import TrelloClient
 
 from draftsman_bots.trello.boards import board_scans
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.http_adapters import RequestsAdapter
 from tests.bots.trello.webhook_receiver import WebhookReceiver, receive_webhooks
-from tests.support.trello import FakeTrello
 
 SCAN_INTERVAL: Final = board_scans.INTERVAL
 """Seconds between two scans of a board, which tests of other things do not wait for."""

@@ -12,7 +12,7 @@ import requests
 from trello import TrelloClient
 from trello.exceptions import ResourceUnavailable
 
-from tests.support.trello import FakeTrello
+from draftsman_testing.trello import FakeTrello
 
 T = TypeVar("T")
 

@@ -22,9 +22,9 @@ from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.identity import resolve_identity
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
+from draftsman_testing.trello import FakeTrello, Limits
 from tests.bots.trello.board_scenario import BoardScenario, SyncMode
 from tests.support.slow import slow_except
-from tests.support.trello import FakeTrello, Limits
 
 PLENTY = Limits(key=100_000, token=100_000, members=100_000)
 

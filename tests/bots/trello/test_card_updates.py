@@ -14,8 +14,8 @@ from draftsman.errors import Failure
 from draftsman.jobs.job import Status
 from draftsman_bots.process.health import HealthState
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
+from draftsman_testing.trello import FakeTrello, Fault, error
 from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
-from tests.support.trello import FakeTrello, Fault, error
 
 MOVE = "/cards/{id}/idList"
 UNLABEL = "/cards/{id}/idLabels/{idLabel}"

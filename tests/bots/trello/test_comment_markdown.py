@@ -17,12 +17,12 @@ from draftsman_bots.trello.deliveries.checklists import item_names
 from draftsman_bots.trello.deliveries.markdown import code, escape, one_line, with_marker
 from draftsman_bots.trello.deliveries.render import render
 from draftsman_bots.trello.requests.template_jobs import missing_comment
+from draftsman_testing.channel import samples
+from draftsman_testing.channel.samples import question
+from draftsman_testing.trello.comment_markdown import Seen, parse
 from tests.bots.messages import messages
 from tests.bots.trello.channel_fixtures import person
 from tests.bots.trello.test_render import ACCOUNTS, NAMES, WORDS
-from tests.core.deliveries.channels import channel_contract
-from tests.core.deliveries.channels.channel_contract import question
-from tests.support.trello.comment_markdown import Seen, parse
 
 BLOCKS: Final = {
     "paragraph", "fence", "blockquote", "ordered_list", "bullet_list", "list_item",
@@ -79,7 +79,7 @@ def test_a_hostile_text_is_shown_as_it_is(text: str) -> None:
     fields: dict[str, Any] = {"text": text, "choices": choices, "context_snippet": text}
     for kind in (QuestionKind.INPUT, QuestionKind.APPROVAL):
         asked = question(**fields, kind=kind, action={"run": text})
-        message = channel_contract.message(DeliveryKind.QUESTION, question=asked)
+        message = samples.message(DeliveryKind.QUESTION, question=asked)
         seen = comment(message, checklist=True)
         check(seen, message.marker)
         lines = shown(seen.text)
@@ -96,7 +96,7 @@ def test_a_hostile_text_in_any_kind_of_message(kind: DeliveryKind, text: str) ->
         status=QuestionStatus.ANSWERED,
         resolution={"outcome": "answered", "via": "person", "text": text, "by": [text]},
     )
-    built = channel_contract.message(
+    built = samples.message(
         kind, question=closed, payload={"text": text, "progress": {"plan": text, "line": text}}
     )
     for status in (Status.COMPLETED, Status.FAILED, Status.RUNNING, Status.CANCELED):
@@ -125,7 +125,7 @@ def test_items_of_checklists_and_missing_parameters(text: str) -> None:
 
 def test_choices_that_are_left_out_are_no_item_of_the_list() -> None:
     many = [{"value": str(n), "label": "x" * 75} for n in range(500)]
-    message = channel_contract.message(DeliveryKind.QUESTION, question=question(choices=many))
+    message = samples.message(DeliveryKind.QUESTION, question=question(choices=many))
     seen = comment(message)
     at = seen.blocks.index("ordered_list")
     left = next(line for line in seen.text.split("\n") if "more: draftsman" in line)
@@ -153,7 +153,7 @@ def test_a_bold_text_is_bold_as_a_whole(text: str) -> None:
 
 def test_items_follow_a_paragraph_and_have_one_line_each() -> None:
     choices = [{"value": "a", "label": "one\n\n# two", "description": "- x\n\n1. y"}]
-    message = channel_contract.message(DeliveryKind.QUESTION, question=question(choices=choices))
+    message = samples.message(DeliveryKind.QUESTION, question=question(choices=choices))
     seen = comment(message)
     at = seen.blocks.index("ordered_list")
     assert seen.blocks[at : at + 4] == ["ordered_list", "list_item", "paragraph", "paragraph"]

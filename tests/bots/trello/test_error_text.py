@@ -9,7 +9,7 @@ from draftsman.questions.answer import check_kind
 from draftsman.questions.question import QuestionKind
 from draftsman.questions.response import Response
 from draftsman_bots.trello.deliveries.error_text import error_text
-from tests.core.deliveries.channels.channel_contract import question
+from draftsman_testing.channel.samples import question
 from tests.support.cases import cases
 
 

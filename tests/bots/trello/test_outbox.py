@@ -19,14 +19,13 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import FAST, deliveries_of, running
+from draftsman_testing.people import People
+from draftsman_testing.trello import FakeTrello, Fault
+from draftsman_testing.waits import until
 from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
-from tests.core.deliveries.outbox.chat_harness import FAST, running
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import QUESTION, Factory
-from tests.support.people import People
 from tests.support.statements import rows
-from tests.support.trello import FakeTrello, Fault
-from tests.support.waits import until
 
 LIVE = {"pending", "sending", "unconfirmed"}
 PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
@@ -71,7 +70,7 @@ class Flow(CardHarness):
         return [
             delivery
             for delivery in await deliveries_of(self.rt, job)
-            if delivery.channel is ChannelName.TRELLO
+            if delivery.channel == ChannelName.TRELLO
         ]
 
     def counted(self, method: str, path: str) -> int:
@@ -130,7 +129,7 @@ async def test_deleted_card_ends_its_deliveries_but_not_the_job(
     instead = [
         delivery
         for delivery in await deliveries_of(flow.rt, job)
-        if delivery.channel is not ChannelName.TRELLO
+        if delivery.channel != ChannelName.TRELLO
     ]
     assert {delivery.target for delivery in instead} == {"log"}, "a person is not a card"
     assert (await flow.rt.read_model.job(job)).status == "completed"

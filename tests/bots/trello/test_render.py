@@ -23,10 +23,10 @@ from draftsman_bots.trello.deliveries.render import (
     render,
     template_fields,
 )
+from draftsman_testing.channel import samples
+from draftsman_testing.channel.samples import question
 from tests.bots.messages import messages, words
 from tests.bots.trello.channel_fixtures import person
-from tests.core.deliveries.channels import channel_contract
-from tests.core.deliveries.channels.channel_contract import question
 from tests.support.cases import cases
 
 ANNA = "5f1e0c9a8b7d6e5f4a3b2c1d"
@@ -39,7 +39,7 @@ GATE = {"kind": QuestionKind.APPROVAL, "choices": []}
 
 
 def message_of(kind: DeliveryKind, **fields: Any) -> Message:
-    return channel_contract.message(kind, **fields)
+    return samples.message(kind, **fields)
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -144,7 +144,7 @@ def _closed_by(*by: str) -> dict[str, Any]:
 
 
 def _canceled_by(actor: str) -> dict[str, Any]:
-    subject = channel_contract.message(DeliveryKind.RESULT).subject
+    subject = samples.message(DeliveryKind.RESULT).subject
     return {"subject": replace(subject, status=Status.CANCELED, canceled_by=actor)}
 
 
@@ -162,30 +162,28 @@ def _notice_by(actor: str) -> dict[str, Any]:
     ],
 )
 def test_members_are_named_and_other_accounts_are_not(kind: DeliveryKind, fields: Any) -> None:
-    message = channel_contract.message(kind, **fields(f"trello:{ANNA}"))
+    message = samples.message(kind, **fields(f"trello:{ANNA}"))
     text = render(message, NAMES)
     assert "anna" in text
     assert ANNA not in text
     assert names_members(message)
-    other = channel_contract.message(kind, **fields("slack:U1"))
+    other = samples.message(kind, **fields("slack:U1"))
     assert "U1" in render(other, NAMES)
     assert not names_members(other)
 
 
 def test_ids_in_text_of_people_are_not_replaced() -> None:
-    message = channel_contract.message(DeliveryKind.NOTICE, payload={"text": f"ask trello:{ANNA}"})
+    message = samples.message(DeliveryKind.NOTICE, payload={"text": f"ask trello:{ANNA}"})
     assert not names_members(message)
     assert ANNA in render(message, NAMES)
     closed = _closed_by("ben")["question"]
     closed.resolution["value"] = f"trello:{ANNA}"
-    assert ANNA in render(
-        channel_contract.message(DeliveryKind.QUESTION_CLOSED, question=closed), NAMES
-    )
+    assert ANNA in render(samples.message(DeliveryKind.QUESTION_CLOSED, question=closed), NAMES)
 
 
 def test_a_notice_that_names_its_job_has_no_second_name() -> None:
     payload = {"text": "the label of D-7 was removed", "names_job": True}
-    assert render(channel_contract.message(DeliveryKind.NOTICE, payload=payload)).count("D-7") == 1
+    assert render(samples.message(DeliveryKind.NOTICE, payload=payload)).count("D-7") == 1
 
 
 def test_notice_to_a_person_mentions_them() -> None:

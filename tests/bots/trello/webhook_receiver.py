@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from tests.support.trello import FakeTrello
-from tests.support.trello.entities import Json
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.trello.entities import Json
 
 Listener = Callable[[Json], Awaitable[None]]
 

@@ -19,10 +19,10 @@ from draftsman.runtime import Runtime
 from draftsman_bots.web import job_pages as log_stream
 from draftsman_bots.web.context import MAX_STREAMS
 from draftsman_bots.web.job_pages import encode_cursor, log_lines, parse_cursor, visible
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.bots.web.web_side import Inbox, Visitor
-from tests.factories import Factory
-from tests.support.people import People
-from tests.support.waits import until
 
 LIMIT = QuotaLimit(1000, 1_000_000)
 

@@ -13,10 +13,10 @@ from draftsman_bots.process.http import MAX_BODY_BYTES
 from draftsman_bots.web.access import local_path
 from draftsman_bots.web.context import MAX_KEYS, RequestLimit
 from draftsman_bots.web.diff_lines import MAX_LINES, shown_diff
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from tests.bots.web.web_side import Inbox, serving
-from tests.factories import GATE, Factory
 from tests.support.cases import cases
-from tests.support.people import People
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7*7 }}\u202e\x1b[31m"
 PATCH = f"""diff --git a/x.html b/x.html

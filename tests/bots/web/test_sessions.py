@@ -12,10 +12,10 @@ from draftsman.database.database import Connection
 from draftsman.errors import ConfigError, NotFound
 from draftsman.people.service.web_sessions import WebSessions
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.bots.web.web_side import Inbox, serving
-from tests.factories import Factory
 from tests.support.clock import Clock
-from tests.support.people import People
 
 UNKNOWN = "x" * 43
 

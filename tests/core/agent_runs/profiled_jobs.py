@@ -9,8 +9,8 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.worker.agent_jobs import Files, git, make_repository, submit_agent_job
-from tests.factories import Factory
 
 WRITE = """
 def write(files):

@@ -19,6 +19,8 @@ from draftsman.agents.adapter import MAKE_AGAIN
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.agent_runs.adapted_agents import (
     adapted_worker,
     asked,
@@ -32,9 +34,7 @@ from tests.core.worker.workers import (
     wait_for_question,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.adapter_driver import AdapterRuns, Message
-from tests.support.waits import until
 
 FAKE: Final = Path(__file__).parents[2] / "support" / "acp_agent.py"
 RUN: Final = {"run": "echo approved >> ran.txt"}

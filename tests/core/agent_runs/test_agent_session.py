@@ -12,6 +12,8 @@ from draftsman.jobs.job import Job, Status
 from draftsman.runtime import Runtime
 from draftsman.sandbox.processes import guard
 from draftsman.worker import leader
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.worker.agent_jobs import (
     agent_worker,
     make_repository,
@@ -25,8 +27,6 @@ from tests.core.worker.workers import (
     wait_for_question,
     wait_for_status,
 )
-from tests.factories import Factory
-from tests.support.people import People
 
 S = Status
 

@@ -19,6 +19,8 @@ from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job
 from tests.core.worker.workers import (
     is_free,
@@ -27,9 +29,7 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_question,
 )
-from tests.factories import Factory
 from tests.support.adapter_driver import AdapterRuns, Message
-from tests.support.waits import until
 
 FAKE: Final = Path(__file__).parents[2] / "support" / "claude_agent.py"
 RUN: Final = {"run": "echo approved >> ran.txt"}

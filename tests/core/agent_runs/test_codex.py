@@ -12,6 +12,8 @@ import pytest
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.runtime import Runtime
 from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.agent_runs.adapted_agents import (
     adapted_worker,
     asked,
@@ -21,9 +23,7 @@ from tests.core.agent_runs.adapted_agents import (
 )
 from tests.core.worker.agent_jobs import git, make_repository, submit_agent_job
 from tests.core.worker.workers import is_free
-from tests.factories import Factory
 from tests.support.adapter_driver import AdapterRuns, Message
-from tests.support.waits import until
 
 FAKE: Final = Path(__file__).parents[2] / "support" / "codex_agent.py"
 RUN: Final[dict[str, Any]] = {"run": "echo approved >> ran.txt"}

@@ -12,10 +12,10 @@ from draftsman.jobs.job import Job, Status
 from draftsman.questions.response import Response
 from draftsman.repos.repo_profile import profile
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.agent_runs.profiled_jobs import WRITE, profiled_job
 from tests.core.worker.agent_jobs import agent_worker, git, submit_agent_job
 from tests.core.worker.workers import event_kinds, last_event, wait_for_end, wait_for_question
-from tests.factories import Factory
 
 S = Status
 COMPLETION = "draftsman.agent_runs.completion"

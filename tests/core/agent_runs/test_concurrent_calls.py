@@ -24,7 +24,7 @@ from draftsman.sandbox.gateway.http_server import serve
 from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.llm import GatewaySettings, PriceSettings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.budgets import set_budgets
 from tests.support.fake_model import fake_model
 

@@ -13,11 +13,11 @@ from draftsman.agent_runs.validation import changed_tests
 from draftsman.jobs.job import Status
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.agent_runs.profiled_jobs import WRITE, profiled_job
 from tests.core.worker.agent_jobs import agent_worker, git
 from tests.core.worker.workers import event_kinds, wait_for_end, wait_for_question
-from tests.factories import Factory
-from tests.support.waits import until
 
 S = Status
 EVIDENCE = {"test": ["sh", "{files}"], "files": ["test_*.sh"]}

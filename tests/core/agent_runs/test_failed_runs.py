@@ -10,6 +10,8 @@ import pytest
 from draftsman.agent_runs.session import agent_session
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.agent_runs.test_run_agent import WORK, done, guards
 from tests.core.worker.agent_jobs import (
     agent_worker,
@@ -19,9 +21,7 @@ from tests.core.worker.agent_jobs import (
     wait_for_exit,
 )
 from tests.core.worker.workers import RARELY, rescue_live, run_of, wait_for_end, wait_for_status
-from tests.factories import Factory
 from tests.support.clock import skip
-from tests.support.waits import until
 
 S = Status
 STUBBORN = """

@@ -17,11 +17,11 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.questions.response import Response
 from draftsman.repos.repo_profile import profile
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.agent_runs.profiled_jobs import WRITE, profiled_job
 from tests.core.worker.agent_jobs import agent_worker, git
 from tests.core.worker.workers import event_kinds, wait_for_end, wait_for_question, wait_for_status
-from tests.factories import Factory
-from tests.support.waits import until
 
 S = Status
 TWO = {"name": "tests", "command": ["grep", "-c", "two", "a.txt"]}

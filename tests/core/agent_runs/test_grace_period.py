@@ -9,10 +9,10 @@ import pytest
 
 from draftsman.jobs.job import Job, Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.agent_runs.test_run_socket import PROGRAM
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.worker.workers import event_kinds, wait_for_end, wait_for_question, wait_for_status
-from tests.factories import Factory
 from tests.support.statements import rows
 
 S = Status

@@ -15,6 +15,7 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.agent_runs.gateway_agents import provider, with_gateway
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.worker.workers import (
@@ -23,7 +24,6 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_question,
 )
-from tests.factories import Factory
 from tests.support.faulty_server import FaultyServer
 
 __all__ = ["provider"]

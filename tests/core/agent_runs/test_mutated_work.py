@@ -10,10 +10,10 @@ import pytest
 from draftsman.jobs.job import Status
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.agent_runs.profiled_jobs import WRITE, profiled_job
 from tests.core.worker.agent_jobs import agent_worker, git, submit_agent_job
 from tests.core.worker.workers import wait_for_end, wait_for_question
-from tests.factories import Factory
 
 S = Status
 FILES: Final = {

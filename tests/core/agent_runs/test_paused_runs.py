@@ -6,6 +6,8 @@ from pathlib import Path
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.agent_jobs import (
     agent_worker,
     make_repository,
@@ -14,8 +16,6 @@ from tests.core.worker.agent_jobs import (
     wait_for_exit,
 )
 from tests.core.worker.workers import is_free, wait_for_end, wait_for_status
-from tests.factories import Factory
-from tests.support.waits import until
 
 CODE = """
 if start["run"] == 1:

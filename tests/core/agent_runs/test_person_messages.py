@@ -13,6 +13,9 @@ import pytest
 from draftsman.jobs.job import Job, Source, Status
 from draftsman.jobs.requests.invocation import FileRef
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.core.agent_runs.test_acp import acp_worker
 from tests.core.worker.agent_jobs import (
     agent_worker,
@@ -28,9 +31,6 @@ from tests.core.worker.workers import (
     wait_for_question,
     wait_for_status,
 )
-from tests.factories import Factory
-from tests.support.people import People
-from tests.support.waits import until
 
 S = Status
 ECHO = 'say("result", summary="", data={"got": [item["text"] for item in start["messages"]]})'

@@ -13,9 +13,9 @@ from draftsman.runtime import Runtime
 from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.processes.environment import agent_environment
 from draftsman.settings.agents import KNOWN_AGENTS, AgentSettings
+from draftsman_testing.factories import Factory
 from tests.core.agent_runs.adapted_agents import adapted_worker, asked, ended, lines_of
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
-from tests.factories import Factory
 from tests.support.adapter_driver import AdapterRuns, Message
 
 IDLE: Final = "cat > /dev/null; echo looked"

@@ -19,7 +19,9 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import deliveries_of
+from draftsman_testing.factories import Factory
+from draftsman_testing.fake.faults import Fault
+from draftsman_testing.outbox import deliveries_of
 from tests.core.forges.api_contract import COMMITS, ForgeHarness, forge_harness
 from tests.core.worker.agent_jobs import agent_worker, git, submit_agent_job
 from tests.core.worker.workers import (
@@ -29,8 +31,6 @@ from tests.core.worker.workers import (
     wait_for_question,
     wait_for_status,
 )
-from tests.factories import Factory
-from tests.support.fake.faults import Fault
 
 S = Status
 TWO = {"name": "tests", "command": ["grep", "-c", "two", "a.txt"]}

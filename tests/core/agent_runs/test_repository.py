@@ -15,9 +15,9 @@ from draftsman.repos.repo_catalog import Repo, RepoLocation
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.worker.agent_jobs import agent_worker, git, make_repository, submit_agent_job
 from tests.core.worker.workers import last_event, wait_for_end, wait_for_question
-from tests.factories import Factory
 
 S = Status
 NONE = profile({})

@@ -12,6 +12,8 @@ import pytest
 from draftsman.handlers import registry
 from draftsman.jobs.job import Job, Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.agent_jobs import (
     agent,
     agent_worker,
@@ -29,8 +31,6 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_question,
 )
-from tests.factories import Factory
-from tests.support.waits import until
 
 S = Status
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"

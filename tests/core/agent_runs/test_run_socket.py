@@ -17,14 +17,14 @@ from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman.settings.sandbox import SandboxSettings
 from draftsman.worker import leader
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.attacks.catalog import attack
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.worker.workers import wait_for_end, wait_for_question
-from tests.factories import Factory
 from tests.support import permissions
-from tests.support.people import People
 from tests.support.statements import rows
-from tests.support.waits import until
 
 S = Status
 PROGRAM = """

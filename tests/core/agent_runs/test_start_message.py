@@ -15,10 +15,10 @@ from draftsman.jobs.job import Condition, Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
 from draftsman.workflows.dependencies import Parent
+from draftsman_testing.factories import Factory
 from tests.core.agent_runs.test_run_agent import data as data
 from tests.core.agent_runs.test_run_agent import done
 from tests.core.agent_runs.test_run_agent import repo as repo
-from tests.factories import Factory
 
 ECHO = """
 say("result", summary="read", data={"parents": start["parents"]})

@@ -13,7 +13,7 @@ from draftsman.people.actor import Actor
 from draftsman.people.configuration import configured_directory
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 
 TEAM: dict[str, dict[str, Any]] = {
     "anna": {"login": "anna", "slack": "U0ANNA", "roles": ["invoker", "responder"]},

@@ -71,7 +71,7 @@ class RecordingChannel:
         return None
 
     async def edit(self, message: Message) -> SendResult:
-        if self.name is ChannelName.PAGER:
+        if self.name == ChannelName.PAGER:
             self._record(message)
         return Receipt(message.edits or "")
 

@@ -17,11 +17,11 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.trello.board import BoardConfig, LabelSighting
-from tests.core.deliveries.outbox.rows import deliveries_of
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.outbox import deliveries_of
+from draftsman_testing.people import People
 from tests.core.rights.conftest import As, as_role, known, roles
-from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.permissions import SHOP
 from tests.support.statements import CHANGE, CHECK, refused, rows, run
 

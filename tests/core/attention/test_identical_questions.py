@@ -16,10 +16,10 @@ from draftsman.questions.question import QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import EVENTS, GATE, QUESTION, Factory
+from draftsman_testing.factories import EVENTS, GATE, QUESTION, Factory
+from draftsman_testing.outbox import deliveries_of
+from draftsman_testing.people import People
 from tests.support.cases import cases
-from tests.support.people import People
 from tests.support.permissions import SHOP, SHOP_NAME, question
 from tests.support.statements import value
 

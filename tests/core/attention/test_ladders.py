@@ -23,9 +23,9 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse as parse_url
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, QUESTION
+from draftsman_testing.outbox import claim, deliveries_of
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
-from tests.core.deliveries.outbox.rows import claim, deliveries_of
-from tests.factories import GATE, QUESTION
 from tests.support.clock import Clock
 
 HOUR = 3600.0
@@ -51,7 +51,7 @@ async def sent(rt: Runtime, job: int) -> list[str]:
     return [
         delivery.target
         for delivery in await deliveries_of(rt, job)
-        if delivery.kind is DeliveryKind.QUESTION and delivery.channel is ChannelName.SLACK
+        if delivery.kind is DeliveryKind.QUESTION and delivery.channel == ChannelName.SLACK
     ]
 
 

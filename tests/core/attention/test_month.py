@@ -24,9 +24,9 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.policy import Person
 from draftsman.questions.question import OnExpire, QuestionStatus
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, QUESTION, Factory
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
 from tests.core.attention.recording import RecordingChannel, Sent
-from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 
 HOUR: Final = 3600.0

@@ -11,11 +11,11 @@ from draftsman.attention.service import oncall as service
 from draftsman.attention.service.oncall import OnCall
 from draftsman.errors import DraftsmanError
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman_testing.factories import QUESTION
+from draftsman_testing.http_server import Reply, Request, serving
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
 from tests.core.attention.test_ladders import sent
 from tests.core.outbound.test_icalendar import calendar
-from tests.factories import QUESTION
-from tests.support.http_server import Reply, Request, serving
 
 NOW = datetime(2026, 6, 3, 12, tzinfo=UTC)
 WEEKS = (

@@ -13,12 +13,12 @@ from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
+from draftsman_testing.factories import QUESTION
+from draftsman_testing.http_server import serving
+from draftsman_testing.outbox import deliveries_of
+from draftsman_testing.pagers import GRAFANA_PATH, ROUTING_KEY, FakePagers
+from draftsman_testing.waits import background, until
 from tests.core.attention.conftest import MakeWith, TeamRuntime, person
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import QUESTION
-from tests.support.http_server import serving
-from tests.support.pagers import GRAFANA_PATH, ROUTING_KEY, FakePagers
-from tests.support.waits import background, until
 
 CRITICAL = QUESTION.model_copy(update={"critical": True})
 STEPS = [{"notify": ["pager:ops", "pager:grafana"]}]
@@ -61,7 +61,7 @@ async def paged(
 
 async def _sent(rt: Runtime, job: int, count: int) -> None:
     async def is_sent() -> bool:
-        pages = [d for d in await deliveries_of(rt, job) if d.channel is ChannelName.PAGER]
+        pages = [d for d in await deliveries_of(rt, job) if d.channel == ChannelName.PAGER]
         return [d.status for d in pages].count(DeliveryStatus.SENT) == count
 
     await until(is_sent, f"{count} pages of D-{job} are sent")
@@ -108,7 +108,7 @@ async def test_the_error_of_a_refused_page_has_no_secret(
 
     async def errors() -> list[str]:
         pages = [d for d in await deliveries_of(paged, work.number) if d.last_error]
-        return [str(d.last_error) for d in pages if d.channel is ChannelName.PAGER]
+        return [str(d.last_error) for d in pages if d.channel == ChannelName.PAGER]
 
     async def are_refused() -> bool:
         return len(await errors()) == 2

@@ -8,12 +8,12 @@ from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.handlers.context import RunContext
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import LOG, deliveries_of
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import LOG, deliveries_of
+from draftsman_testing.waits import until
 from tests.core.worker.test_leader import SELDOM, leads
 from tests.core.worker.workers import last_event, running_worker, runtime_with
-from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
-from tests.support.waits import until
 
 
 async def handler(ctx: RunContext) -> Outcome:

@@ -16,11 +16,11 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.worker.workers import wait_for_end
-from tests.factories import Factory
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.permissions import (
     ALLOW,
     DENY,

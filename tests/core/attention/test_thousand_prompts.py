@@ -18,8 +18,8 @@ from draftsman.questions.permission_rules.permission_rule import (
     candidates,
 )
 from draftsman.runtime import Runtime
-from tests.factories import Factory
-from tests.support.people import People
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.support.permission_prompts import Prompt, prompts
 from tests.support.permissions import ALLOW, DENY, decide, message
 from tests.support.statements import rows

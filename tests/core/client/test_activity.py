@@ -7,7 +7,7 @@ from draftsman.client.asynchronous import Client
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 
 
 async def test_activity_of_an_agent_is_followed_until_the_job_has_ended(

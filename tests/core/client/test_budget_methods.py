@@ -8,7 +8,7 @@ from draftsman.client.asynchronous import Client
 from draftsman.database.database import Connection
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.budgets import set_budgets
 
 

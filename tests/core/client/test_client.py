@@ -31,8 +31,8 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.people.actor import Actor
 from draftsman.processes.host import login
 from draftsman.runtime import Runtime
-from tests.factories import GATE, Factory
-from tests.support.waits import wait_blocked
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.waits import wait_blocked
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.processes.host import login
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 
 
 @pytest.fixture(autouse=True)

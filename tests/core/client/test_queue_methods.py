@@ -14,7 +14,7 @@ from draftsman.processes.host import login
 from draftsman.queues.service.queues import Place
 from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import Schedule
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.limits import set_limits
 
 

@@ -22,7 +22,7 @@ from draftsman.deliveries.documents.plain import render_plain
 from draftsman.errors import UsageError
 from draftsman.questions.answer import parse_amount
 from draftsman.questions.question import BUDGET_KEY, Question, QuestionKind, QuestionStatus
-from tests.core.deliveries.channels.channel_contract import message
+from draftsman_testing.channel.samples import message
 from tests.support.cases import cases
 
 JOB = BudgetState("used", "job:142", None, "cost_usd", 5.25, 0, 5.0)

@@ -24,10 +24,10 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman.settings.budgets import BudgetsSettings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.support.budgets import set_budgets
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.statements import rows
 
 REPO = "https://git.example.org/acme/shop"

@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
-from tests.factories import GATE, Factory
+from draftsman_testing.factories import GATE, Factory
 from tests.support.raw_jobs import insert_job
 from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
 

@@ -34,10 +34,10 @@ from draftsman.errors import (
 )
 from draftsman.runtime import ENUMS
 from draftsman.settings.database import DatabaseSettings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import DEADLINE, background, wait_blocked
 from tests.support.cases import cases
 from tests.support.statements import rows, run, value
-from tests.support.waits import DEADLINE, background, wait_blocked
 
 FAST = DatabaseSettings(connect_timeout=2)
 

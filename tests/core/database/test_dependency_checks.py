@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, run
 
 DEPENDENCY: Final = {"job": "2", "parent": "1", "ordinal": "1", "condition": "'any'"}

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from draftsman.database.database import Connection
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, run
 
 GROUP: Final = {

@@ -9,8 +9,8 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.raw_jobs import STATE_COLUMNS
 from tests.support.statements import CHANGE, CONSISTENCY, refused, rows, run, value
 

@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman_testing.factories import Factory
 from tests.core.database.test_group_checks import insert
-from tests.factories import Factory
 from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, run
 
 MESSAGE: Final = {
@@ -36,7 +36,6 @@ PAUSES: Final = [
 FILE: Final = {"channel": "'slack'", "reference": "'{}'", "name": "'a.txt'"}
 REFUSED: Final = {"status": "'refused'", "reason": "'r'", "ended_at": "now()"}
 FILES: Final = [
-    ({"channel": "'cli'"}, "attachments_channel_check"),
     ({"reference": "jsonb_build_object('a', repeat('x', 8001))"}, "attachments_reference_check"),
     *(
         ({"name": name}, "attachments_name_check")

@@ -21,10 +21,10 @@ from draftsman.errors import (
     DraftsmanError,
     SchemaOutdated,
 )
+from draftsman_testing.waits import until
 from tests.support.cases import cases
 from tests.support.server import Server
 from tests.support.statements import rows, value
-from tests.support.waits import until
 
 ROOT = Path(__file__).resolve().parents[3]
 NUMBERED = [name for name, _ in resources.migrations()]

@@ -10,9 +10,9 @@ from draftsman import resources
 from draftsman.database import migrate
 from draftsman.database.database import Connection, Database
 from draftsman.errors import LostRace, SchemaOutdated
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import DEADLINE, background, until, wait_blocked
 from tests.support.statements import run
-from tests.support.waits import DEADLINE, background, until, wait_blocked
 
 NAME = "9999_wide"
 SQL = f"""

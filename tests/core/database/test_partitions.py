@@ -10,7 +10,7 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import rows, run, value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.database.database import Connection
+from draftsman_testing.factories import Factory
 from tests.core.database.test_group_checks import insert
-from tests.factories import Factory
 from tests.support.statements import CHECK, UNIQUE, refused, run
 
 DECISION: Final = {

@@ -7,18 +7,18 @@ from typing import Final
 import pytest
 
 from draftsman.database.database import Connection
-from tests.factories import GATE, Factory
-from tests.support.statements import CHECK, refused, run
+from draftsman_testing.factories import GATE, Factory
+from tests.support.statements import CHECK, FOREIGN_KEY, refused, run
 
 PEOPLE: Final = [
     ("people (name) VALUES ('')", "people_name_check"),
     ("people (name, roles) VALUES ('anna', '{admin}')", "people_roles_check"),
     ("people (name, quiet_hours) VALUES ('anna', '')", "people_quiet_hours_check"),
     ("people (name, timezone) VALUES ('anna', '')", "people_timezone_check"),
-    (
-        "person_identities (channel, external_id, person) VALUES ('tui', 'a', 'carol')",
-        "person_identities_channel_check",
-    ),
+    ("channels (name) VALUES ('Fax')", "channel_check"),
+    ("channels (name, package) VALUES ('fax', '')", "channels_package_check"),
+    ("channels (name, accounts) VALUES ('fax', 'number')", "channels_accounts_check"),
+    ("channels (name, person_target) VALUES ('fax', '.')", "channels_person_target"),
     (
         "person_identities (channel, external_id, person) VALUES ('cli', '', 'carol')",
         "person_identities_external_id_check",
@@ -61,6 +61,12 @@ async def test_a_row_about_people_is_checked(conn: Connection, row: str, constra
     await run(conn, "INSERT INTO draftsman.people (name) VALUES ('carol')")
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, f"INSERT INTO draftsman.{row}")
+
+
+async def test_an_identity_is_of_a_declared_channel(conn: Connection) -> None:
+    await run(conn, "INSERT INTO draftsman.people (name) VALUES ('carol')")
+    async with refused(FOREIGN_KEY, '"person_identities_channel_fkey"'):
+        await run(conn, "INSERT INTO draftsman.person_identities VALUES ('fax', '1', 'carol')")
 
 
 async def test_a_count_of_refused_answers_is_positive(make: Factory, conn: Connection) -> None:

@@ -19,8 +19,8 @@ from draftsman.database.pinned_connection import (
     text_array,
 )
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman_testing.waits import until
 from tests.support.statements import value
-from tests.support.waits import until
 
 TEXTS = ["", "a b", 'a "quoted" \\ one', "{}", "NULL", "a,b", "ä €", "line\nline", "100 %"]
 LISTS = Statement(

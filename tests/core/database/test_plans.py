@@ -18,7 +18,7 @@ from draftsman.jobs.runs.store import claim
 from draftsman.people.actor import Actor
 from draftsman.runtime import ENUMS
 from draftsman.settings.database import DatabaseSettings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.planner import planned
 from tests.support.server import Server
 from tests.support.statements import run, value

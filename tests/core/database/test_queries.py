@@ -62,8 +62,7 @@ INDEXES = {
         "job_targets_pkey",
         "job_targets_unique",
         "job_targets_thread",
-        "job_targets_trello",
-        "job_targets_forge",
+        "job_targets_place",
     },
     "deliveries": {
         "deliveries_pkey",
@@ -76,8 +75,7 @@ INDEXES = {
         "deliveries_status",
         "deliveries_pending",
         "deliveries_dedupe",
-        "deliveries_slack",
-        "deliveries_trello",
+        "deliveries_message",
     },
 }
 

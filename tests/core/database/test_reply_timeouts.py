@@ -17,11 +17,11 @@ from draftsman.database.pinned_connection import Statement, fetch
 from draftsman.database.session_settings import reply_margin
 from draftsman.errors import DatabaseUnreachable
 from draftsman.runtime import ENUMS, Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import DEADLINE, background
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import runtime_with
-from tests.factories import Factory
 from tests.support.statements import value
-from tests.support.waits import DEADLINE, background
 
 TIMEOUT = 0.1
 """Statement timeout in seconds, which the server cannot report."""

@@ -10,9 +10,9 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.questions.permission_rules.command_pattern import matches, parse_pattern, plain_words
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.database.test_group_checks import insert
-from tests.factories import Factory
-from tests.support.people import People
 from tests.support.permissions import asked, ratified
 from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, rows, run
 

@@ -6,9 +6,9 @@ from psycopg.errors import Diagnostic
 
 from bench.history import Backlog, seed_draftsman
 from draftsman.database.database import Connection
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.support.statements import run, value
-from tests.support.waits import until
 
 CANCEL = """
 UPDATE draftsman.job_states

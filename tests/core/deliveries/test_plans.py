@@ -6,7 +6,7 @@ from draftsman.database.database import Connection, Database
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.store import deliveries
 from draftsman.deliveries.target import parse
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.planner import plan_tables, planned
 from tests.support.statements import rows, run
 

@@ -20,7 +20,9 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import DEADLINE, until
 from tests.support.clock import Clock
 from tests.support.event_history import (
     age_events,
@@ -30,10 +32,8 @@ from tests.support.event_history import (
     this_month,
     with_retention,
 )
-from tests.support.people import People
 from tests.support.races import hold_commits
 from tests.support.statements import CHANGE, refused, rows, run, value
-from tests.support.waits import DEADLINE, until
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from draftsman.jobs.runs.outcome import Done
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.core.worker.workers import last_event
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
 from tests.support.statements import value
 
 LATEST = "SELECT max(id) FROM draftsman.job_checkpoints WHERE job = %s"

@@ -14,9 +14,9 @@ from draftsman.database.named_queries import load
 from draftsman.events.event import Event
 from draftsman.jobs.event_kinds import COMMON_KINDS
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, until
 from tests.support.statements import CHECK, refused, rows, value
-from tests.support.waits import background, until
 
 NOTE = "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, 'note', 'a')"
 Cursor = tuple[int, int, int]

@@ -14,8 +14,8 @@ from draftsman.jobs.job import INITIAL, TRANSITIONS, Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from tests.factories import GATE, Factory
-from tests.support.people import People
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from tests.support.statements import rows, run, value
 
 S = Status

@@ -12,8 +12,8 @@ from draftsman.errors import Failure
 from draftsman.jobs.details.invariants import SENTENCES, problems
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from tests.factories import GATE, Factory
-from tests.support.people import People
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from tests.support.queries import TEXTS, explain
 from tests.support.statements import rows, run
 

@@ -17,7 +17,7 @@ import pytest
 
 from draftsman.agent_runs.clones.source import RepoSource
 from draftsman.agent_runs.clones.workspace import Workspace
-from draftsman.forges.api.connection import KINDS, forge_settings, git_login_of
+from draftsman.forges.api.connection import forge_of, git_login_of
 from draftsman.forges.api.publication import OpenedPullRequest, open_pull_request
 from draftsman.forges.forge import Forge
 from draftsman.forges.pull_request import (
@@ -29,11 +29,11 @@ from draftsman.forges.pull_request import (
 from draftsman.settings import Settings
 from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.http import HttpSettings
+from draftsman_testing.forges.gitea import FakeGitea
+from draftsman_testing.forges.github import FakeGitHub, FakeGitHubApp
+from draftsman_testing.forges.gitlab import FakeGitLab
+from draftsman_testing.forges.server import FakeForge
 from tests.core.worker.agent_jobs import git, make_repository
-from tests.support.forges.gitea import FakeGitea
-from tests.support.forges.github import FakeGitHub, FakeGitHubApp
-from tests.support.forges.gitlab import FakeGitLab
-from tests.support.forges.server import FakeForge
 
 FAKES: Final[dict[str, type[FakeForge]]] = {
     "github": FakeGitHub,
@@ -56,14 +56,13 @@ class ForgeHarness:
     @property
     def forge(self) -> Forge:
         """The forge of the repository."""
-        found = forge_settings(self.settings, self.fake.url)
-        assert found is not None
-        name, forge, project = found
-        return KINDS[forge.kind](name, forge, self.settings.http, project)
+        forge = forge_of(self.settings, self.fake.url)
+        assert forge is not None
+        return forge
 
     def table(self, **more: Any) -> ForgeSettings:
         """Return the settings of the forge, with other values."""
-        return ForgeSettings.model_validate(self.fake.settings() | more)
+        return ForgeSettings.of(self.fake.settings() | more)
 
     async def workspace(self, run: int = 1) -> Workspace:
         """Clone the repository with the token of the forge."""

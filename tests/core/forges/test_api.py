@@ -16,10 +16,10 @@ from draftsman.forges.checks import CheckState, overall
 from draftsman.forges.forge import Forge
 from draftsman.forges.pull_request import PullRequest, PullState, Reconciliation
 from draftsman.jobs.retries import ErrorClass, classify
+from draftsman_testing.fake.faults import Fault
+from draftsman_testing.forges.github import FakeGitHub, FakeGitHubApp
 from tests.core.forges.api_contract import BRANCH, COMMITS, FAKES, ForgeHarness, forge_harness
 from tests.core.worker.agent_jobs import git
-from tests.support.fake.faults import Fault
-from tests.support.forges.github import FakeGitHub, FakeGitHubApp
 
 E = ErrorClass
 

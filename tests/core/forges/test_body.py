@@ -30,8 +30,8 @@ from draftsman.forges.pull_request import (
     next_step,
 )
 from draftsman.forges.untrusted_text import block, code, inert, quote
+from draftsman_testing.forges.world import CLOSES, MENTION
 from tests.support.cases import cases
-from tests.support.forges.world import CLOSES, MENTION
 
 ID = UUID(int=142)
 OTHER = UUID(int=7)

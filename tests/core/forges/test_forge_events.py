@@ -25,7 +25,7 @@ def test_an_edited_text_counts_only_if_its_author_edited_it(event: str) -> None:
         payload = {"action": action, "sender": sender, "comment": TEXT} | {
             about: {"number": 7} for about in ("issue", "pull_request")
         }
-        assert [e.author for e in github_events.parse(event, payload).events] == author
+        assert [e.author for e in github_events.parse_event(event, payload).events] == author
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_an_edited_text_counts_only_if_its_author_edited_it(event: str) -> None:
 def test_a_comment_is_on_an_issue_or_a_pull_request(issue: dict[str, Any], kind: str) -> None:
     """The issue of GitHub has no field, and that of Gitea has null."""
     payload = {"action": "created", "comment": TEXT, "issue": {"number": 7} | issue}
-    [event] = github_events.parse("issue_comment", payload).events
+    [event] = github_events.parse_event("issue_comment", payload).events
     assert event.kind == kind
 
 
 def test_a_review_that_another_edited_is_no_event() -> None:
     for sender, count in ((ANNA, 1), (MALLORY, 0)):
         payload = {"action": "edited", "sender": sender, "pull_request": {"number": 7}}
-        found = github_events.parse("pull_request_review", payload | {"review": TEXT})
+        found = github_events.parse_event("pull_request_review", payload | {"review": TEXT})
         assert len(found.events) == count
 
 
@@ -57,7 +57,7 @@ def test_a_note_that_another_edited_is_no_event(about: dict[str, str]) -> None:
     for user, count in ((1, 1), (2, 0)):
         note = {"id": 5, "author_id": 1, "note": "/approve D-1/1", "noteable_type": kind}
         payload = {"object_attributes": note, "user": {"id": user, "username": "x"}}
-        found = gitlab_events.parse("Note Hook", payload | {name: {"iid": 7}})
+        found = gitlab_events.parse({"x-gitlab-event": "Note Hook"}, payload | {name: {"iid": 7}})
         assert len(found.events) == count
 
 
@@ -66,10 +66,10 @@ def test_confidential_issues_and_notes_are_events(mark: str) -> None:
     project = {"project": {"path_with_namespace": "a/b"}, "user": {"id": 1, "username": "anna"}}
     note = {"id": 5, "author_id": 1, "note": "/approve D-1/1", "noteable_type": "Issue"}
     noted = project | {"object_attributes": note, "issue": {"iid": 7}}
-    [event] = gitlab_events.parse(f"{mark}Note Hook", noted).events
+    [event] = gitlab_events.parse({"x-gitlab-event": f"{mark}Note Hook"}, noted).events
     assert (event.kind, event.number) == (EventKind.ISSUE_COMMENT, 7)
     labeled = project | {"object_attributes": {"iid": 7}, "labels": [{"title": "fix it"}]}
-    [event] = gitlab_events.parse(f"{mark}Issue Hook", labeled).events
+    [event] = gitlab_events.parse({"x-gitlab-event": f"{mark}Issue Hook"}, labeled).events
     assert (event.kind, event.label) == (EventKind.LABELED_ISSUE, "fix it")
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from draftsman.forges.api.gitea import Gitea
+from draftsman.forges.api.github import GitHub
+from draftsman.forges.api.gitlab import GitLab
 from draftsman.forges.checks import CheckState, check_of, overall
-from draftsman.forges.project import Project, api_url, compare_url, find_project
+from draftsman.forges.kinds import GITHUB as GITHUB_KIND
+from draftsman.forges.kinds import GITLAB as GITLAB_KIND
+from draftsman.forges.project import Project, find_project
 from draftsman.settings import Settings
 from draftsman.settings.forges import ForgeSettings
 from tests.support.cases import cases
@@ -47,16 +52,16 @@ def test_a_repository_is_matched_by_its_host(
 
 
 def test_urls_of_apis_and_of_new_pull_requests() -> None:
-    assert api_url("github", GITHUB) == "https://api.github.com"
-    assert api_url("github", "https://acme.ghe.com") == "https://api.acme.ghe.com"
-    assert api_url("github", PORT) == f"{PORT}/api/v3"
-    assert api_url("gitlab", PORT) == f"{PORT}/api/v4"
-    assert api_url("gitea", PREFIX) == f"{PREFIX}/api/v1"
-    project = Project("acme", "pay", GITHUB, takes_token=True)
-    assert compare_url("github", project, "main", "draftsman/D-1") == (
+    assert GitHub.api_url(GITHUB) == "https://api.github.com"
+    assert GitHub.api_url("https://acme.ghe.com") == "https://api.acme.ghe.com"
+    assert GitHub.api_url(PORT) == f"{PORT}/api/v3"
+    assert GitLab.api_url(PORT) == f"{PORT}/api/v4"
+    assert Gitea.api_url(PREFIX) == f"{PREFIX}/api/v1"
+    project = Project("acme", "pay", GITHUB, takes_token=True).url
+    assert GITHUB_KIND.compare_url(project, "main", "draftsman/D-1") == (
         "https://github.com/acme/pay/compare/main...draftsman/D-1"
     )
-    assert compare_url("gitlab", project, "main", "draftsman/D-1").endswith(
+    assert GITLAB_KIND.compare_url(project, "main", "draftsman/D-1").endswith(
         "/-/merge_requests/new?merge_request%5Bsource_branch%5D=draftsman%2FD-1"
     )
 
@@ -85,14 +90,14 @@ def test_all_checks_have_to_pass() -> None:
 @cases(
     ("table", "problem"),
     [
-        ({"kind": "bitbucket"}, "kind"),
+        ({"kind": "bitbucket"}, "known: .*github"),
         ({"kind": "gitea", "token": {"env": "T"}}, "url is required for the kind gitea"),
         ({"kind": "github"}, "specify token, or app_id and private_key"),
         ({"kind": "github", "token": "ghp_1"}, "must be a reference"),
         ({"kind": "github", "app_id": 7}, "app_id requires private_key"),
         (
             {"kind": "gitlab", "app_id": 7, "private_key": {"env": "K"}},
-            "app_id is for the kind github",
+            "app_id\n.*not permitted",
         ),
         (
             {"kind": "github", "token": {"env": "T"}, "installation": 5},
@@ -111,9 +116,9 @@ def test_all_checks_have_to_pass() -> None:
 )
 def test_a_table_that_cannot_work_is_refused(table: dict[str, object], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
-        ForgeSettings.model_validate(table)
+        ForgeSettings.of(table)
     app = {"kind": "github", "app_id": 7, "private_key": {"env": "K"}}
-    assert ForgeSettings.model_validate(app).url == "https://github.com"
+    assert ForgeSettings.of(app).url == "https://github.com"
 
 
 def test_the_names_of_forges_differ_in_more_than_case() -> None:

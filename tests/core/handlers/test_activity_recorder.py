@@ -18,10 +18,10 @@ from draftsman.handlers.activity_recorder import TRUNCATED, ActivityRecorder
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, Lease
 from draftsman.runtime import Runtime
 from draftsman.settings.quotas import QuotaSettings
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until, wait_blocked
 from tests.core.worker.workers import before_deadline
-from tests.factories import Factory
 from tests.support.statements import rows, value
-from tests.support.waits import until, wait_blocked
 
 K = ActivityKind
 CHUNKS = 20_000

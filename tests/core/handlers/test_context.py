@@ -20,6 +20,8 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.worker import leader
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import (
     last_event,
     run_of,
@@ -28,9 +30,7 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_question,
 )
-from tests.factories import Factory
 from tests.support.clock import Clock
-from tests.support.waits import until
 
 S = Status
 Work = Callable[[RunContext], Awaitable[Outcome]]

@@ -19,6 +19,9 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.runtime import ENUMS, Runtime
 from draftsman.settings.database import DatabaseSettings
 from draftsman.settings.workers import WorkerSettings
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.conftest import SERVER
 from tests.core.database.embedded.embedded_support import shared_initdb
 from tests.core.worker.agent_jobs import agent_worker, make_repository, submit_agent_job
@@ -34,10 +37,7 @@ from tests.core.worker.workers import (
     wait_for_question,
     wait_for_status,
 )
-from tests.factories import Factory
-from tests.support.people import People
 from tests.support.server import Server, make_home
-from tests.support.waits import until
 
 S = Status
 COMMIT = b"COMMIT\0"

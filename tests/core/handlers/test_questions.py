@@ -13,6 +13,8 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.questions.question import Answered, NoAnswer
 from draftsman.runtime import Runtime
 from draftsman.worker import leader
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.handlers.test_context import context
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import (
@@ -25,8 +27,6 @@ from tests.core.worker.workers import (
     wait_for_question,
     wait_for_status,
 )
-from tests.factories import Factory
-from tests.support.people import People
 
 S = Status
 

@@ -10,8 +10,8 @@ from draftsman.errors import ConfigError
 from draftsman.handlers import registry
 from draftsman.jobs.retries import BUILT_IN
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_end
-from tests.factories import Factory
 from tests.support.cases import cases
 
 MODULE = """

@@ -21,6 +21,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.runtime import Runtime
 from draftsman.settings.quotas import QuotaSettings
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until, wait_blocked
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import (
     BlockingHandler,
@@ -30,8 +32,6 @@ from tests.core.worker.workers import (
     runtime_with,
     wait_for_status,
 )
-from tests.factories import Factory
-from tests.support.waits import until, wait_blocked
 
 S = Status
 

@@ -14,8 +14,8 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import deliveries_of
 from tests.support.statements import value
 
 NOTED = "SELECT count(*) FROM draftsman.unnotified_jobs"

@@ -9,7 +9,7 @@ import pytest
 from psycopg.errors import CheckViolation
 
 from draftsman.database.database import Connection
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.statements import CHECK, refused, run
 
 EMPTY_QUEUE = "UPDATE draftsman.job_states SET queue = '' WHERE number = %s"

@@ -12,7 +12,7 @@ import pytest
 from draftsman import resources
 from draftsman.database.database import Connection
 from draftsman.jobs.job import FUSED, INITIAL, LEASED, TERMINAL, TRANSITIONS, Status, steps
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.raw_jobs import insert_job
 from tests.support.statements import CHANGE, CONSISTENCY, TRANSITION, outcome, refused, run, value
 

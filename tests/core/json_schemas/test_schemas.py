@@ -13,8 +13,8 @@ import pytest
 
 from draftsman.json_schemas import checker_process
 from draftsman.json_schemas.checker import SchemaChecker
+from draftsman_testing.waits import until
 from tests.support.fork_server import NEW_INTERPRETER
-from tests.support.waits import until
 
 
 def bomb(doublings: int = 40) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from draftsman.jobs.retries import RetryPolicy
 from draftsman.outbound.http_client import HttpCall, HttpClient
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.settings.http import HttpSettings
-from tests.support.waits import until
+from draftsman_testing.waits import until
 
 REPLY = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 

@@ -13,7 +13,7 @@ import pytest
 from draftsman.errors import Failure
 from draftsman.outbound import dns
 from draftsman.outbound.dns import LookupThreads
-from tests.support.waits import until
+from draftsman_testing.waits import until
 
 ENTRY = (0, 0, 0, "", ("192.0.2.1", 443))
 

@@ -11,7 +11,7 @@ from draftsman.people.actor import Actor
 from draftsman.people.policy import ROLES, Policy
 from draftsman.people.service.people import People
 from draftsman.runtime import Runtime
-from tests.support.people import People as Actors
+from draftsman_testing.people import People as Actors
 
 IN_SLACK = Actor(Source.SLACK, "U1", "Somebody")
 

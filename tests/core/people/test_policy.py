@@ -13,8 +13,8 @@ from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.configuration import configured_policy as configured
 from draftsman.people.policy import ROLES, Person, Policy, Verb
 from draftsman.settings import Settings
+from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support.cases import cases
-from tests.support.people import GROUPS, PEOPLE
 
 ROLE_OF = {
     Verb.SUBMIT: "invoker",

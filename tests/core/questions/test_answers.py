@@ -11,9 +11,9 @@ from draftsman.questions.question import QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 
 
 async def test_an_answer_resumes_the_job_and_names_its_responder(

@@ -12,8 +12,8 @@ from draftsman.jobs.job import Source, Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.statements import rows
 
 BEARER = Actor(Source.SLACK, "U-CAROL", "Carol")

@@ -16,8 +16,8 @@ from draftsman.questions.answer import Verdict
 from draftsman.questions.question import OnDeny, OnExpire
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from tests.factories import GATE, Factory
-from tests.support.people import People
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from tests.support.statements import rows
 
 

@@ -13,10 +13,10 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.question import OnExpire, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime, wire
-from tests.core.deliveries.outbox.rows import LOG, deliveries_of, kinds_and_statuses, send_all
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.outbox import LOG, deliveries_of, kinds_and_statuses, send_all
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 
 TO_LEADS: dict[str, Any] = {
     "on_expire": OnExpire.ESCALATE,

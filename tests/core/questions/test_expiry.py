@@ -12,7 +12,7 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.store import questions
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.statements import run
 

@@ -16,8 +16,8 @@ from draftsman.people.actor import Actor
 from draftsman.processes.host import login
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from tests.factories import GATE, Factory
-from tests.support.people import PEOPLE
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import PEOPLE
 
 HERE = {"login": login(), "slack": "U-ANNA", "roles": ["invoker", "approver"]}
 IN_SLACK = Actor(Source.SLACK, "U-ANNA", "Anna")

@@ -21,10 +21,10 @@ from draftsman.jobs.runs.run import LeaderTerm, RunStatus
 from draftsman.questions.question import OnExpire, QuestionKind, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.cases import cases
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.statements import rows
 
 DAY = 86_400

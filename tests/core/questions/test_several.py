@@ -14,9 +14,9 @@ from draftsman.questions.asked_question import AskedQuestion
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.permissions import SHOP
 from tests.support.statements import rows
 

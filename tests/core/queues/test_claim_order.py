@@ -10,8 +10,8 @@ from draftsman.database.database import Connection
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.queues.test_queues import claim
-from tests.factories import Factory
 from tests.support.statements import rows, run
 
 QUEUES = ("b", "d", "a", "e", "c")

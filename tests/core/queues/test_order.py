@@ -12,10 +12,10 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.queues.service.queues import Place
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.queues.test_concurrency_keys import KEY, holders
 from tests.core.queues.test_queues import claim
-from tests.factories import Factory
-from tests.support.people import People
 from tests.support.statements import rows, run, value
 
 VERSIONS = "SELECT number, xmin::text FROM draftsman.job_states ORDER BY number"

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from draftsman.people.actor import Actor
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.server import Server
 
 JOBS: Final = 12

@@ -13,8 +13,8 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.jobs.runs.store.claim import exchange
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
-from tests.support.people import People
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.support.statements import rows, run, value
 
 HELD = "SELECT count(*) FROM draftsman.job_states WHERE hold = 'paused'"

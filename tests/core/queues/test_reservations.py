@@ -14,10 +14,10 @@ from draftsman.jobs.runs.outcome import Done, Snooze
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.queues.test_queues import claim
-from tests.factories import Factory
 from tests.support.limits import set_limits
-from tests.support.people import People
 from tests.support.statements import run, value
 
 LEFT = (

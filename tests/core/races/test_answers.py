@@ -17,9 +17,9 @@ from draftsman.questions.question import QuestionStatus
 from draftsman.questions.response import Response
 from draftsman.questions.store import questions
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.races import FirstSession
 from tests.support.server import Server
 from tests.support.statements import rows, run

@@ -11,8 +11,8 @@ from draftsman.jobs.requests.invocation import FileRef
 from draftsman.jobs.requests.service import attachments
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
-from tests.support.people import People
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.support.races import FirstSession
 
 SLACK = Source.SLACK

@@ -11,7 +11,7 @@ from draftsman.ids import new_id
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.budgets import set_budgets
 from tests.support.clock import Clock
 from tests.support.races import FirstSession

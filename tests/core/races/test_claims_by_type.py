@@ -14,9 +14,9 @@ from draftsman.database.database import Connection
 from draftsman.jobs.runs.store.claim import exchange
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, wait_blocked
 from tests.support.statements import rows, run
-from tests.support.waits import background, wait_blocked
 
 GATE = 7
 WAITING = f"""

@@ -12,9 +12,9 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.queues import store as queues
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.queues.test_concurrency_keys import KEY, holders
 from tests.core.queues.test_queues import claim
-from tests.factories import Factory
 from tests.support.races import FirstSession
 from tests.support.statements import run
 

@@ -15,7 +15,8 @@ from draftsman.deliveries.delivery import (
 )
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import (
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import (
     LOG,
     RECEIPT,
     claim,
@@ -23,7 +24,6 @@ from tests.core.deliveries.outbox.rows import (
     kinds_and_statuses,
     send_all,
 )
-from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession
 from tests.support.statements import rows

@@ -17,8 +17,8 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.queues.test_queues import claim
-from tests.factories import Factory
 from tests.support.races import FirstSession
 
 

@@ -6,8 +6,8 @@ from draftsman.database.database import Connection
 from draftsman.forges import store as forges
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.queues.test_reservations import reserve
-from tests.factories import Factory
 from tests.support.races import FirstSession
 
 

@@ -20,7 +20,7 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, Lease, LeaseState
 from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.runtime import Runtime
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.support.races import FirstSession
 from tests.support.statements import rows
 

@@ -15,7 +15,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.runtime import Runtime
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.support.budgets import set_budgets
 from tests.support.clock import Clock
 from tests.support.races import FirstSession

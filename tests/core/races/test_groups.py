@@ -9,9 +9,9 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.queues.test_queues import claim
 from tests.core.races.test_dependencies import end
-from tests.factories import Factory
 from tests.support.races import FirstSession
 
 KINDS = pytest.mark.parametrize("kind", ["parallel", "sequential"])

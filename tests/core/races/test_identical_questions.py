@@ -12,8 +12,8 @@ from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.questions.answer import Verdict
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import deliveries_of
 from tests.support.permissions import SHOP
 from tests.support.races import FirstSession
 from tests.support.statements import rows

@@ -16,7 +16,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.worker.registry import store as workers
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession, hold_commits
 from tests.support.statements import run

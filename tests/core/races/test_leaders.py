@@ -18,7 +18,7 @@ from draftsman.questions.store import questions
 from draftsman.runtime import Runtime
 from draftsman.worker import store as worker
 from draftsman.worker.registry import store as workers
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession, hold_commits
 from tests.support.statements import rows, value

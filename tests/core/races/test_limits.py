@@ -18,11 +18,11 @@ from draftsman.jobs.runs.store.claim import exchange
 from draftsman.people.actor import Actor
 from draftsman.queues import store as limits
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, until, wait_blocked
 from tests.support.limits import check_places, placed, set_limits, waiting
 from tests.support.races import FirstSession
 from tests.support.statements import rows, run
-from tests.support.waits import background, until, wait_blocked
 
 REQUEST = invocation(type="noop", queue="q")
 

@@ -16,9 +16,9 @@ from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.jobs.runs.store import claim as store
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, wait_blocked
 from tests.support.statements import run, value
-from tests.support.waits import background, wait_blocked
 
 FIRST_ROW = "SELECT number FROM draftsman.job_states ORDER BY ctid LIMIT 1"
 MOVE = "UPDATE draftsman.job_states SET updated_at = updated_at WHERE number = %s"

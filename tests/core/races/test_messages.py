@@ -11,7 +11,7 @@ from draftsman.errors import LeaseLost, Refused
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.support.races import FirstSession
 
 AGENT: Final[dict[str, Any]] = {"type": "run_agent", "title": "Do it"}

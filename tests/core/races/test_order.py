@@ -10,9 +10,9 @@ from draftsman.database.database import Connection
 from draftsman.errors import Refused
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.queues.test_order import order
 from tests.core.queues.test_queues import claim
-from tests.factories import Factory
 from tests.support.races import FirstSession
 
 

@@ -10,7 +10,7 @@ from draftsman.database.database import Connection
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.races import FirstSession
 
 OWNER = Actor(Source.PAGER, "ops:p1", "Owner", owner=True)

@@ -15,9 +15,9 @@ from draftsman.questions.answer import Verdict
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.races import FirstSession
 from tests.support.statements import rows
 

@@ -6,7 +6,7 @@ from draftsman.database.database import Connection
 from draftsman.people.configuration import configured_directory
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from tests.support.people import GROUPS, PEOPLE
+from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support.races import FirstSession
 
 

@@ -15,8 +15,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question import OnExpire
 from draftsman.runtime import Runtime
 from draftsman.worker.registry import store as workers
-from tests.core.deliveries.outbox.rows import LOG, deliveries_of
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import LOG, deliveries_of
 from tests.support.clock import Clock
 from tests.support.races import FirstSession
 

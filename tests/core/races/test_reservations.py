@@ -14,9 +14,9 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.queues.test_queues import claim
 from tests.core.queues.test_reservations import beat, claimed, ends, reserve, shorten
-from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession
 from tests.support.statements import value

@@ -11,8 +11,8 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from tests.factories import Factory
-from tests.support.people import People
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.support.permissions import ALLOW, DENY, SHOP, asked, decided, question, ratified
 from tests.support.races import FirstSession
 

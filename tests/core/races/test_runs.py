@@ -19,7 +19,7 @@ from draftsman.jobs.runs.store import claim as claims
 from draftsman.runtime import Runtime
 from draftsman.worker import store as worker
 from draftsman.worker.store import RescuedJob
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession
 

@@ -13,8 +13,8 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.schedules import store as schedules
 from draftsman.schedules.schedule import FireStatus, Overlap, ScheduleSpec
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.races import FirstSession, hold_commits
 from tests.support.statements import UNIQUE, refused
 

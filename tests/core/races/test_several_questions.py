@@ -16,12 +16,12 @@ from draftsman.questions.question import QuestionStatus
 from draftsman.questions.response import Response
 from draftsman.questions.store import questions
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import background, wait_blocked
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.permissions import SHOP
 from tests.support.races import FirstSession
-from tests.support.waits import background, wait_blocked
 
 S = Status
 Q = QuestionStatus

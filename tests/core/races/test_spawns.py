@@ -14,7 +14,7 @@ from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.workflows import store as workflows
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.races import FirstSession
 from tests.support.statements import value
 

@@ -18,9 +18,9 @@ from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, wait_blocked
 from tests.support.races import FirstSession
-from tests.support.waits import background, wait_blocked
 
 
 def _request(**fields: str) -> Invocation:

@@ -13,9 +13,9 @@ from draftsman.jobs.requests.service.batching import Batcher
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import deliveries_of
+from draftsman_testing.outbox import deliveries_of
+from draftsman_testing.waits import background, wait_blocked
 from tests.support.races import FirstSession
-from tests.support.waits import background, wait_blocked
 
 Requests = Batcher[tuple[Invocation, Actor], SubmittedJob]
 ANNA = Actor(Source.SLACK, "U-ANNA", "Anna")

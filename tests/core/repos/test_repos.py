@@ -12,8 +12,8 @@ from draftsman.repos.repo_catalog import AmbiguousRepo, Repo, RepoLocation, Reso
 from draftsman.repos.repo_profile import RepoProfile, profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.people import People
 from tests.support.cases import cases
-from tests.support.people import People
 
 PAY = Repo.at(parse("https://github.com/acme/pay"))
 SHOP = Repo.at(parse("git@github.com:acme/shop.git"))

@@ -16,6 +16,7 @@ _BIG_DOCUMENT: Final = f"""'{{"x": "' || repeat('x', {_LARGE}) || '"}}'"""
 _DEEP: Final = """'{"x": ' || repeat('[', 3000) || repeat(']', 3000) || '}'"""
 _VALUES: Final[dict[str, list[str]]] = {
     "text": ["''", "'D-1/1'", _BIG_TEXT],
+    "draftsman.channel": ["''", "'log'", "'cli'", "'gone'", _BIG_TEXT],
     "jsonb": ["'[1]'", "'5'", "'null'", "'{}'", _DEEP, _BIG_DOCUMENT],
     "json": ["'[1]'", "'5'", "'{}'", _DEEP, _BIG_DOCUMENT],
     "boolean": ["true", "false"],

@@ -13,18 +13,20 @@ from draftsman.attention.attention import ReminderDelay
 from draftsman.attention.ladder import LadderStep
 from draftsman.attention.pager_event import PagerEvent
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import DeliveryKind
+from draftsman.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.deliveries.target import Target
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.jobs.job import Source
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import deliveries_of
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.outbox import deliveries_of
 from tests.core.rights.conftest import As
-from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.statements import rows
 
+ANY_TARGET = Target(ChannelName.SLACK, "C0ANY")
 DAY = {"expires_in": 86_400.0}
 
 
@@ -91,7 +93,7 @@ async def test_only_people_who_may_answer_delegate_and_are_delegated_to(
         return await attention.delegate(conn, number, 1, actor, 60, "ben", None)
 
     async def to_dave(conn: Connection) -> datetime:
-        return await attention.delegate(conn, number, 1, actor, 60, "dave", "C0ANY")
+        return await attention.delegate(conn, number, 1, actor, 60, "dave", ANY_TARGET)
 
     with pytest.raises(NotPermitted, match="ben may not"):
         await carol.acknowledgments.delegate(number, 1, actor, "ben", 60)

@@ -15,9 +15,9 @@ from draftsman.jobs.job import Source
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Person, Policy, Verb
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import PEOPLE
 from tests.core.rights.conftest import As
-from tests.factories import GATE, Factory
-from tests.support.people import PEOPLE
 from tests.support.raw_jobs import insert_job
 from tests.support.roles import Roles
 from tests.support.slow import slow_except

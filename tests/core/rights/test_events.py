@@ -14,9 +14,9 @@ from draftsman.jobs.event_kinds import EVENTS, EventWriter
 from draftsman.jobs.job import Source
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
 from tests.core.rights.conftest import As
-from tests.factories import QUESTION, Factory
-from tests.support.people import People
 from tests.support.roles import Roles
 from tests.support.statements import FORBIDDEN, outcome, refused, run, value
 

@@ -12,9 +12,9 @@ from draftsman.errors import Refused
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import send_all
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.outbox import send_all
 from tests.core.rights.conftest import As
-from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.statements import CHANGE, refused, rows
 

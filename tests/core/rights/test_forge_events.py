@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from draftsman.database.database import Connection
 from draftsman.jobs.requests.service.submissions import invocation
+from draftsman_testing.factories import Factory
 from tests.core.rights.conftest import As
-from tests.factories import Factory
 from tests.support.statements import FORBIDDEN, refused, rows
 
 EVENT = (

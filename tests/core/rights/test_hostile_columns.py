@@ -16,9 +16,9 @@ from draftsman.jobs.details.invariants import violations
 from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.store import claim
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import QUESTION, Factory
 from tests.core.rights.conftest import As
 from tests.core.rights.hostile import COLUMNS, Column, insertion, submission
-from tests.factories import QUESTION, Factory
 from tests.support.limits import set_limits
 from tests.support.roles import GROUP_OF, Roles
 from tests.support.statements import rows, run, value
@@ -278,7 +278,7 @@ OF_THE_WORLD: Final[tuple[tuple[str, dict[str, str]], ...]] = (
     ("trello_due_dates", OF_A_BOT["trello_due_dates"] | {"card": "'c'"}),
     ("trello_checklists", OF_A_BOT["trello_checklists"] | {"card": "'c1'", "checklist": "'k'"}),
     ("channel_limits", {"bucket": "'slack'"}),
-    ("leases", OF_A_BOT["leases"] | {"name": "'forges'"}),
+    ("leases", OF_A_BOT["leases"] | {"name": "'forge'"}),
     ("live_threads", OF_A_BOT["live_threads"] | {"thread_key": "'own'"}),
     (
         "pull_requests",

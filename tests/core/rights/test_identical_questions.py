@@ -8,8 +8,8 @@ from draftsman.people.actor import Actor
 from draftsman.questions.answer import Verdict
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.rights.conftest import As
-from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.permissions import SHOP
 

@@ -19,10 +19,10 @@ from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman.worker.registry import store as workers
 from draftsman.worker.registry.service import SessionLock
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.waits import until
 from tests.core.rights.conftest import As
-from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
-from tests.support.waits import until
 
 
 async def test_each_role_can_run_its_part_of_a_job(as_role: As) -> None:

@@ -10,8 +10,8 @@ from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import open_runtime, wire
 from draftsman.settings import Settings
-from tests.factories import GATE, Factory
-from tests.support.people import GROUPS, PEOPLE
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support.roles import Roles
 from tests.support.server import Server
 

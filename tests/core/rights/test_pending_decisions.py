@@ -16,8 +16,8 @@ from draftsman.jobs.runs.store import jobs as job_store
 from draftsman.questions.answer import Verdict
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
 from tests.core.rights.conftest import As
-from tests.factories import GATE, Factory
 from tests.support.clock import Clock
 from tests.support.statements import run
 

@@ -16,8 +16,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.permission_rules.permission_rule import proposal_text
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.rights.conftest import As
-from tests.factories import Factory
 from tests.support.permissions import ALLOW, SHOP, asked, decide, question
 from tests.support.roles import Roles
 from tests.support.statements import CHANGE, FORBIDDEN, outcome, refused, rows

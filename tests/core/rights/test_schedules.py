@@ -20,9 +20,9 @@ from draftsman.runtime import Runtime
 from draftsman.schedules import store as schedules
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
+from draftsman_testing.people import People
 from tests.core.rights.conftest import As
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.statements import FORBIDDEN, refused
 
 Session = Callable[[str], Awaitable[Connection]]

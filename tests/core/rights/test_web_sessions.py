@@ -16,8 +16,8 @@ from draftsman.people.web_session import SignInMethod
 from draftsman.questions.answer import Verdict
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
 from tests.core.rights.conftest import As
-from tests.factories import GATE, Factory
 from tests.support.statements import FORBIDDEN, refused
 
 LINK = "1" * 64

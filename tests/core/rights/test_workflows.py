@@ -12,8 +12,8 @@ from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.outcome import Done
 from draftsman.people.actor import Actor
 from draftsman.workflows import store as workflows
+from draftsman_testing.factories import Factory
 from tests.core.rights.conftest import As
-from tests.factories import Factory
 
 
 async def test_each_role_can_run_its_part_of_a_workflow(as_role: As) -> None:

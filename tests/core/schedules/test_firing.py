@@ -25,10 +25,10 @@ from draftsman.schedules.schedule import (
     jitter,
 )
 from draftsman.schedules.template import define
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.schedules.test_schedules import REQUEST, spec
-from tests.factories import Factory
 from tests.support.clock import Clock
-from tests.support.people import People
 
 S = FireStatus
 HOUR = 3600.0

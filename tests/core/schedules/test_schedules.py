@@ -12,8 +12,8 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import FireStatus, Misfire, ScheduleSpec
 from draftsman.schedules.template import define
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 
 REQUEST = {"type": "http_request", "payload": {"url": "https://example.org/"}}
 

@@ -12,8 +12,8 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.schedules.template import Template, TemplateDefinition, define
-from tests.factories import Factory
-from tests.support.people import People
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 
 PARAMETERS = {
     "properties": {"days": {"type": "integer", "maximum": 31}, "level": {"enum": ["low", "high"]}},

@@ -17,7 +17,7 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.runtime import Runtime
 from draftsman.schedules.template import TemplateDefinition
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.support.statements import rows, value
 
 HUGE: Final = "x" * 3_000_000

@@ -15,7 +15,7 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.jobs.runs.store import claim as store
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.limits import check_places, set_limits
 from tests.support.statements import rows, value
 

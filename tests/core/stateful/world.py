@@ -23,9 +23,9 @@ from draftsman.processes import host
 from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from draftsman.worker.registry import store as workers
+from draftsman_testing.people import GROUPS, PEOPLE
+from draftsman_testing.pooled_line import PooledLine
 from tests.core.stateful.model.sweeps import FORGOTTEN, LEASE
-from tests.support.people import GROUPS, PEOPLE
-from tests.support.races import PooledLine
 from tests.support.server import Server
 
 T = TypeVar("T")

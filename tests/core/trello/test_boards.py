@@ -18,7 +18,7 @@ from draftsman.trello.board import (
     LabelRule,
     LabelSighting,
 )
-from tests.support.people import People
+from draftsman_testing.people import People
 
 BOARD, CARD, LABEL, OTHER = (sign * 24 for sign in "bcad")
 CONFIG: Final = BoardConfig(

@@ -20,9 +20,9 @@ from draftsman.agent_runs.clones.git import git_environment
 from draftsman.handlers import registry
 from draftsman.runtime import Runtime
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_question
-from tests.factories import Factory
-from tests.support.waits import until
 
 Files = Mapping[str, str]
 PRELUDE = """

@@ -12,6 +12,8 @@ from draftsman.handlers.context import RunContext, worker_run
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import (
     BlockingHandler,
     CapturedLog,
@@ -27,8 +29,6 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
-from tests.support.waits import until
 
 S = Status
 

@@ -12,6 +12,8 @@ from draftsman.handlers.context import RunContext
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Parked, Snooze
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import (
     CapturedLog,
     is_free,
@@ -21,8 +23,6 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
-from tests.support.waits import until
 
 S = Status
 

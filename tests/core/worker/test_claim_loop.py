@@ -14,9 +14,9 @@ from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.runtime import Runtime
 from draftsman.worker.worker import TWO_LOOPS_MIN_SLOTS
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_end
-from tests.factories import Factory
-from tests.support.waits import until
 
 
 async def test_many_slots_are_all_filled(rt: Runtime, make: Factory) -> None:

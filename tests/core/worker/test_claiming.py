@@ -14,6 +14,8 @@ from draftsman.processes import clock
 from draftsman.runtime import Runtime
 from draftsman.worker.claim_loop import MAX_EXCHANGE
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, until
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import (
     RARELY,
@@ -28,9 +30,7 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.statements import value
-from tests.support.waits import background, until
 
 S = Status
 

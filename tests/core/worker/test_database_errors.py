@@ -19,6 +19,8 @@ from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import ENUMS, Runtime
 from draftsman.settings.database import DatabaseSettings
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import (
     BlockingHandler,
     running_worker,
@@ -26,10 +28,8 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.cases import cases
 from tests.support.statements import run, value
-from tests.support.waits import until
 
 TABLES = ("workers", "leases", "job_states", "deliveries")
 """Tables that the heartbeat, the leader, the claims and the dispatcher write."""

@@ -16,8 +16,8 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.worker.leader import Leader
 from draftsman.worker.service.sweeps import Sweeps
+from draftsman_testing.waits import background
 from tests.core.worker.workers import before_deadline
-from tests.support.waits import background
 
 CORE = Path(draftsman.__path__[0])
 

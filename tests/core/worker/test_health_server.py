@@ -13,9 +13,9 @@ from draftsman.errors import ConfigError
 from draftsman.runtime import Runtime
 from draftsman.worker import health_server
 from draftsman.worker.health_server import WorkerHealth, serve_health
+from draftsman_testing.waits import until
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import noop, running_worker, runtime_with
-from tests.support.waits import until
 
 
 @pytest.fixture

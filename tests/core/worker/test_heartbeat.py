@@ -21,6 +21,8 @@ from draftsman.runtime import ENUMS, Runtime
 from draftsman.settings.database import DatabaseSettings
 from draftsman.worker import heartbeat
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, until, wait_blocked
 from tests.core.worker.cuttable_proxy import CuttableProxy, open_proxied
 from tests.core.worker.workers import (
     FAST,
@@ -38,10 +40,8 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import run, value
-from tests.support.waits import background, until, wait_blocked
 
 S = Status
 

@@ -20,6 +20,8 @@ from draftsman.processes import host
 from draftsman.questions.question import Answered
 from draftsman.runtime import Runtime
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until, wait_blocked
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import (
     CapturedLog,
@@ -33,9 +35,7 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.statements import rows, value
-from tests.support.waits import until, wait_blocked
 
 S = Status
 SELDOM = {"interval": 3600}

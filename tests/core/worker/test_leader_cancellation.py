@@ -11,10 +11,10 @@ from draftsman.database.database import translate_errors
 from draftsman.runtime import Runtime
 from draftsman.worker.leader import Leader
 from draftsman.worker.service.sweeps import Sweeps
+from draftsman_testing.waits import background
 from tests.core.worker.workers import (
     before_deadline,
 )
-from tests.support.waits import background
 
 
 class CutSweeps(Sweeps):

@@ -19,8 +19,8 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.worker.execution import Execution
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.waits import until
 from tests.core.worker.workers import before_deadline, running_worker, runtime_with
-from tests.support.waits import until
 
 JOBS = 300
 DEADLINE = 60.0

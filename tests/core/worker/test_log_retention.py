@@ -14,7 +14,7 @@ from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
 from tests.support.event_history import over_a_year, with_retention
 from tests.support.statements import rows

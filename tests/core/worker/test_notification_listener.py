@@ -11,8 +11,8 @@ from draftsman.database.database import Connection, Database
 from draftsman.database.notification_listener import NotificationListener
 from draftsman.worker.registry import store as workers
 from draftsman.worker.registry.service import SessionLock
+from draftsman_testing.waits import background, until
 from tests.support.statements import value
-from tests.support.waits import background, until
 
 
 async def test_notifications_arrive_while_an_earlier_session_still_has_the_lock(

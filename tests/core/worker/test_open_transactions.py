@@ -16,6 +16,8 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.requests.invocation import Unique
 from draftsman.processes.host import login
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import (
     BlockingHandler,
     noop,
@@ -23,10 +25,8 @@ from tests.core.worker.workers import (
     runtime_with,
     wait_for_end,
 )
-from tests.factories import Factory
 from tests.support.limits import check_places, placed
 from tests.support.statements import rows, run
-from tests.support.waits import until
 
 LIMITS = {
     "type": {"one": {"running": 1}, "two": {"running": 2}},

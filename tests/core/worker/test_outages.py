@@ -16,6 +16,8 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, until
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import (
     BlockingHandler,
@@ -30,8 +32,6 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
-from tests.support.waits import background, until
 
 S = Status
 

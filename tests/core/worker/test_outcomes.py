@@ -17,6 +17,8 @@ from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.questions.question import Answered
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import (
     BlockingHandler,
     before_deadline,
@@ -30,9 +32,7 @@ from tests.core.worker.workers import (
     wait_for_question,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.cases import cases
-from tests.support.waits import until
 
 S = Status
 

@@ -19,6 +19,7 @@ from draftsman.handlers import run_log as print_capture
 from draftsman.handlers.run_log import CHUNK, TRUNCATION_MARK, PrintCapture
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.worker.workers import (
     before_deadline,
     running_worker,
@@ -26,7 +27,6 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 
 S = Status
 

@@ -18,6 +18,7 @@ from draftsman.handlers import programming_errors
 from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.worker.workers import (
     CapturedLog,
     last_event,
@@ -26,7 +27,6 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.cases import cases
 
 S = Status

@@ -14,6 +14,9 @@ from draftsman.handlers.registry import Handler
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done, Outcome, Snooze
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.core.worker.workers import (
     CapturedLog,
     before_deadline,
@@ -23,10 +26,7 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.cases import cases
-from tests.support.people import People
-from tests.support.waits import until
 
 S = Status
 

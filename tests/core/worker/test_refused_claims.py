@@ -15,6 +15,8 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.runtime import Runtime
 from draftsman.worker import claim_loop
 from draftsman.worker.health_server import WorkerHealth
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import (
     CapturedLog,
     noop,
@@ -23,9 +25,7 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.statements import run
-from tests.support.waits import until
 
 S = Status
 REFUSALS = """

@@ -18,6 +18,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.worker.health_server import WorkerHealth
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import (
     BlockingHandler,
     CapturedLog,
@@ -28,10 +30,8 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.cases import cases
 from tests.support.statements import run
-from tests.support.waits import until
 
 S = Status
 REFUSALS = """

@@ -19,6 +19,8 @@ from draftsman.worker.claim_loop import CLEANUP_TIMEOUT, ClaimLoop
 from draftsman.worker.execution import Deadlines, Execution, WorkerServices
 from draftsman.worker.leader import Leader
 from draftsman.worker.worker_process import WorkerProcess
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, until, wait_blocked
 from tests.core.worker.cuttable_proxy import open_proxied
 from tests.core.worker.workers import (
     BlockingHandler,
@@ -33,9 +35,7 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.statements import value
-from tests.support.waits import background, until, wait_blocked
 
 S = Status
 

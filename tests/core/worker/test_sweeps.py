@@ -17,9 +17,9 @@ from draftsman.questions.question import OnExpire
 from draftsman.questions.store import questions
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.statements import rows, run
 
 

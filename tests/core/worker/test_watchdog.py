@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from draftsman.worker.watchdog import EXIT_CODE, Watchdog
-from tests.support.waits import until
+from draftsman_testing.waits import until
 
 QUICK = 0.4
 """Seconds of the lease; a block of a quarter of it is logged."""

@@ -17,12 +17,12 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.questions.question import Answered
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from tests.core.deliveries.outbox.rows import deliveries_of
+from draftsman_testing.factories import Factory
+from draftsman_testing.http_server import Reply, Request, serving
+from draftsman_testing.outbox import deliveries_of
+from draftsman_testing.waits import until
 from tests.core.worker.workers import running_worker
-from tests.factories import Factory
-from tests.support.http_server import Reply, Request, serving
 from tests.support.statements import value
-from tests.support.waits import until
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 

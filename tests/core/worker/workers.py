@@ -30,7 +30,7 @@ from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.workers import SweepSettings, WorkerSettings
 from draftsman.worker.registry.registered_worker import RegisteredWorker
 from draftsman.worker.worker_process import WorkerProcess
-from tests.support.waits import DEADLINE, until
+from draftsman_testing.waits import DEADLINE, until
 
 T = TypeVar("T")
 RARELY = 60.0

@@ -14,8 +14,8 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.queues.test_queues import claim
-from tests.factories import Factory
 from tests.support.cases import cases
 from tests.support.statements import rows
 
@@ -114,7 +114,7 @@ async def end_as(rt: Runtime, make: Factory, job: int, end: str) -> None:
             await rt.settlement.failure(work, Failure("gone"))
         case "expired":
             from draftsman.jobs.runs.run import LeaderTerm
-            from tests.factories import QUESTION
+            from draftsman_testing.factories import QUESTION
 
             item = QUESTION.model_copy(update={"expires_in": 0.000001})
             await rt.asking.ask(work.lease, item)

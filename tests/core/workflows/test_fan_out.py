@@ -17,12 +17,12 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.runtime import Runtime
 from draftsman.workflows import store as workflows
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.worker.workers import running_worker, runtime_with
-from tests.factories import Factory
 from tests.support.cases import cases
 from tests.support.races import FirstSession
 from tests.support.statements import rows
-from tests.support.waits import until
 
 PAY = Repo(None, "github.com", "acme", "pay", "https://github.com/acme/pay.git")
 

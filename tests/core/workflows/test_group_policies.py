@@ -15,11 +15,11 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.workflows import store as workflows
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.queues.test_queues import claim
 from tests.core.workflows.test_dependencies import fail, statuses
 from tests.core.workflows.test_groups import Q, add, complete, numbers, progress
-from tests.factories import Factory
-from tests.support.people import People
 
 STOP: dict[str, Any] = {"name": "g", "kind": "parallel"}
 

@@ -14,9 +14,9 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import ClaimedJob, RunStatus
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.queues.test_queues import claim
 from tests.core.workflows.test_dependencies import fail, statuses
-from tests.factories import Factory
 from tests.support.statements import rows
 
 Q = {"type": "noop", "queue": "q"}

@@ -16,10 +16,10 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import DEADLINE
 from tests.support.limits import check_places
 from tests.support.statements import rows, run
-from tests.support.waits import DEADLINE
 
 BATCH: Final = 1000
 JOBS: Final = 2 * BATCH + 100

@@ -14,12 +14,12 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.core.queues.test_queues import claim
 from tests.core.worker.workers import running_worker, runtime_with
 from tests.core.workflows.test_dependencies import fail, statuses, submit
-from tests.factories import Factory
-from tests.support.people import People
-from tests.support.waits import until
 
 
 async def flow(rt: Runtime, owner: Actor) -> list[int]:

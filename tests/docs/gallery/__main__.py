@@ -18,12 +18,12 @@ from typing import Final
 
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import load
+from draftsman_testing.factories import Factory
 from draftsman_tui.dashboard.views import VIEWS
 from tests.docs.gallery.resources import heartbeats
 from tests.docs.gallery.team import QUESTIONS, Team
 from tests.docs.pages import DOCS
 from tests.docs.pictures import ANNA, clock_at
-from tests.factories import Factory
 from tests.support.server import Server, make_home
 from tests.support.svg import render_svg
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard

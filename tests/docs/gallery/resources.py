@@ -15,7 +15,7 @@ from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman.worker.registry import store as workers
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.budgets import set_budgets
 
 LEASE: Final = 3600.0

@@ -22,9 +22,9 @@ from draftsman.questions.question import QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import open_runtime
 from draftsman.settings import load
+from draftsman_testing.factories import Factory
 from tests.docs.gallery.past import Past
 from tests.docs.gallery.resources import add_resources, add_workers
-from tests.factories import Factory
 
 REPOS: Final = ("shop", "pay", "stock", "site", "ledger", "mail")
 PEOPLE: Final = ("anna", "bruno", "carol", "dora", "emil")

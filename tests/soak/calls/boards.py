@@ -56,6 +56,8 @@ CALLS: Final[dict[str, Call]] = {
     "trello.add_due_date": Call(lambda conn: trello.add_due_date(conn, DUE)),
     "trello.change_due_date": Call(lambda conn: trello.change_due_date(conn, DUE, DUE)),
     "trello.remove_due_date": Call(lambda conn: trello.remove_due_date(conn, DUE)),
-    "threads.trello": Call(lambda conn: threads.trello(conn, CARD)),
-    "threads.is_own_comment": Call(lambda conn: threads.is_own_comment(conn, f"{CARD}/{LABEL}")),
+    "threads.place: a card": Call(lambda conn: threads.place(conn, "trello", CARD)),
+    "threads.is_own_message": Call(
+        lambda conn: threads.is_own_message(conn, "trello", f"{CARD}/{LABEL}")
+    ),
 }

@@ -23,7 +23,7 @@ CALLS: Final[dict[str, Call]] = {
     "forges.unprocessed": Call(lambda conn: forges.unprocessed(conn, ["github"])),
     "forges.finish": Call(lambda conn: forges.finish(conn, 1, "ignored")),
     "forges.asked_targets": Call(forges.asked_targets, 3000, "the open questions"),
-    "threads.forge": Call(lambda conn: threads.forge(conn, "github/acme/pay#7")),
+    "threads.place: an issue": Call(lambda conn: threads.place(conn, "forge", "github/acme/pay#7")),
     "forges.open_pulls": Call(lambda conn: forges.open_pulls(conn, "github")),
     "forges.closed_pulls": Call(lambda conn: forges.closed_pulls(conn, "github")),
     "forges.due_follow_ups": Call(lambda conn: forges.due_follow_ups(conn, LeaderTerm(), 100)),

@@ -14,9 +14,9 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.sandbox import mode_detection
 from draftsman.sandbox.processes import agent_check as command_check
+from draftsman_testing.people import GROUPS, PEOPLE
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.webhook_receiver import WebhookReceiver, receive_webhooks
-from tests.support.people import GROUPS, PEOPLE
-from tests.support.trello import FakeTrello
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.terminal_screen import TerminalScreen
 from tests.tui.cli.trello_board import CliBoard

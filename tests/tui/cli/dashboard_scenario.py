@@ -6,7 +6,7 @@ import asyncio
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.tui.cli.cli_runner import DEADLINE
 from tests.tui.cli.terminal_screen import ScreenView, see, see_that
 

@@ -7,7 +7,7 @@ from draftsman.database.database import Connection
 from draftsman.errors import Failure
 from draftsman.ids import new_id
 from draftsman.runtime import Runtime
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.support.budgets import set_budgets
 from tests.tui.cli.cli_runner import Cli
 

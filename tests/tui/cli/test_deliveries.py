@@ -14,8 +14,8 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import LOG, RECEIPT, claim, deliveries_of, send_all
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import LOG, RECEIPT, claim, deliveries_of, send_all
 from tests.support.clock import Clock
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
@@ -117,18 +117,18 @@ async def test_only_an_operator_can_redeliver(as_: As, make: Factory, rt: Runtim
 
 async def test_a_request_names_its_targets(cli: Cli, rt: Runtime) -> None:
     arguments = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
-    message = "--notify slack:C1: [slack] is not configured; see docs/slack.md; to submit"
+    message = "--notify slack:C1: not configured; add [slack] (docs/slack.md); to submit"
     (await cli("submit", *arguments)).refused(2, message)
     assert (await cli("submit", *arguments, "--unchecked")).code == 0
     _configure(cli, 'slack.bot_token.env = "BOT"', 'slack.app_token.env = "APP"')
     done = await cli("submit", *arguments, "--json")
     targets = await rt.outbox.targets(done.json["number"])
     assert [(row.channel, row.target) for row in targets] == [("log", "log"), ("slack", "C1")]
-    for wrong in ("mail:anna", "log:x", "webhook:", "slack", "trello:a/b"):
+    for wrong in ("mail:anna", "log:x", "webhook:", "slack", "webhook:a/b"):
         (await cli("submit", "--type", "noop", "--notify", wrong)).refused(2, "webhook:NAME")
     told_by = {"text": "x", "targets": ["trello:5f1e0c9a8b7d6e5f4a3b2c1d"]}
     arguments = ["--type", "send_notification", "--payload", json.dumps(told_by)]
-    (await cli("submit", *arguments)).refused(2, "[trello] is not configured")
+    (await cli("submit", *arguments)).refused(2, "not configured; add [trello]")
     refused = await cli("submit", "--type", "noop", "--notify", "webhook:ops")
     refused.refused(2, "unknown webhook 'ops'", "add [webhooks.NAME]")
     batch = json.dumps({"type": "noop", "notify": ["log"]})
@@ -141,7 +141,7 @@ async def test_an_issue_that_is_notified_is_of_a_registered_repository(
 ) -> None:
     arguments = ["--type", "noop", "--notify", "forge:acme/Acme/pay#12"]
     refused = await cli("submit", *arguments)
-    refused.refused(2, "#12: [forges.acme] with events is not configured; see docs/forges.md")
+    refused.refused(2, "#12: not configured; add events to [forges.acme]")
     url = "https://git.example"
     _configure(
         cli,

@@ -11,7 +11,7 @@ import pytest
 from draftsman.database.embedded import EmbeddedServer
 from draftsman.errors import ConfigError, EmbeddedServerError
 from draftsman.settings import load
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.tui.cli.cli_runner import Cli, Terminal, process
 
 HUGE = "9" * 5000

@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 import pytest
 
+from draftsman_testing.factories import Factory
 from draftsman_tui.cli import main
 from draftsman_tui.cli.command_index import FILE
-from tests.factories import Factory
 from tests.support.cases import cases
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal, process
 from tests.tui.cli.write_index import declared

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_tui.terminal.output import CommandOutput, as_data, one_line, plain
+from draftsman.formats.json_data import as_data
+from draftsman_tui.terminal.output import CommandOutput, one_line, plain
 
 
 class Colour(StrEnum):

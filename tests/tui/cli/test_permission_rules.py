@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from tests.factories import Factory
-from tests.support.people import People
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.support.permissions import ALLOW, DENY, asked, decided
 from tests.tui.cli.cli_runner import Cli
 

@@ -12,11 +12,11 @@ from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.repos.repo_profile import profile
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.agent_runs.profiled_jobs import WRITE, profiled_job
 from tests.core.worker.agent_jobs import agent_worker, git
 from tests.core.worker.workers import wait_for_end, wait_for_question
-from tests.factories import Factory
-from tests.support.people import People
 from tests.tui.cli.cli_runner import Cli
 
 S = Status

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
 from tests.support.slow import slow_except
 
 NEVER: Final = {

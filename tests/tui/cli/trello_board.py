@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.trello import FakeTrello
+from draftsman_testing.trello import FakeTrello
 from tests.tui.cli.cli_runner import Cli, Result
 
 

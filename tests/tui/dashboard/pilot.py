@@ -12,12 +12,12 @@ from textual.widgets import Static
 
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.waits import until
 from draftsman_tui.dashboard.app import Dashboard
 from draftsman_tui.dashboard.frame.connection import Connection
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.questions.key_guard import KeyGuard
-from tests.support.waits import until
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.connection import Connect

@@ -8,13 +8,13 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from draftsman_tui.dashboard.attention import attention
 from draftsman_tui.dashboard.attention.alerts import TerminalAlerts, notification_text
 from draftsman_tui.dashboard.attention.attention import AttentionCount, AttentionPoller
-from tests.factories import GATE, Factory
 from tests.support.clock import Clock
 from tests.support.event_history import wait_for_feed
-from tests.support.people import People
 from tests.tui.dashboard.pilot import connected, open_dashboard
 
 HOSTILE = QuestionSpec(key="h", text="Deploy; now?\x1b]2;owned\a\nreally", freeform=True)

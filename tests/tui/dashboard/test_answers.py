@@ -13,12 +13,12 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import OnExpire, Question, QuestionKind
 from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from draftsman_tui.dashboard.questions import question_watch
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.widgets.inputs import MultilineInput
 from tests.core.worker.agent_jobs import job_at_gate
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
 from tests.tui.dashboard import fixtures_data
 from tests.tui.dashboard.pilot import open_dashboard
 

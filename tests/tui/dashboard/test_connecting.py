@@ -18,11 +18,11 @@ from textual.pilot import Pilot
 from draftsman.database.embedded import EmbeddedServer
 from draftsman.errors import EmbeddedServerError, SchemaOutdated
 from draftsman.settings import Settings
+from draftsman_testing.factories import Factory
 from draftsman_tui.cli.app import App
 from draftsman_tui.cli.processes.dashboard import connector, create_dashboard, server_name
 from draftsman_tui.dashboard.app import Dashboard
 from tests.core.worker.cuttable_proxy import CuttableProxy
-from tests.factories import Factory
 from tests.support.cases import cases
 from tests.tui.dashboard.pilot import DashboardPilot
 

@@ -9,7 +9,7 @@ from textual.color import Color
 
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
 from tests.tui.dashboard.fixtures_data import PATCH
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 from tests.tui.dashboard.test_themes import contrast_ratio

@@ -12,12 +12,12 @@ from draftsman.jobs.job import Status
 from draftsman.repos.repo_catalog import Catalog, Repo
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from draftsman_tui.dashboard.jobs import actions as retry_actions
 from draftsman_tui.dashboard.requests import form as job_form
 from draftsman_tui.dashboard.requests.actions import validate_request
 from draftsman_tui.dashboard.requests.form import FormErrors, from_job, from_line, read
 from draftsman_tui.dashboard.tables.filter import parse as filtered
-from tests.factories import Factory
 
 PAY = Repo.at(parse("https://git.example/acme/pay"))
 KNOWN = Catalog([PAY])

@@ -11,7 +11,7 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime
-from tests.factories import GATE, Factory
+from draftsman_testing.factories import GATE, Factory
 from tests.support.permissions import SHOP
 from tests.tui.dashboard.pilot import open_dashboard
 

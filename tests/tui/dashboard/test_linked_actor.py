@@ -8,8 +8,8 @@ from draftsman.people.actor import Actor
 from draftsman.processes.host import login
 from draftsman.runtime import wire
 from draftsman.settings import Settings
-from tests.factories import GATE, Factory
-from tests.support.people import PEOPLE
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import PEOPLE
 from tests.tui.dashboard.pilot import open_dashboard
 
 

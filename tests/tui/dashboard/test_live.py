@@ -14,16 +14,16 @@ from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from draftsman_tui.dashboard.frame import refresher as module
 from draftsman_tui.dashboard.frame.messages import RowsLoaded
 from draftsman_tui.dashboard.frame.refresher import Refresher, TableLoader
 from draftsman_tui.dashboard.tables.filter import NOTHING
 from draftsman_tui.dashboard.tables.resource import Query, Rows
 from draftsman_tui.dashboard.views import VIEWS
-from tests.factories import Factory
 from tests.support.event_history import wait_for_feed
 from tests.support.server import Server
-from tests.support.waits import until
 from tests.tui.dashboard.pilot import connected, open_dashboard
 
 

@@ -12,11 +12,11 @@ from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
+from draftsman_testing.factories import Factory
 from draftsman_tui.dashboard.requests.actions import validate_request
 from draftsman_tui.dashboard.requests.dialog import NewJobDialog
 from draftsman_tui.dashboard.requests.form import FIELDS, FormErrors
 from draftsman_tui.dashboard.widgets.field import FieldRow
-from tests.factories import Factory
 from tests.support.server import Server
 from tests.tui.dashboard.pilot import open_dashboard
 from tests.tui.dashboard.test_live import cut
@@ -136,7 +136,7 @@ async def test_form_joins_an_equal_job_of_another_form(rt: Runtime, owner: Actor
 
 
 async def test_unsupported_values_are_errors_of_their_fields(rt: Runtime) -> None:
-    slack = "[slack] is not configured; see docs/slack.md"
+    slack = "not configured; add [slack] (docs/slack.md)"
     for typed, field, says in (
         ({"type": "noop", "notify": "log slack:C1"}, "notify", slack),
         (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import QUESTION, Factory
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
-from tests.factories import QUESTION, Factory
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 

@@ -18,12 +18,12 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.questions.service.questions import Questions
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import wait_blocked
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog, wrap_hints
 from draftsman_tui.dashboard.tables.screen import MainScreen
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
-from tests.support.waits import wait_blocked
 from tests.tui.dashboard.pilot import open_dashboard
 
 WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)

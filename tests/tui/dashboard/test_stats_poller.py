@@ -13,15 +13,15 @@ from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
 from draftsman.jobs.details.stats import ActivityBucket, RecentActivity
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.clock import DatabaseClock
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
 from draftsman_tui.dashboard.frame.stats_poller import StatsPoller
 from draftsman_tui.dashboard.widgets.overview import lines, sparkline
-from tests.factories import Factory
 from tests.support.event_history import wait_for_feed
-from tests.support.waits import until
 from tests.tui.dashboard.pilot import connected
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)

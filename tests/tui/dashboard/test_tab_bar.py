@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from draftsman_tui.dashboard.widgets.tabs import Tabs
-from tests.factories import Factory
 from tests.tui.dashboard.pilot import open_dashboard
 
 

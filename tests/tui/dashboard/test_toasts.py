@@ -8,8 +8,8 @@ from textual.widgets._toast import Toast
 
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from draftsman_tui.dashboard.frame.base_screen import BaseScreen
-from tests.factories import Factory
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 

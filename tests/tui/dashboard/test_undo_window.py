@@ -16,12 +16,12 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from draftsman_tui.dashboard.frame.clock import DatabaseClock
 from draftsman_tui.dashboard.questions.key_guard import KeyGuard
 from draftsman_tui.dashboard.questions.undo_window import HeldBatch, UndoWindow, undo_text
-from tests.factories import GATE, Factory
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.tui.dashboard.fixtures_data import NOW
 from tests.tui.dashboard.pilot import PatientGuard, connected, open_dashboard
 

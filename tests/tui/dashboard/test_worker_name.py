@@ -5,7 +5,7 @@ from __future__ import annotations
 from draftsman.ids import worker_name
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.tui.dashboard.pilot import open_dashboard
 
 

@@ -139,8 +139,8 @@ def cli(ctx: click.Context) -> None:
         CommandOutput().write(ctx.get_help() + "\n")
         from draftsman_tui.terminal import extras
 
-        if stdio.is_screen() and extras.missing("tui"):
-            CommandOutput().info(f"draftsman: {extras.advice('tui')}")
+        if stdio.is_screen() and extras.missing(extras.DASHBOARD):
+            CommandOutput().info(f"draftsman: {extras.advice(extras.DASHBOARD)}")
 
 
 def main() -> None:

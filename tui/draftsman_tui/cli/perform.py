@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, UsageError
 from draftsman.formats.amounts import counted
+from draftsman.formats.json_data import as_data
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import number_of
-from draftsman_tui.terminal.output import as_data
 from draftsman_tui.terminal.results import result_line
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.costs.budgets import BudgetUse, Cost, CostGroup, amount_text
+from draftsman.formats.json_data import as_data
 from draftsman.text import first_line
 from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity, Surface
-from draftsman_tui.terminal.output import as_data
 
 
 def budget_title(use: BudgetUse) -> str:

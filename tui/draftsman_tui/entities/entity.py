@@ -11,8 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar
 
+from draftsman.formats.json_data import as_data
 from draftsman_tui.entities.cells import Cell
-from draftsman_tui.terminal.output import as_data
 
 T = TypeVar("T")
 START_WORKER: Final = "to start a worker: draftsman up"

@@ -9,10 +9,10 @@ from typing import Final
 from draftsman.attention.figures import AttentionFigures, FigureGroup
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.json_data import as_data
 from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity
-from draftsman_tui.terminal.output import as_data
 
 KINDS = {"input": "questions", "approval": "approvals"}
 

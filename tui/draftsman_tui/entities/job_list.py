@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.formats import times
 from draftsman.formats.amounts import format_money
+from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.text import first_line, humanize
@@ -15,7 +16,7 @@ from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity
 from draftsman_tui.entities.queues import hold_text
-from draftsman_tui.terminal.output import as_data, one_line
+from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman.jobs.job_summary import JobSummary

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
-from draftsman.deliveries.delivery import ChannelName, Delivery
-from draftsman.deliveries.target import IssueTarget
+from draftsman.channels import registry
 from draftsman.jobs.details.sections.deliveries import target_text
 
 if TYPE_CHECKING:
+    from draftsman.deliveries.delivery import Delivery
     from draftsman.jobs.job import Job
     from draftsman.runtime import Runtime
+    from draftsman.settings import Settings
 
 Page = tuple[str, str]
 """Title and URL."""
@@ -22,9 +23,7 @@ async def pages_of(rt: Runtime, number: int) -> list[Page]:
     """Return the web pages of a job, each URL once."""
     job = await rt.read_model.job(number)
     deliveries = await rt.outbox.all(job.number)
-    slack = rt.settings.slack
-    forges = {name: (forge.kind, forge.url) for name, forge in rt.settings.forges.items()}
-    pages = [*job_pages(job), *message_pages(deliveries, slack.team if slack else None, forges)]
+    pages = [*job_pages(job), *message_pages(deliveries, rt.settings)]
     titles = {url: title for title, url in reversed(pages) if is_web_url(url)}
     return [(title, url) for url, title in reversed(titles.items())]
 
@@ -42,51 +41,16 @@ def job_pages(job: Job) -> Iterator[Page]:
         yield "repository", source.removesuffix(".git")
 
 
-def message_pages(
-    deliveries: Iterable[Delivery],
-    team: str | None = None,
-    forges: Mapping[str, tuple[str, str]] | None = None,
-) -> Iterator[Page]:
-    """Yield the page of each target's first message; deliveries come newest first.
-
-    `forges` has the kind and URL of each configured forge.
-    """
+def message_pages(deliveries: Iterable[Delivery], settings: Settings) -> Iterator[Page]:
+    """Yield the page of each target's first message; deliveries come newest first."""
     pages: dict[str, Page] = {}
     for delivery in deliveries:
-        if url := _message_url(delivery, team, forges or {}):
+        channel = registry.find(delivery.channel)
+        if channel is None or channel.target is None:
+            continue
+        if url := channel.target.page(settings, delivery.target, delivery.external_ref):
             pages[target_text(delivery)] = (f"thread in {target_text(delivery)}", url)
     yield from pages.values()
-
-
-def _message_url(
-    delivery: Delivery, team: str | None, forges: Mapping[str, tuple[str, str]]
-) -> str | None:
-    """Return the URL of a message; Slack's redirects a signed-in user to it."""
-    match delivery.channel:
-        case ChannelName.SLACK if delivery.external_ref:
-            channel, _, ts = delivery.external_ref.partition("/")
-            fields = {"channel": channel, "message_ts": ts, "team": team}
-            query = {name: value for name, value in fields.items() if value}
-            return f"https://slack.com/app_redirect?{urlencode(query)}"
-        case ChannelName.TRELLO:
-            anchor = f"#comment-{quote(delivery.external_ref)}" if delivery.external_ref else ""
-            return f"https://trello.com/c/{quote(delivery.target)}{anchor}"
-        case ChannelName.FORGE:
-            return _comment_url(delivery, forges)
-        case _:
-            return None
-
-
-def _comment_url(delivery: Delivery, forges: Mapping[str, tuple[str, str]]) -> str | None:
-    """Return the URL of a comment, on a forge that this process knows."""
-    issue = IssueTarget.of(delivery.target)
-    if issue.forge not in forges:
-        return None
-    kind, url = forges[issue.forge]
-    page = "merge_requests" if issue.is_pull else "issues"
-    page, anchor = (f"-/{page}", "note_") if kind == "gitlab" else (page, "issuecomment-")
-    ref = f"#{anchor}{delivery.external_ref}" if delivery.external_ref else ""
-    return f"{url}/{quote(issue.path)}/{page}/{issue.number}{ref}"
 
 
 def is_web_url(url: str | None) -> bool:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from draftsman.deliveries.action_text import action_text
+from draftsman.deliveries.documents.json import question_json
 from draftsman.deliveries.plain_text import holder_text, missing_diff
 from draftsman.jobs.details.sections import questions as sections
 from draftsman.jobs.details.sections.section import plain
@@ -38,12 +39,13 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
     reader = reader_at()
     of_question = attention.get((question.job, question.ordinal))
     return [
-        line_text(*sections.heading(question, responders, reader)),
+        line_text(*sections.open_heading(question, responders, reader)),
         *job_lines(question),
         *(styled(f"  {text_line}") for text_line in question.text.splitlines()),
-        *indented(sections.detail_lines(question, reader)),
+        *indented(sections.detail_lines(question)),
         *_diff(question, review),
         *indented(sections.choice_lines(question)),
+        *indented(sections.escalation_lines(question, reader)),
         *indented(sections.attention_lines(of_question, reader)),
         answer_command(question),
     ]
@@ -147,6 +149,7 @@ def _choices(row: OpenQuestion) -> str:
 
 INBOX: Final[Entity[OpenQuestion]] = Entity(
     empty="no open questions",
+    data=question_json,
     columns=(
         Column(
             "QUESTION",

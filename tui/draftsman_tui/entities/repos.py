@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.formats.json_data import as_data
 from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity
-from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

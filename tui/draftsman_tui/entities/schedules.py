@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.formats import times
+from draftsman.formats.json_data import as_data
 from draftsman.ids import actor_name, job_name
 from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import Column, Entity
-from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.errors import ConfigError, DraftsmanError, Failure, NotFound, UsageError
 from draftsman_tui.entities.boards import BOARDS
-from draftsman_tui.terminal.extras import require
+from draftsman_tui.terminal.extras import of_channel, require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -27,7 +27,7 @@ class TrelloRefused(DraftsmanError):
 async def trello(rt: Runtime) -> AsyncIterator[BotContext]:
     """Open a Trello client; raises ConfigError without [trello], TrelloRefused for failures."""
     settings = configured(rt)
-    require("trello")
+    require(of_channel("trello"))
     from draftsman_bots.trello.doctor import failure_line, open_context
 
     async with open_context(rt, settings) as context:

@@ -8,12 +8,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.formats import times
+from draftsman.formats.json_data import as_data
 from draftsman.ids import worker_name
 from draftsman.jobs.status_display import Meaning
 from draftsman_tui.entities import cells, shared_columns
 from draftsman_tui.entities.cells import Cell
 from draftsman_tui.entities.entity import START_WORKER, Column, Entity
-from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings

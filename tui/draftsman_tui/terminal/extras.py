@@ -5,52 +5,58 @@ from __future__ import annotations
 import importlib.util
 import json
 import shlex
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from draftsman import plugins
+from draftsman.channels import registry
 from draftsman.errors import ConfigError
 
-EXTRAS: Final = {
-    "tui": ("textual", "textual_serve", "re2"),
-    "slack": ("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
-    "trello": ("trello", "starlette", "uvicorn", "prometheus_client"),
-    "forges": ("starlette", "uvicorn", "prometheus_client"),
-    "pagers": ("starlette", "uvicorn", "prometheus_client"),
-    "web": ("jinja2", "joserfc", "segno", "starlette", "uvicorn"),
-}
-"""Top-level modules of each extra of pyproject.toml."""
-_NAMES: Final = {
-    "tui": "dashboard",
-    "slack": "Slack bot",
-    "trello": "Trello bot",
-    "forges": "receiver of forge events",
-    "pagers": "receiver of pager webhooks",
-    "web": "web inbox",
-}
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An optional extra of a package."""
+
+    name: str
+    label: str
+    """What people call what needs it."""
+    modules: tuple[str, ...]
+    package: str = "draftsman"
 
 
-def missing(extra: str) -> str | None:
+DASHBOARD: Final = Extra("tui", "dashboard", ("textual", "textual_serve", "re2"))
+
+
+def of_channel(name: str) -> Extra:
+    """Return the extra of a channel's package; raises ConfigError for an unknown channel."""
+    channel = registry.channel(name)
+    package = plugins.find(plugins.CHANNELS, name).package
+    return Extra(channel.table, channel.bot_label, channel.requires, package)
+
+
+def missing(extra: Extra) -> str | None:
     """Return a module of the extra that is not installed, if any."""
-    return next((name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None), None)
+    return next((name for name in extra.modules if importlib.util.find_spec(name) is None), None)
 
 
-def advice(extra: str) -> str:
+def advice(extra: Extra) -> str:
     """Return the command that installs an extra."""
-    return f"the {_NAMES[extra]} is not installed; run: pip install {_requirement(extra)}"
+    return f"the {extra.label} is not installed; run: pip install {_requirement(extra)}"
 
 
-def require(extra: str) -> None:
+def require(extra: Extra) -> None:
     """Raise ConfigError if the extra is not installed."""
     if (name := missing(extra)) is not None:
         raise ConfigError(f"{advice(extra)}  (module {name} not found)")
 
 
-def _requirement(extra: str) -> str:
+def _requirement(extra: Extra) -> str:
     """Return the requirement for pip: the source folder of this installation, or the name."""
-    folder = _folder()
-    return shlex.quote(f"{folder or 'draftsman'}[{extra}]")
+    folder = _folder() if extra.package == plugins.OWN else None
+    return shlex.quote(f"{folder or extra.package}[{extra.name}]")
 
 
 def _folder() -> Path | None:

@@ -5,16 +5,16 @@ Control characters in text of people and agents are escaped before they reach a 
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.formats.invisible import escape_invisible
+from draftsman.formats.json_data import as_data
 from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.column_widths import share
 
@@ -75,22 +75,6 @@ def hanging_indent(text: Text, indent: int) -> Table:
     grid.add_column(overflow="fold")
     grid.add_row(text[:indent], text[indent:])
     return grid
-
-
-def as_data(value: object) -> Any:
-    """Convert a value to JSON data: dataclasses as objects, times as ISO 8601, ids as text."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = (field.name for field in dataclasses.fields(value))
-        return {name: as_data(getattr(value, name)) for name in names}
-    if isinstance(value, Mapping):
-        return {str(key): as_data(item) for key, item in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted(as_data(item) for item in value)
-    if isinstance(value, list | tuple):
-        return [as_data(item) for item in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 class CommandOutput:

@@ -19,10 +19,10 @@ from draftsman.deliveries.delivery import (
     SendResult,
     Unconfirmed,
 )
-from draftsman.deliveries.target import IssueTarget
 from draftsman.errors import Failure, UsageError
 from draftsman.forges.api.connection import discussion_of
 from draftsman.forges.forge import Discussion
+from draftsman.forges.issue_target import IssueTarget
 from draftsman.formats.amounts import format_size
 from draftsman.settings import Settings
 from draftsman_bots.forges.deliveries.render import marker_of, render, render_file, with_marker

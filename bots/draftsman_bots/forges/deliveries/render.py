@@ -110,7 +110,7 @@ class CommentMarkup:
 
     def actor(self, actor: ActorRef) -> str:
         """Return the login of an account of a forge, or the name."""
-        return actor.name.rpartition(":")[2] if actor.channel is Source.FORGE else str(actor)
+        return actor.name.rpartition(":")[2] if actor.channel == Source.FORGE else str(actor)
 
     def mention(self, person: Person) -> str:
         """Return a mention of an account of this forge, or the name."""

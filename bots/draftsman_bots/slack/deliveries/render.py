@@ -42,9 +42,11 @@ from draftsman.deliveries.documents.document import (
     Text,
     elsewhere,
     fit,
+    truncate_spans,
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
 from draftsman.deliveries.documents.plain import brief_text
+from draftsman.formats.truncation import utf16_length
 from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question
@@ -66,7 +68,7 @@ from draftsman_bots.slack.deliveries.blocks import (
     users_select,
 )
 from draftsman_bots.slack.deliveries.mrkdwn import MAX_TEXT, escape_truncated, mention_spans
-from draftsman_bots.text import truncate, truncate_spans
+from draftsman_bots.text import truncate
 
 BOT_NAME: Final = "@draftsman"
 """The mention of the bot, with the name in the manifests."""
@@ -214,7 +216,8 @@ class _Printer:
                 asks = f" {verb}:" if verb else ""
                 yield section(f"{mark.slack_emoji} *{name}*{named}{asks}")
             case Paragraph(text, most):
-                yield from paragraphs(truncate_spans(self._with_steps(text), most), 5)
+                words = truncate_spans(self._with_steps(text), most, utf16_length)
+                yield from paragraphs(words, 5)
             case Quote(text, most):
                 yield from paragraphs(truncate(text, most), 6)
             case Code(text, most):

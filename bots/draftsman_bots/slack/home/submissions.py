@@ -109,7 +109,7 @@ async def _submit(
     reply = await act(conversation, action, (ref.job, ref.question), text, view.key)
     if reply.kind is ReplyKind.ANSWERED:
         return {}
-    return {block: plain_spans(reply.plain, view.user.id)}
+    return {block: plain_spans(reply.spans, view.user.id)}
 
 
 def _error_block(view: ViewSubmission) -> str:

@@ -27,7 +27,6 @@ from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 
 from draftsman.errors import Conflict, DatabaseUnreachable, DraftsmanError, LostRace
-from draftsman.settings import Settings
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import NETWORK, Identity
 from draftsman_bots.slack.transport import acknowledgments, payload_kind
@@ -119,8 +118,6 @@ DEADLINE: Final = 2.5
 """Seconds until an acknowledgment is sent; Slack's own deadline is three."""
 LISTENER_TIMEOUT: Final = 2.2
 """Seconds for a listener; the rest of the deadline is for the rollback."""
-STATEMENT_TIMEOUT: Final = 2.2
-"""Seconds after which the database cancels a statement of this process."""
 _ERROR: Final = "draftsman_error"
 _STARTED: Final = "draftsman_begun"
 _log = logging.getLogger(__name__)
@@ -130,17 +127,6 @@ _bolt.setLevel(logging.ERROR)  # at lower levels Bolt logs payloads
 Register = Callable[["AsyncApp"], None]
 EventListener = Callable[[dict[str, Any]], Awaitable[None]]
 """Takes the payload of an event."""
-
-
-def with_statement_timeout(settings: Settings) -> Settings:
-    """Return settings whose statements time out before Slack's deadline.
-
-    A statement that the server canceled had no effect; if the client only stopped waiting, it may
-    have.
-    """
-    timeout = min(settings.database.statement_timeout, STATEMENT_TIMEOUT)
-    database = settings.database.model_copy(update={"statement_timeout": timeout})
-    return settings.model_copy(update={"database": database})
 
 
 @hide_slack_variables()

@@ -41,4 +41,4 @@ def member_name(actor: ActorRef, names: MemberNames) -> str:
 
 
 def _is_member(actor: ActorRef) -> bool:
-    return actor.channel is Source.TRELLO and is_id(actor.id)
+    return actor.channel == Source.TRELLO and is_id(actor.id)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from draftsman.deliveries.delivery import ChannelName
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman_bots.conversation.commands import About, Surface, help_text, unavailable
-from draftsman_bots.conversation.parser import TRELLO, ParsedText, is_attachment_only, parse
+from draftsman_bots.conversation.parser import REPLY, ParsedText, is_attachment_only, parse
 from draftsman_bots.conversation.places import load_place
-from draftsman_bots.conversation.replies import ReplyKind, TextReply, Wording, respond
+from draftsman_bots.conversation.replies import KnownAuthor, ReplyKind, TextReply, Wording, respond
 from draftsman_bots.conversation.resolution import (
     Change,
     Outcome,
@@ -33,12 +33,11 @@ if TYPE_CHECKING:
     from draftsman.errors import DraftsmanError
     from draftsman.people.spans import Spans
     from draftsman.questions.question import Question
-    from draftsman.runtime import Runtime
     from draftsman_bots.trello.context import BotContext
 
 CONVERSATION: Final = "conversation"
 """Outcome of a comment that is part of a conversation among people."""
-WORDING: Final = Wording(Surface.TRELLO)
+WORDING: Final = Wording(Surface.REPLY)
 CHANGES: Final = {
     ActionKind.COMMENT: Change.POSTED,
     ActionKind.COMMENT_EDITED: Change.EDITED,
@@ -46,17 +45,8 @@ CHANGES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CardConversation:
+class CardConversation(KnownAuthor):
     """A comment and its author."""
-
-    rt: Runtime
-    account: Actor
-    wording: Wording = WORDING
-
-    async def actor(self) -> Actor:
-        """Return the author."""
-        return self.account
 
     def error_spans(self, error: DraftsmanError) -> Spans:
         """Return an error with a comment or command that helps."""
@@ -73,7 +63,7 @@ async def on_comment(context: BotContext, action: Action) -> str:
     place = await _place(context, action, actor)
     if not place.jobs:
         return "ignored"
-    parsed = parse(action.text, TRELLO, name=context.me.username)
+    parsed = parse(action.text, REPLY, name=context.me.username)
     is_edit = action.kind is ActionKind.COMMENT_EDITED
     text = WrittenText(
         parsed=parsed,
@@ -99,12 +89,12 @@ async def _is_own(context: BotContext, action: Action) -> bool:
     """Return whether the bot wrote the comment: by its account, its marker or its delivery."""
     if action.member == context.me.id or marker_of(action.text) is not None:
         return True
-    return await context.rt.threads.is_own_comment(action.comment)
+    return await context.rt.threads.is_own_message(ChannelName.TRELLO, action.comment)
 
 
 async def _place(context: BotContext, action: Action, author: Actor) -> Place:
     """Return the card with its jobs, and the questions posted there."""
-    copies = await context.rt.threads.trello(action.card)
+    copies = await context.rt.threads.place(ChannelName.TRELLO, action.card)
     posted = {(copy.job, copy.question): copy.ref for copy in copies if copy.question is not None}
 
     def since(question: Question) -> datetime:
@@ -155,7 +145,7 @@ async def _process(
         first = ("wrong_kind", resolved.questions[0].name, actor.voter)
         if not context.background.first(first):
             return None
-    conversation = CardConversation(context.rt, actor)
+    conversation = CardConversation(context.rt, actor, WORDING)
     result = await respond(conversation, text, place, resolved)
     if result is None:
         return None
@@ -169,9 +159,9 @@ def _words(parsed: ParsedText, resolved: Resolved, here: list[int]) -> str:
         return f"D-{parsed.job} is not a job of this card."
     if command is None or resolved.outcome is not Outcome.COMMAND:
         return ""
-    if Surface.TRELLO not in command.surfaces:
-        return unavailable(command, Surface.TRELLO)
-    return help_text(Surface.TRELLO) if command.about is About.NOTHING else ""
+    if Surface.REPLY not in command.surfaces:
+        return unavailable(command, Surface.REPLY)
+    return help_text(Surface.REPLY) if command.about is About.NOTHING else ""
 
 
 async def _reply(
@@ -179,6 +169,6 @@ async def _reply(
 ) -> str:
     """Reply on the card, where the comments of the question and of the job show a change."""
     outcome = OUTCOMES[parsed.verb] if result.kind is ReplyKind.CHANGED else str(result.kind)
-    if result.kind is ReplyKind.CHANGED or not result.unshown or result.job is None:
+    if result.kind is ReplyKind.CHANGED or not result.text or result.job is None:
         return outcome
-    return await reply(context, action, result.job, actor, result.plain, outcome)
+    return await reply(context, action, result.job, actor, result.spans, outcome)

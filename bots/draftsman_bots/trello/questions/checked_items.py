@@ -13,7 +13,7 @@ from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_bots.conversation.replies import ReplyKind, act
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.deliveries.checklists import item_names
-from draftsman_bots.trello.questions.answers import CardConversation
+from draftsman_bots.trello.questions.answers import WORDING, CardConversation
 from draftsman_bots.trello.replies import reply
 from draftsman_bots.trello.requests.label_jobs import GONE_STATUSES
 
@@ -55,7 +55,7 @@ async def _answer(
         await _uncheck(context, action)
         return "renamed"
     row = (job, question.ordinal)
-    conversation = CardConversation(context.rt, actor)
+    conversation = CardConversation(context.rt, actor, WORDING)
     key = ids.action_key(action.id)
     if question.kind is QuestionKind.APPROVAL:
         decision = questions.approve if number == 1 else questions.deny
@@ -63,8 +63,8 @@ async def _answer(
     else:
         value = question.values()[number - 1]
         result = await act(conversation, questions.answer, row, value, key)
-    if result.unshown:
-        await reply(context, action, job, actor, result.plain)
+    if result.text:
+        await reply(context, action, job, actor, result.spans)
     is_open = (await context.rt.questions.get(*row)).status is QuestionStatus.OPEN
     if is_open and result.kind is ReplyKind.REFUSED:
         await _uncheck(context, action)

@@ -148,7 +148,9 @@ async def cancel_removed_card(
     context: BotContext, board: BoardConfig, card: str, member_name: str
 ) -> None:
     """Cancel the jobs of a card if it is still archived or deleted. Raises Failure."""
-    numbers = sorted({copy.job for copy in await context.rt.threads.trello(card)})
+    numbers = sorted(
+        {copy.job for copy in await context.rt.threads.place(ChannelName.TRELLO, card)}
+    )
     if not numbers:
         return
     current = await fetch(context, card)

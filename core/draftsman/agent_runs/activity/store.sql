@@ -67,7 +67,8 @@ WITH owned AS MATERIALIZED (
     SELECT t.job, t.ordinal, t.channel, t.target, t.thread, t.thread_key, m.version
       FROM owned m
       JOIN draftsman.job_targets t ON t.job = m.number
-     WHERE t.channel IN ('slack', 'trello') AND 'status' = ANY (t.kinds)
+      JOIN draftsman.channels c ON c.name = t.channel AND c.is_chat
+     WHERE 'status' = ANY (t.kinds)
 ), inserted AS (
     INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, version,
            payload)

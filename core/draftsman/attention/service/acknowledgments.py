@@ -14,6 +14,8 @@ from draftsman.attention.attention import (
     ReminderDelay,
 )
 from draftsman.database.database import Connection, Database
+from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.target import Target
 from draftsman.errors import DraftsmanError, QuestionClosed, Refused, UsageError
 from draftsman.formats.times import format_time
 from draftsman.ids import question_name
@@ -117,7 +119,8 @@ class Acknowledgments:
             locked = await self._check(conn, job, ordinal, actor, seconds)
             delegate = self._policy.people[person]
             self._check_delegate(locked, delegate)
-            target = delegate.ids.get(Source.SLACK, "").partition("@")[0] or None
+            account = delegate.ids.get(Source.SLACK, "").partition("@")[0]
+            target = Target(ChannelName.SLACK, account) if account else None
             return await store.delegate(
                 conn, job, ordinal, actor=actor, seconds=seconds, delegate=person, target=target
             )

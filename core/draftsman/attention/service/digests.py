@@ -81,8 +81,8 @@ class Digests:
     async def sweep(self, term: LeaderTerm) -> int:
         """Send the digests that are due, for the leader; return the number of questions in them.
 
-        A question is in a single digest of a person: on a card, in Slack or in the log. The digest
-        of a person outside of their hours waits.
+        A question is in a single digest of a person: on a card, at the target of the person or in
+        the log. The digest of a person outside of their hours waits.
         """
 
         async def work(conn: Connection, selection: Selection) -> int:
@@ -96,7 +96,7 @@ class Digests:
                 at = max(i.digest_at for i in questions)
                 target = Target(ChannelName(place[0]), place[1])
                 key = f"digest {person} {at.isoformat()} {questions[0].job}"
-                to = questions[0].trello if target.channel is ChannelName.TRELLO else None
+                to = questions[0].mention if target.channel == ChannelName.TRELLO else None
                 text = digest_text(questions, shared=to is not None)
                 await deliveries.post(conn, questions[0].job, target, key, text, to=to)
             return len(due)

@@ -52,7 +52,7 @@ class Reminders:
             plans = [
                 (reminder, plan_ping(reminder.now, self._audience(reminder))) for reminder in due
             ]
-            silent = [(reminder.job, target) for reminder, plan in plans for target in plan.silent]
+            silent = [thread_key for _, plan in plans for thread_key in plan.silent]
             reminders = [(reminder, plan.later) for reminder, plan in plans]
             return await store.remind(conn, term, reminders, silent)
 
@@ -67,8 +67,8 @@ class Reminders:
         approval = due.kind is QuestionKind.APPROVAL
         people = self._policy.eligible_people(due.approvers, due.invoker, approval=approval)
         direct = {
-            target: PingRecipient(name, self._quiet_of(name))
-            for target, name in zip(due.direct, due.owners, strict=True)
+            thread_key: PingRecipient(name, self._quiet_of(name))
+            for thread_key, name in zip(due.direct, due.owners, strict=True)
         }
         return PingAudience(
             [PingRecipient(person.name, person.quiet) for person in people],

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.deliveries.channels.message_json import message_document
 from draftsman.deliveries.delivery import (
     ChannelName,
     File,
@@ -22,6 +21,7 @@ from draftsman.deliveries.delivery import (
     SendResult,
     Unconfirmed,
 )
+from draftsman.deliveries.documents.json import message_json
 from draftsman.errors import Failure
 
 BLOCK: Final = 65_536
@@ -75,7 +75,7 @@ class LogChannel:
         """Do nothing: no file stays open."""
 
     async def _append(self, message: Message, extra: dict[str, Any]) -> SendResult:
-        fields = {"id": message.marker, **message_document(message), **extra}
+        fields = {"id": message.marker, **message_json(message), **extra}
         line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
             complete = await asyncio.to_thread(self._write, line)

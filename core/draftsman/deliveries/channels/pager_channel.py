@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from draftsman.deliveries.channels import pager_alert
-from draftsman.deliveries.channels.message_json import not_served, post
+from draftsman.deliveries.channels.http_post import not_served, post
 from draftsman.deliveries.channels.usable_secrets import UsableSecrets
 from draftsman.deliveries.delivery import (
     ChannelName,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from draftsman.deliveries.channels.message_json import message_document, not_served, post
+from draftsman.deliveries.channels.http_post import not_served, post
 from draftsman.deliveries.channels.usable_secrets import UsableSecrets
 from draftsman.deliveries.delivery import (
     ChannelName,
@@ -21,6 +21,7 @@ from draftsman.deliveries.delivery import (
     RateLimit,
     SendResult,
 )
+from draftsman.deliveries.documents.json import message_json
 from draftsman.errors import Failure, UsageError
 from draftsman.outbound import secret_values, webhook_signature
 from draftsman.outbound.timeouts import Timeouts
@@ -81,7 +82,7 @@ class WebhookChannel:
         webhook = self._webhooks.get(message.target)
         if webhook is None:
             return not_served(f"webhook {message.target!r} is not configured in this process")
-        content = message_document(message)
+        content = message_json(message)
         content["data"] |= extra
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, StrEnum
 from typing import Final, TypeVar
 
 from draftsman.formats.times import spelled_time
+from draftsman.formats.truncation import ELLIPSIS, truncate
 from draftsman.jobs.status_display import StatusDisplay
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
@@ -241,6 +242,21 @@ def elsewhere(part: Part) -> Text:
     if isinstance(part, Paragraph | Quote) and part.full is not None and is_cut(part):
         return "Truncated. To read it: ", part.full
     return ()
+
+
+def truncate_spans(spans: Iterable[Span], most: int, measure: Callable[[str], int] = len) -> Text:
+    """Return the spans within a length of their plain text, with an ellipsis where it is cut."""
+    fitting: list[Span] = []
+    room = most
+    for span in spans:
+        length = measure(str(span))
+        if length > room:
+            is_words = isinstance(span, str) and room > 0
+            fitting.append(truncate(str(span), room, measure) if is_words else ELLIPSIS)
+            break
+        fitting.append(span)
+        room -= length
+    return tuple(fitting)
 
 
 class Fold(Enum):

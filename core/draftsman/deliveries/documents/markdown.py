@@ -165,8 +165,10 @@ def _special(span: Link | Command | Step, markup: Markup) -> str:
 
 
 def _padded(escaped: str, words: str) -> str:
-    """Return an escaped text with the blank at its end, which escaping may have removed."""
-    return f"{escaped.rstrip()} " if words.endswith(" ") else escaped
+    """Return an escaped text with the blanks at its ends, which escaping may have removed."""
+    before = " " if words.startswith(" ") else ""
+    after = " " if words.endswith(" ") else ""
+    return f"{before}{escaped.strip(' ')}{after}"
 
 
 def _choices(choices: Choices, markup: Markup) -> str:

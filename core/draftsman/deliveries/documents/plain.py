@@ -33,9 +33,21 @@ _CHOICES: Final = 10
 """Maximum number of choices in a notification."""
 
 
-def render_plain(message: Message) -> str:
-    """Return the whole message as lines of text."""
-    lines = _lines(build_document(message), _command, is_brief=False)
+def command_of(step: Step) -> str:
+    """Return the command of a step, for a terminal."""
+    if step.action not in (Action.APPROVE, Action.ANSWER):
+        return step.command
+    if step.action is Action.APPROVE:
+        return f"draftsman approve {step.command}, or draftsman deny {step.command} --reason …"
+    if not step.choices:
+        return f"draftsman answer {step.command} 'your answer'"
+    free_text = ", or free text" if step.freeform else ""
+    return f"draftsman answer {step.command} NUMBER{free_text}"
+
+
+def render_plain(message: Message, step: Callable[[Step], str] = command_of) -> str:
+    """Return the whole message as lines of text; `step` returns how to take a step."""
+    lines = _lines(build_document(message), step, is_brief=False)
     return "\n".join("".join(map(str, line)) for line in lines)
 
 
@@ -57,18 +69,7 @@ def brief_text(message: Message, reply: str = "reply in this thread") -> Text:
 
 def how_to_answer(question: Question) -> str:
     """Return the command that answers a question."""
-    return _command(answer_step(question))
-
-
-def _command(step: Step) -> str:
-    if step.action not in (Action.APPROVE, Action.ANSWER):
-        return step.command
-    if step.action is Action.APPROVE:
-        return f"draftsman approve {step.command}, or draftsman deny {step.command} --reason …"
-    if not step.choices:
-        return f"draftsman answer {step.command} 'your answer'"
-    free_text = ", or free text" if step.freeform else ""
-    return f"draftsman answer {step.command} NUMBER{free_text}"
+    return command_of(answer_step(question))
 
 
 def _lines(

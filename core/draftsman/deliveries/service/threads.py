@@ -24,9 +24,8 @@ class Threads:
     slack = on_connection(store.slack)
     question_of_message = on_connection(store.question_of_message)
     has_pending_message = on_connection(store.has_pending_message)
-    trello = on_connection(store.trello)
-    forge = on_connection(store.forge)
-    is_own_comment = on_connection(store.is_own_comment)
+    place = on_connection(store.place)
+    is_own_message = on_connection(store.is_own_message)
 
     async def open_questions_in(self, channel: str, seconds: float) -> list[Question]:
         """Return the open questions asked in a Slack channel within the last `seconds`."""

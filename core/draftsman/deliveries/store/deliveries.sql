@@ -11,7 +11,7 @@ SELECT w.job,
        'D-' || w.job || ' ' || w.channel || ':' || w.target || coalesce('/' || w.thread, ''),
        w.kinds, w.outcomes
   FROM jsonb_to_recordset(%(rows)s::jsonb) AS w (
-       job bigint, place int, channel draftsman.delivery_channel, target text, thread text,
+       job bigint, place int, channel draftsman.channel, target text, thread text,
        kinds draftsman.delivery_kind[], outcomes draftsman.job_status[])
  ORDER BY w.job, w.place
     ON CONFLICT (job, thread_key) DO NOTHING
@@ -58,7 +58,7 @@ WITH owned AS MATERIALIZED (
                AS thread_key
       FROM owned m
      CROSS JOIN jsonb_to_recordset(%(places)s::jsonb) AS w (
-           place int, channel draftsman.delivery_channel, target text, thread text)
+           place int, channel draftsman.channel, target text, thread text)
 ), inserted AS (
     INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, payload,
            dedupe_key)
@@ -187,7 +187,7 @@ WITH verdict AS MATERIALIZED (
            'D-' || e.job || ' ' || f.channel || ':' || f.target, e.kind, e.version, e.payload,
            'instead:' || e.seq
       FROM finished e
-     CROSS JOIN (SELECT %(fallback_channel)s::draftsman.delivery_channel AS channel,
+     CROSS JOIN (SELECT %(fallback_channel)s::draftsman.channel AS channel,
                         %(fallback_target)s::text AS target) f
      WHERE e.status = 'dead_letter' AND f.channel IS NOT NULL
        AND (e.original IS NULL OR e.dedupe_key = 'instead:' || e.original AND EXISTS (
@@ -218,7 +218,8 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
                   LEFT JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
                  WHERE g.job = d.job AND g.kind NOT IN ('bundle', 'transcript') AND (d.kind = 'result' OR (
                        d.kind = 'question' AND (g.kind, g.run) = ('patch', q.run)))
-                   AND (g.kind <> 'evidence' OR d.channel NOT IN ('forge', 'slack', 'trello'))
+                   AND (g.kind <> 'evidence' OR NOT EXISTS (
+                       SELECT FROM draftsman.channels c WHERE c.name = d.channel AND c.takes_answers))
                    AND (d.channel <> 'forge' OR d.kind <> 'result' OR (
                        g.kind <> 'patch' OR NOT EXISTS (
                            SELECT FROM draftsman.job_states j
@@ -477,7 +478,7 @@ WITH due AS MATERIALIZED (
     SELECT t.job, f.channel, f.target, f.thread, 'D-' || t.job || ' ' || f.channel || ':' || f.target
            || coalesce('/' || f.thread, ''), 'result', 'result'
       FROM dequeued t
-     CROSS JOIN (SELECT %(channel)s::draftsman.delivery_channel AS channel,
+     CROSS JOIN (SELECT %(channel)s::draftsman.channel AS channel,
                         %(target)s::text AS target, %(thread)s::text AS thread) f
      WHERE f.channel IS NOT NULL
      ORDER BY t.job

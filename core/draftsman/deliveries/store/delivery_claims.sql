@@ -82,7 +82,7 @@ RETURNING d.seq, d.id, d.job, d.question, d.original, d.channel, d.target, d.thr
 UPDATE draftsman.deliveries d
    SET next_attempt_at = draftsman.now()
   FROM (SELECT o.seq FROM draftsman.deliveries o
-         WHERE o.status = 'sending' AND o.channel = ANY (%(channels)s::draftsman.delivery_channel[])
+         WHERE o.status = 'sending' AND o.channel = ANY (%(channels)s::draftsman.channel[])
            AND o.sender_lock_id IS NOT NULL AND o.next_attempt_at > draftsman.now()
            AND NOT draftsman.is_connected(o.sender_lock_id)
          ORDER BY o.status, o.seq
@@ -131,7 +131,8 @@ SELECT t.channel, t.target, f.count, f.seconds, f.error
                     WHERE l.bucket IN (t.channel::text, t.channel || ':' || t.target)
                       AND l.paused_until > draftsman.now())
    AND (f.seconds > %(late)s
-        OR t.channel IN ('webhook', 'pager') AND NOT EXISTS (
+        OR EXISTS (SELECT FROM draftsman.channels c WHERE c.name = t.channel AND c.serves_targets)
+           AND NOT EXISTS (
            SELECT FROM draftsman.serving_workers(%(lease)s) w
             WHERE t.channel || ':' || t.target = ANY (w.targets)))
  ORDER BY t.channel, t.target

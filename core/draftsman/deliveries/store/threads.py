@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from draftsman.database.database import Connection, fetch_all, rows, scalar
 from draftsman.database.named_queries import load
-from draftsman.deliveries.thread import CardTopic, QuestionMessage, ThreadTopic
+from draftsman.deliveries.thread import PlaceTopic, QuestionMessage, ThreadTopic
 
 _Q = load(__name__)
 MAX_JOBS: Final = 20
@@ -39,19 +39,15 @@ async def has_pending_message(conn: Connection, targets: Sequence[str], thread: 
     return bool(await scalar(conn, _Q["has_pending_message"], params))
 
 
-async def trello(conn: Connection, card: str) -> list[CardTopic]:
-    """Return the jobs that post to a card, with the questions asked on it, newest first."""
-    return await fetch_all(conn, _Q["trello"], {"card": card, "limit": MAX_JOBS}, CardTopic)
+async def place(conn: Connection, channel: str, target: str) -> list[PlaceTopic]:
+    """Return the jobs that post to a place, with the questions asked there, newest first."""
+    params = {"channel": channel, "target": target, "limit": MAX_JOBS}
+    return await fetch_all(conn, _Q["place"], params, PlaceTopic)
 
 
-async def forge(conn: Connection, target: str) -> list[CardTopic]:
-    """Return the jobs that post to an issue or pull request, with their questions there."""
-    return await fetch_all(conn, _Q["forge"], {"target": target, "limit": MAX_JOBS}, CardTopic)
-
-
-async def is_own_comment(conn: Connection, ref: str) -> bool:
-    """Return whether draftsman wrote the comment with this reference."""
-    return bool(await scalar(conn, _Q["is_own_comment"], {"ref": ref}))
+async def is_own_message(conn: Connection, channel: str, ref: str) -> bool:
+    """Return whether draftsman wrote the message with this reference."""
+    return bool(await scalar(conn, _Q["is_own_message"], {"channel": channel, "ref": ref}))
 
 
 async def open_questions_in(

@@ -46,35 +46,22 @@ SELECT EXISTS (
                WHERE r.job = d.job AND r.thread_key = d.thread_key AND r.kind = 'status'
                  AND r.status = 'sent')))
 
--- Jobs that post to a Trello card, and the copies of their questions on it, confirmed or possible.
--- Newest first.
--- name: trello
+-- Jobs that post to a place, and the copies of their questions there, confirmed or possible. Newest
+-- first. The condition on the log is that of the index.
+-- name: place
 SELECT t.job, d.question, d.external_ref AS ref
   FROM (SELECT job FROM draftsman.job_targets
-         WHERE channel = 'trello' AND target = %(card)s
+         WHERE channel = %(channel)s AND target = %(target)s AND channel <> 'log'
          ORDER BY job DESC
          LIMIT %(limit)s) t
   LEFT JOIN draftsman.deliveries d
-    ON d.job = t.job AND d.channel = 'trello' AND d.target = %(card)s AND d.kind = 'question'
+    ON d.job = t.job AND d.channel = %(channel)s AND d.target = %(target)s AND d.kind = 'question'
    AND (d.external_ref IS NOT NULL OR d.in_doubt OR d.status = 'sending')
  ORDER BY t.job DESC, d.question DESC
 
--- The same for an issue or a pull request. Two queries: the index of each channel is partial, and a
--- prepared plan with the channel as a parameter could not use it.
--- name: forge
-SELECT t.job, d.question, d.external_ref AS ref
-  FROM (SELECT job FROM draftsman.job_targets
-         WHERE channel = 'forge' AND target = %(target)s
-         ORDER BY job DESC
-         LIMIT %(limit)s) t
-  LEFT JOIN draftsman.deliveries d
-    ON d.job = t.job AND d.channel = 'forge' AND d.target = %(target)s AND d.kind = 'question'
-   AND (d.external_ref IS NOT NULL OR d.in_doubt OR d.status = 'sending')
- ORDER BY t.job DESC, d.question DESC
-
--- name: is_own_comment
+-- name: is_own_message
 SELECT EXISTS (SELECT FROM draftsman.deliveries
-                WHERE channel = 'trello' AND external_ref = %(ref)s)
+                WHERE channel = %(channel)s AND external_ref = %(ref)s AND channel <> 'log')
 
 -- Questions of the newest waiting jobs, asked in a channel less than so many seconds ago.
 -- name: open_questions_in

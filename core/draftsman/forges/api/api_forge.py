@@ -10,7 +10,7 @@ from urllib.parse import quote
 from draftsman.forges.api.comments import IssueDiscussion
 from draftsman.forges.api.rest_api import RestApi
 from draftsman.forges.checks import STATUS_NAME
-from draftsman.forges.project import Project, api_url
+from draftsman.forges.project import Project
 from draftsman.forges.pull_request import CommitStatus, TextLimits
 from draftsman.outbound.secret_values import read_secret
 from draftsman.settings.forges import ForgeSettings
@@ -20,7 +20,8 @@ from draftsman.settings.http import HttpSettings
 class ApiForge(ABC):
     """A repository over the REST API of its forge; subclasses have the API of a kind."""
 
-    kind: ClassVar[str]
+    api_path: ClassVar[str] = ""
+    """Path of the REST API below the URL of the forge."""
     limits: TextLimits
     failed: ClassVar[str] = "failure"
     """The state of a commit whose status did not pass."""
@@ -33,8 +34,13 @@ class ApiForge(ABC):
         self.name = name
         self.project = project
         self._settings = settings
-        self._api = RestApi(name, api_url(self.kind, settings.url), http, self._authorization)
+        self._api = RestApi(name, self.api_url(settings.url), http, self._authorization)
         self._path = f"/repos/{quote(project.path)}"
+
+    @classmethod
+    def api_url(cls, forge_url: str) -> str:
+        """Return the URL of a forge's REST API."""
+        return f"{forge_url}{cls.api_path}"
 
     async def default_branch(self) -> str:
         return str((await self._api.get(self._path))["default_branch"])

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
 
-from draftsman.deliveries.target import IssueTarget
-from draftsman.errors import UsageError
-from draftsman.forges.api.gitea import Gitea
-from draftsman.forges.api.github import GitHub
-from draftsman.forges.api.gitlab import GitLab
+from draftsman.errors import ConfigError, NotOnThisWorker, UsageError
 from draftsman.forges.forge import Discussion, Forge
+from draftsman.forges.issue_target import IssueTarget
 from draftsman.forges.project import Project, find_project
 from draftsman.forges.pull_request import GitLogin
 from draftsman.settings import Settings
 from draftsman.settings.forges import ForgeSettings
-from draftsman.settings.http import HttpSettings
-
-KINDS: Final[dict[str, Callable[[str, ForgeSettings, HttpSettings, Project], Forge]]] = {
-    "github": GitHub,
-    "gitlab": GitLab,
-    "gitea": Gitea,
-}
 
 
 def forge_settings(settings: Settings, source: str) -> tuple[str, ForgeSettings, Project] | None:
@@ -33,19 +22,21 @@ def forge_settings(settings: Settings, source: str) -> tuple[str, ForgeSettings,
 
 
 def forge_of(settings: Settings, source: str) -> Forge | None:
-    """Return the forge of a repository; None for a plain git remote and for a folder."""
+    """Return the forge of a repository; None for a plain git remote and for a folder.
+
+    Raises Failure if the package of its kind cannot be loaded.
+    """
     if (at_forge := forge_settings(settings, source)) is None:
         return None
-    name, forge, project = at_forge
-    return KINDS[forge.kind](name, forge, settings.http, project)
+    name, _, project = at_forge
+    return _connect(settings, name, project)
 
 
 def forge_at(settings: Settings, name: str, project: str) -> Forge:
     """Return a repository, `acme/pay`, on the forge with this name."""
-    forge = settings.forges[name]
     owner, _, repository = project.rpartition("/")
-    at = Project(owner, repository, forge.url, takes_token=True)
-    return KINDS[forge.kind](name, forge, settings.http, at)
+    at = Project(owner, repository, settings.forges[name].url, takes_token=True)
+    return _connect(settings, name, at)
 
 
 def discussion_of(settings: Settings, target: IssueTarget) -> Discussion:
@@ -56,6 +47,17 @@ def discussion_of(settings: Settings, target: IssueTarget) -> Discussion:
         raise UsageError(f"no forge {target.forge!r} in [forges] of this process; known: {names}")
     forge = forge_at(settings, target.forge, target.path)
     return forge.discussion(target.number, is_pull=target.is_pull)
+
+
+def _connect(settings: Settings, name: str, project: Project) -> Forge:
+    """Return a repository by the API of its kind; raises Failure if that cannot be loaded."""
+    table = settings.forges[name]
+    try:
+        api = table.load_part(table.plugin.api)
+    except ConfigError as error:
+        raise NotOnThisWorker(f"{name}: {error}", origin="forge", code="no_api") from error
+    forge: Forge = api(name, table, settings.http, project)
+    return forge
 
 
 def git_login_of(settings: Settings, source: str) -> Callable[[], Awaitable[GitLogin]] | None:

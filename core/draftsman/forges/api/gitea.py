@@ -161,7 +161,7 @@ STATES: Final = {"warning": "success"}
 class Gitea(ApiForge):
     """A repository on Gitea or Forgejo, with an access token."""
 
-    kind = "gitea"
+    api_path = "/api/v1"
     limits = TextLimits(title=255, body=65_536, status=255)
 
     def events(self) -> GiteaReader:

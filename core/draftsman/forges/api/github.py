@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from draftsman.errors import Failure
 from draftsman.forges import github_events
@@ -25,7 +25,8 @@ from draftsman.forges.forge_event import (
     moment,
     plain,
 )
-from draftsman.forges.project import Project, api_url
+from draftsman.forges.kinds import GitHubSettings
+from draftsman.forges.project import Project
 from draftsman.forges.pull_request import (
     Account,
     GitLogin,
@@ -34,7 +35,6 @@ from draftsman.forges.pull_request import (
     PullState,
     TextLimits,
 )
-from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.http import HttpSettings
 
 # Events of a repository on GitHub: https://docs.github.com/en/rest, version 2022-11-28.
@@ -216,19 +216,33 @@ DRAFT: Final = "[Draft] "
 """Prefix of the title of a draft where there are none: in private repositories of a free plan."""
 
 
+HOST: Final = "github.com"
+DATA_RESIDENCY: Final = ".ghe.com"
+"""Hosts of GitHub Enterprise Cloud with data residency."""
+
+
 class GitHub(ApiForge):
     """A repository on GitHub, with an access token or a GitHub App."""
 
-    kind = "github"
+    api_path = "/api/v3"
     limits = TextLimits(title=256, body=65_536, status=140)
 
     def __init__(
-        self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project
+        self, name: str, settings: GitHubSettings, http: HttpSettings, project: Project
     ) -> None:
         super().__init__(name, settings, http, project)
-        self._app = AppTokens(name, settings, http, project) if settings.app_id else None
-        graph = api_url("github", settings.url).removesuffix("/v3")
+        url = self.api_url(settings.url)
+        self._app = AppTokens(name, settings, url, http, project) if settings.app_id else None
+        graph = url.removesuffix("/v3")
         self._graph = RestApi(name, graph, http, self._authorization)
+
+    @classmethod
+    def api_url(cls, forge_url: str) -> str:
+        split = urlsplit(forge_url)
+        host = (split.hostname or "").casefold()
+        if host == HOST or host.endswith(DATA_RESIDENCY):
+            return f"{split.scheme}://api.{host}"
+        return super().api_url(forge_url)
 
     def events(self) -> GitHubReader:
         return GitHubReader(self._api, self._path, self.project.path)

@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from draftsman.errors import Failure
 from draftsman.forges.api.rest_api import RestApi
-from draftsman.forges.project import Project, api_url
+from draftsman.forges.kinds import GitHubSettings
+from draftsman.forges.project import Project
 from draftsman.outbound.secret_values import read_secret
-from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.http import HttpSettings
 
 SKEW: Final = 60
@@ -45,13 +45,18 @@ class AppTokens:
     """Tokens of an app that are limited to a single repository."""
 
     def __init__(
-        self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project
+        self,
+        name: str,
+        settings: GitHubSettings,
+        api_url: str,
+        http: HttpSettings,
+        project: Project,
     ) -> None:
         self._name = name
         self._settings = settings
         self._project = project
         self._key = (settings.app_id or "", settings.url, project.path.casefold())
-        self._api = RestApi(name, api_url("github", settings.url), http, self._assertion)
+        self._api = RestApi(name, api_url, http, self._assertion)
 
     async def token(self) -> str:
         """Return a token that is valid for some minutes at least."""

@@ -147,7 +147,7 @@ STATES: Final = {"opened": PullState.OPEN, "locked": PullState.OPEN, "merged": P
 class GitLab(ApiForge):
     """A project on GitLab, with a personal, group or project access token."""
 
-    kind = "gitlab"
+    api_path = "/api/v4"
     failed = "failed"
     status_key = "name"
     limits = TextLimits(title=255, body=1_000_000, status=255)

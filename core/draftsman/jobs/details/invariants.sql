@@ -356,7 +356,7 @@ SELECT a.job, CASE WHEN a.session_role <> '' THEN 'answer_of_role' ELSE 'answer_
   FROM draftsman.job_answers a
  WHERE CASE split_part(a.session_role, ':', 1)
        WHEN 'owner' THEN false
-       WHEN 'bot' THEN a.source NOT IN ('slack', 'trello', 'forge')
+       WHEN 'bot' THEN NOT EXISTS (SELECT FROM draftsman.channels c WHERE c.name = a.source AND c.has_bot)
        WHEN 'person' THEN a.source NOT IN ('cli', 'tui', 'api')
             OR a.session_role <> 'person:' || a.responder_id
        WHEN 'worker' THEN a.source <> 'internal' OR a.kind <> 'input'

@@ -105,7 +105,7 @@ class People:
 
         async def work(conn: Connection) -> str | None:
             person = await store.person(conn, channel, id)
-            if channel is Source.FORGE:
+            if channel == Source.FORGE:
                 person = self._policy.resolve(Actor(channel, id, id)).person or id
             if person is None:
                 return None

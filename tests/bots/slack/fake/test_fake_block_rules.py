@@ -8,11 +8,11 @@ import pytest
 from slack_sdk.models import blocks as sdk
 from slack_sdk.models.views import View
 
+from draftsman_testing.slack.api_errors import ApiError
+from draftsman_testing.slack.block_rules import BLOCKS, ELEMENTS, PARTS, VIEWS
+from draftsman_testing.slack.block_validation import message_blocks, options, surface, whole_view
+from draftsman_testing.slack.rule_types import Spec
 from tests.support.cases import cases
-from tests.support.slack.api_errors import ApiError
-from tests.support.slack.block_rules import BLOCKS, ELEMENTS, PARTS, VIEWS
-from tests.support.slack.block_validation import message_blocks, options, surface, whole_view
-from tests.support.slack.rule_types import Spec
 
 Json = dict[str, Any]
 

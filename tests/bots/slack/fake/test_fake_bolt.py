@@ -9,8 +9,8 @@ import pytest
 from slack_bolt.app.async_app import AsyncApp
 from slack_bolt.response import BoltResponse
 
-from tests.support.slack import FakeSlack
-from tests.support.slack.bolt_adapters import bolt_app, by_http, by_socket
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.slack.bolt_adapters import bolt_app, by_http, by_socket
 
 Json = dict[str, Any]
 FIELD: Json = {

@@ -12,9 +12,9 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
-from tests.support.slack import FakeSlack, Fault, error
-from tests.support.slack.world import Hook
-from tests.support.waits import until
+from draftsman_testing.slack import FakeSlack, Fault, error
+from draftsman_testing.slack.world import Hook
+from draftsman_testing.waits import until
 
 
 async def post(client: AsyncWebClient, channel: str) -> None:

@@ -11,9 +11,9 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
-from tests.support.slack import FakeSlack
-from tests.support.slack.methods.registry import METHODS
-from tests.support.slack.world import Hook
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.slack.methods.registry import METHODS
+from draftsman_testing.slack.world import Hook
 
 MODAL: dict[str, Any] = {
     "type": "modal",

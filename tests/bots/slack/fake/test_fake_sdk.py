@@ -11,7 +11,7 @@ from slack_sdk.models.blocks import ButtonElement, SectionBlock
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
-from tests.support.slack import FakeSlack
+from draftsman_testing.slack import FakeSlack
 
 MODAL: dict[str, Any] = {
     "type": "modal",

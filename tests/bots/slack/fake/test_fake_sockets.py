@@ -8,10 +8,10 @@ import aiohttp
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from tests.support.slack import FakeSlack
-from tests.support.slack.bolt_adapters import bolt_app, by_socket
-from tests.support.slack.sockets import SOCKETS_MOST
-from tests.support.waits import DEADLINE
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.slack.bolt_adapters import bolt_app, by_socket
+from draftsman_testing.slack.sockets import SOCKETS_MOST
+from draftsman_testing.waits import DEADLINE
 
 SOON = 0.05
 """Seconds in which the SDK detects a dead socket."""

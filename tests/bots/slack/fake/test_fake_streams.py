@@ -9,10 +9,10 @@ import pytest
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.slack.message_store import STREAM_LIFE, put
+from draftsman_testing.slack.world import STATUS_LIFE
 from tests.bots.slack.fake.test_fake_refusals import refusal
-from tests.support.slack import FakeSlack
-from tests.support.slack.message_store import STREAM_LIFE, put
-from tests.support.slack.world import STATUS_LIFE
 
 STEP = {"type": "task_update", "id": "1", "title": "write tests", "status": "in_progress"}
 PLAN = {"type": "plan_update", "title": "0 of 2 steps"}

@@ -27,11 +27,11 @@ from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners import events, register
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
-from tests.core.deliveries.outbox.chat_harness import FAST, running
-from tests.factories import QUESTION, Factory
-from tests.support.slack import Ack, FakeSlack
-from tests.support.slack.event_delivery import Delivery, EventDelivery
-from tests.support.waits import until
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import FAST, running
+from draftsman_testing.slack import Ack, FakeSlack
+from draftsman_testing.slack.event_delivery import Delivery, EventDelivery
+from draftsman_testing.waits import until
 
 ANNA = "UANNA"
 BEN = "UBEN"

@@ -11,10 +11,10 @@ from draftsman.questions.response import Response
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import actions, button
 from draftsman_bots.slack.home import modal_views
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
+from draftsman_testing.slack import Fault, error
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MALLORY, SlackBotHarness
-from tests.factories import GATE, Factory
-from tests.support.people import People
-from tests.support.slack import Fault, error
 
 MANY = QuestionSpec(key="many", text="Which?", choices=tuple(f"choice {n}" for n in range(1, 251)))
 LONG = QuestionSpec.model_validate({

@@ -8,9 +8,9 @@ import pytest
 
 from draftsman.schedules.template import define
 from draftsman_bots.slack.requests.suggested_prompts import JOBS
+from draftsman_testing.slack.faults import error
 from tests.bots.slack.listeners.conftest import ANNA, MALLORY, SlackBotHarness
 from tests.bots.slack.listeners.test_attachments import full
-from tests.support.slack.faults import error
 
 
 @pytest.fixture(autouse=True)

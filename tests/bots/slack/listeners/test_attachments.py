@@ -10,9 +10,9 @@ import pytest
 from draftsman.jobs.requests.attachments import MAX_BYTES, JobAttachment
 from draftsman_bots.slack.requests.job_requests import NO_SCOPE
 from draftsman_bots.slack.transport.attachment_download import NO_PAGE, is_of_slack
+from draftsman_testing.waits import until
 from tests.bots.slack.listeners.conftest import ANNA, BEN, SlackBotHarness
 from tests.bots.slack.listeners.test_thread_messages import running
-from tests.support.waits import until
 
 SLACK_API: Final = "https://slack.com/api/"
 

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 from draftsman.people.hours import QuietHours
 from draftsman_bots.slack import ids
+from draftsman_testing.factories import GATE, QUESTION
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, SlackBotHarness
-from tests.factories import GATE, QUESTION
 
 DAY = QUESTION.model_copy(update={"expires_in": 86_400.0})
 

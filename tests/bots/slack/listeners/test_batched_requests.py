@@ -10,9 +10,9 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.deliveries.target import Target
 from draftsman.jobs.requests.invocation import RecentDuplicate
+from draftsman_testing.waits import background
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, SlackBotHarness
 from tests.support.statements import rows
-from tests.support.waits import background
 
 TRANSACTIONS = "SELECT count(DISTINCT xmin::text) FROM draftsman.job_requests"
 

@@ -12,8 +12,8 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman_bots.conversation.requests import OPTIONS
+from draftsman_testing.factories import GATE
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, SlackBotHarness
-from tests.factories import GATE
 
 
 async def test_request_creates_a_job_with_updates_where_it_was_made(

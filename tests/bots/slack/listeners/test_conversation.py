@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
+from draftsman_testing.factories import GATE, QUESTION
+from draftsman_testing.waits import until
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, Seen, SlackBotHarness
-from tests.factories import GATE, QUESTION
-from tests.support.waits import until
 
 
 async def test_a_reply_under_the_card_of_a_command_answers(

@@ -6,8 +6,8 @@ import pytest
 
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.home import modal_views
+from draftsman_testing.factories import GATE, QUESTION
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MENTIONS, SlackBotHarness
-from tests.factories import GATE, QUESTION
 
 GRID = "E0OURS"
 SISTER = "T0SISTER"

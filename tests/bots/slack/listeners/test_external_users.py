@@ -7,9 +7,9 @@ import pytest
 from draftsman.settings import Settings
 from draftsman.settings.people import PersonSettings
 from draftsman_bots.slack import ids
+from draftsman_testing.factories import GATE
 from tests.bots.slack.channel_fixtures import actionable, shown
 from tests.bots.slack.listeners.conftest import ANNA, CAROL, SlackBotHarness
-from tests.factories import GATE
 
 EVE = "UEVE@T0ELSEWHERE"
 """Her account in the configuration."""

@@ -6,9 +6,9 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.home import modal_views
+from draftsman_testing.factories import GATE
 from tests.bots.slack.channel_fixtures import Json, actionable, shown, texts
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, SlackBotHarness
-from tests.factories import GATE
 
 ME = Actor(Source.SLACK, ANNA, "anna")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from draftsman_testing.slack.event_delivery import Delivery
 from tests.bots.slack.listeners.conftest import BEN, SlackBotHarness
 from tests.bots.slack.test_inbound import CHANGED, COMMAND, GOOD, MESSAGE, PRESS, SUBMISSION
-from tests.support.slack.event_delivery import Delivery
 
 NOT_READ: list[dict[str, Any]] = [
     MESSAGE | {"event": None},

@@ -8,6 +8,7 @@ import pytest
 
 from draftsman.jobs.job import Status
 from draftsman.questions.question_spec import QuestionSpec
+from draftsman_testing.factories import GATE, QUESTION
 from tests.bots.slack.listeners.conftest import (
     ANNA,
     BEN,
@@ -17,7 +18,6 @@ from tests.bots.slack.listeners.conftest import (
     MENTIONS,
     SlackBotHarness,
 )
-from tests.factories import GATE, QUESTION
 from tests.support.clock import Clock
 
 OWN_WORDS = QuestionSpec(key="why", text="Why?", freeform=True)

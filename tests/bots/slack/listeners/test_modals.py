@@ -9,8 +9,8 @@ import pytest
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.home import modal_views
+from draftsman_testing.factories import GATE
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, SlackBotHarness
-from tests.factories import GATE
 
 WHY = QuestionSpec(key="why", text="Why?", freeform=True)
 

@@ -11,8 +11,8 @@ from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.transport import acknowledgments
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
+from draftsman_testing.slack import Fault
 from tests.bots.slack.listeners.conftest import BEN, InProcessDelivery, SlackBotHarness
-from tests.support.slack import Fault
 
 
 @pytest.fixture(params=["http", "socket"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from draftsman_bots.slack import ids
+from draftsman_testing.factories import GATE
 from tests.bots.slack.listeners.conftest import BEN, MALLORY, SlackBotHarness
-from tests.factories import GATE
 
 
 async def test_the_reader_of_a_refusal_is_mentioned(bench: SlackBotHarness) -> None:

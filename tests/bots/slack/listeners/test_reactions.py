@@ -16,6 +16,7 @@ from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.questions.reactions import KEPT, NOT_CONFIGURED, SHARED, parse_reaction
 from draftsman_bots.slack.scopes import FULL, MINIMAL
+from draftsman_testing.factories import GATE, QUESTION
 from tests.bots.slack.channel_fixtures import message
 from tests.bots.slack.listeners.conftest import (
     BEN,
@@ -25,7 +26,6 @@ from tests.bots.slack.listeners.conftest import (
     Seen,
     SlackBotHarness,
 )
-from tests.factories import GATE, QUESTION
 
 EMOJI = QuestionSpec(
     key="ship",

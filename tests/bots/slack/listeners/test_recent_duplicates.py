@@ -7,9 +7,9 @@ import re
 
 from draftsman.database.database import Connection, Database
 from draftsman_bots.slack.transport.acknowledgments import IN_DOUBT
+from draftsman_testing.waits import background, until, wait_blocked
 from tests.bots.slack.listeners.conftest import ANNA, BEN, SlackBotHarness
 from tests.support.clock import Clock
-from tests.support.waits import background, until, wait_blocked
 
 SLOW_COMMIT = """
 CREATE FUNCTION draftsman.late() RETURNS trigger LANGUAGE plpgsql AS $$

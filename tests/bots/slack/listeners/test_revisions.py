@@ -13,8 +13,8 @@ from draftsman.schedules.template import define
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.blocks import actions, button
 from draftsman_bots.slack.home import modal_views
+from draftsman_testing.people import People
 from tests.bots.slack.listeners.conftest import ANNA, CAROL, SlackBotHarness
-from tests.support.people import People
 
 AGENT: Final[dict[str, Any]] = {"type": "run_agent", "text": "Tidy up", "mode": "investigate"}
 BUMP: Final[dict[str, Any]] = {

@@ -12,8 +12,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
 from draftsman.settings.questions import RuleSettings
 from draftsman_bots.slack import ids
+from draftsman_testing.people import People
 from tests.bots.slack.listeners.conftest import ANNA, Seen, SlackBotHarness
-from tests.support.people import People
 from tests.support.permissions import ALLOW, decided
 
 FIVE = [f"pytest tests/test_{name}.py" for name in "abcde"]

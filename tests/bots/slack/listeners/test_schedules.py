@@ -19,6 +19,7 @@ from draftsman.schedules.schedule import Schedule, ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.schedules.schedules import MAX_LISTED, MAX_VALUE
+from draftsman_testing.slack.faults import error
 from tests.bots.slack.listeners.conftest import (
     ANNA,
     BEN,
@@ -27,7 +28,6 @@ from tests.bots.slack.listeners.conftest import (
     SlackBotHarness,
 )
 from tests.support.clock import Clock
-from tests.support.slack.faults import error
 
 REQUEST = {"type": "http_request", "payload": {"url": "https://example.org/"}}
 

@@ -11,8 +11,8 @@ from draftsman.jobs.job import Job, Source
 from draftsman.schedules.template import define
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.requests.templates import MAX_LISTED
+from draftsman_testing.slack import error
 from tests.bots.slack.listeners.conftest import ANNA, DAVE, MALLORY, SlackBotHarness
-from tests.support.slack import error
 
 SCHEMA = {
     "required": ["package"],

@@ -8,9 +8,9 @@ from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.scopes import FULL, MINIMAL
+from draftsman_testing.factories import GATE
 from tests.bots.slack.channel_fixtures import message, shown
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MENTIONS, SlackBotHarness
-from tests.factories import GATE
 
 WORDS = QuestionSpec(key="how", text="How?", freeform=True)
 VERBS = QuestionSpec(key="verb", text="Which verb?", choices=("list", "retry", "approve"))

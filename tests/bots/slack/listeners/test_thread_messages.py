@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from draftsman.jobs.job import Source
+from draftsman_testing.factories import GATE, QUESTION
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, SlackBotHarness
-from tests.factories import GATE, QUESTION
 
 AGENT: Final[dict[str, Any]] = {"type": "run_agent", "title": "Do it"}
 SENT: Final = "Message {} sent to D-1: the agent gets it between two turns, or with its next run."

@@ -11,11 +11,10 @@ from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
+from draftsman_testing.outbox import FAST, deliveries_of, running
+from draftsman_testing.waits import until, wait_blocked
 from tests.bots.slack.channel_fixtures import slack_channel
 from tests.bots.slack.listeners.conftest import BEN, SlackBotHarness
-from tests.core.deliveries.outbox.chat_harness import FAST, running
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.support.waits import until, wait_blocked
 
 
 @asynccontextmanager

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from draftsman_testing.slack import FakeSlack
 from tests.bots.slack.live.live_harness import LiveHarness
-from tests.factories import Factory
 from tests.support.clock import Clock
-from tests.support.people import People
-from tests.support.slack import FakeSlack
 
 
 @pytest.fixture

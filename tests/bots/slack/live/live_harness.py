@@ -14,14 +14,13 @@ from draftsman_bots.slack.deliveries.channel import client
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.live.loop import INTERVAL, START_AFTER, LiveThreadLoop
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import deliveries_of, running
+from draftsman_testing.people import People
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.waits import until
 from tests.bots.slack.channel_fixtures import Json, slack_channel
-from tests.core.deliveries.outbox.chat_harness import running
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import Factory
 from tests.support.clock import Clock
-from tests.support.people import People
-from tests.support.slack import FakeSlack
-from tests.support.waits import until
 
 ANNA = "U-ANNA"
 DELIVERED = {"sent", "superseded", "dead_letter"}

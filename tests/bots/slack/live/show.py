@@ -17,7 +17,7 @@ from draftsman_bots.slack.deliveries.channel import client
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.live.loop import LiveThreadLoop
-from tests.support.people import PEOPLE
+from draftsman_testing.people import PEOPLE
 
 
 async def main(database: str, api_url: str, token: str, team: str, bot_user: str) -> None:

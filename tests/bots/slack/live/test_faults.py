@@ -11,14 +11,14 @@ from draftsman.database.database import Connection
 from draftsman.jobs.runs.outcome import Done
 from draftsman_bots.slack.live.calls import APPEND, EDIT, START, STATUS, STOP
 from draftsman_bots.slack.live.loop import GIVE_UP, LEASE, START_AFTER
+from draftsman_testing.factories import QUESTION
+from draftsman_testing.slack import Fault, error
+from draftsman_testing.slack.message_store import STREAM_LIFE
+from draftsman_testing.waits import until, wait_blocked
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.live.live_harness import LiveHarness
 from tests.core.deliveries.outbox.chaos import DispatcherProcesses
-from tests.factories import QUESTION
-from tests.support.slack import Fault, error
-from tests.support.slack.message_store import STREAM_LIFE
 from tests.support.statements import run, value
-from tests.support.waits import until, wait_blocked
 
 STATE = "SELECT stream FROM draftsman.live_threads"
 SECOND_LIMIT = 30

@@ -9,12 +9,12 @@ from draftsman.jobs.job import Source
 from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
 from draftsman_bots.slack.live import loop
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.waits import until
 from tests.bots.slack.live.live_harness import ANNA, LIMIT
 from tests.bots.slack.transport.service_harness import serving
-from tests.factories import Factory
-from tests.support.people import People
-from tests.support.slack import FakeSlack
-from tests.support.waits import until
 
 
 async def test_the_bot_shows_a_run_until_its_result(

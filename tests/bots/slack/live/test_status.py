@@ -11,10 +11,10 @@ from draftsman.jobs.runs.outcome import Done, Snooze
 from draftsman_bots.slack.live.calls import STATUS
 from draftsman_bots.slack.live.loop import LEASE, RENEWAL, START_AFTER, STATUS_INTERVAL
 from draftsman_bots.slack.live.steps import MAX_STATUS
+from draftsman_testing.factories import QUESTION
+from draftsman_testing.slack import Fault, error
+from draftsman_testing.slack.world import STATUS_LIFE
 from tests.bots.slack.live.live_harness import LiveHarness
-from tests.factories import QUESTION
-from tests.support.slack import Fault, error
-from tests.support.slack.world import STATUS_LIFE
 from tests.support.statements import rows, value
 
 

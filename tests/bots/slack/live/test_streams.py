@@ -11,12 +11,12 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman_bots.slack.live.calls import APPEND, START, STOP
 from draftsman_bots.slack.live.loop import START_AFTER, STREAM_LIFE
 from draftsman_bots.slack.live.steps import MAX_STEPS
+from draftsman_testing.factories import QUESTION
+from draftsman_testing.people import People
+from draftsman_testing.slack import error
+from draftsman_testing.slack.message_store import put
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.live.live_harness import LiveHarness
-from tests.factories import QUESTION
-from tests.support.people import People
-from tests.support.slack import error
-from tests.support.slack.message_store import put
 from tests.support.statements import value
 
 

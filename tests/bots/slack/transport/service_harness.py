@@ -19,21 +19,18 @@ from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.http import HttpServer, bind
+from draftsman_bots.process.runner import with_statement_timeout
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.credentials import Credentials
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.plugin import SLACK
 from draftsman_bots.slack.service import Service
-from draftsman_bots.slack.transport.dispatcher import (
-    EventListener,
-    SlackDispatcher,
-    build,
-    with_statement_timeout,
-)
+from draftsman_bots.slack.transport.dispatcher import EventListener, SlackDispatcher, build
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
 from draftsman_bots.slack.transport.socket_mode import SocketModeClient
-from tests.support.slack import FakeSlack
-from tests.support.waits import until
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.waits import until
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
@@ -143,7 +140,7 @@ class ServiceHarness:
 @asynccontextmanager
 async def patient_runtime(settings: Settings, url: str) -> AsyncIterator[Runtime]:
     """Provide the runtime with the timeouts of the bot process."""
-    settings = with_statement_timeout(settings)
+    settings = with_statement_timeout(settings, [SLACK])
     db = Database(url, settings.database, enums=ENUMS)
     await db.open()
     yield wire(settings, db, False)

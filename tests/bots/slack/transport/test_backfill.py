@@ -15,11 +15,11 @@ from draftsman_bots.slack.questions import backfill
 from draftsman_bots.slack.service import Service
 from draftsman_bots.slack.transport import dispatcher as app_events
 from draftsman_bots.slack.transport import socket_mode
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.slack import FakeSlack, Fault
+from draftsman_testing.waits import until
 from tests.bots.slack.transport.service_harness import serving
 from tests.core.worker.workers import event_kinds
-from tests.factories import QUESTION, Factory
-from tests.support.slack import FakeSlack, Fault
-from tests.support.waits import until
 
 RATE_LIMITED = {"type": "app_rate_limited", "minute_rate_limited": 1, "api_app_id": "A1"}
 READ = "conversations.replies"

@@ -11,9 +11,9 @@ from typing import Any
 from draftsman.database.database import Database
 from draftsman.runtime import Runtime
 from draftsman_bots.slack.transport import acknowledgments
+from draftsman_testing.slack import Fault
 from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness
-from tests.support.slack import Fault
 
 MODAL = {
     "type": "view_submission",

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from draftsman.database.database import Connection, Database
+from draftsman_testing.slack.event_delivery import Delivery
+from draftsman_testing.waits import wait_blocked
 from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness
-from tests.support.slack.event_delivery import Delivery
-from tests.support.waits import wait_blocked
 
 
 async def test_redelivered_event_creates_one_job(either: ServiceHarness, jobs: JobTexts) -> None:

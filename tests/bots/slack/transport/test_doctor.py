@@ -11,8 +11,8 @@ import pytest
 
 from draftsman.settings.slack import SlackSettings
 from draftsman_bots.slack import doctor, scopes
+from draftsman_testing.slack import FakeSlack
 from tests.bots.slack.transport.service_harness import ANNA
-from tests.support.slack import FakeSlack
 
 
 @pytest.fixture

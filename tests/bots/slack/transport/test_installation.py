@@ -14,11 +14,11 @@ from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.service import Service
 from draftsman_bots.slack.transport import installation
 from draftsman_bots.slack.transport.installation import Installation
+from draftsman_testing.factories import Factory
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.waits import until
 from tests.bots.slack.channel_fixtures import message
 from tests.bots.slack.transport.service_harness import serving
-from tests.factories import Factory
-from tests.support.slack import FakeSlack
-from tests.support.waits import until
 
 REVOKED = {"type": "tokens_revoked", "tokens": {"oauth": [], "bot": ["U1"]}}
 POST = "chat.postMessage"

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any, Final
 
 from draftsman.database.database import Database
+from draftsman_testing.slack import Ack
 from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness
-from tests.support.slack import Ack
 
 WAYS: Final[tuple[dict[str, Any], ...]] = (
     {"copies": 3, "new_event_id": True},

@@ -14,14 +14,14 @@ from draftsman.errors import ConfigError
 from draftsman.runtime import Runtime
 from draftsman.settings.slack import SlackSettings
 from draftsman_bots.slack import credentials
+from draftsman_testing.slack import FakeSlack
+from draftsman_testing.slack.faults import Fault
+from draftsman_testing.waits import until
 from tests.acceptance.processes import Installation
 from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import ANNA
 from tests.support.fork_server import children
-from tests.support.slack import FakeSlack
-from tests.support.slack.faults import Fault
 from tests.support.statements import run
-from tests.support.waits import until
 
 ANOTHERS = {
     "SLACK_BOT_TOKEN": "xoxb-another-app",
@@ -183,9 +183,9 @@ async def test_bots_require_a_configured_channel(place: Installation) -> None:
     done = await place.run("bots")
     assert done.returncode == 2
     assert done.stderr == (
-        "draftsman: no bot is configured; add [slack] (docs/slack.md), [trello]"
-        " (docs/trello.md), events to [forges.NAME] (docs/follow-ups.md) or listen to [pagers.NAME]"
-        " (docs/attention-ladder.md)\n"
+        "draftsman: no bot is configured; add events to [forges.NAME] (docs/follow-ups.md), listen"
+        " to [pagers.NAME] (docs/attention-ladder.md), [slack] (docs/slack.md), [trello]"
+        " (docs/trello.md)\n"
     )
 
 

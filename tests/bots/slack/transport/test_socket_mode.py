@@ -8,9 +8,9 @@ import pytest
 
 from draftsman.runtime import Runtime
 from draftsman_bots.slack.transport import socket_mode
+from draftsman_testing.waits import until
 from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness, over_sockets
-from tests.support.waits import until
 
 
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])

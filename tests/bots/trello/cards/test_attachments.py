@@ -10,9 +10,9 @@ import pytest
 from aiohttp import web
 
 from draftsman.jobs.requests.attachments import MAX_BYTES, JobAttachment
+from draftsman_testing.trello import FakeTrello, Fault
+from draftsman_testing.waits import until
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.support.trello import FakeTrello, Fault
-from tests.support.waits import until
 
 DOWNLOAD = "/cards/{id}/attachments/{idAttachment}/download/{file}"
 

@@ -24,13 +24,13 @@ from draftsman_bots.trello.boards import board_reader
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.deliveries.checklists import MAX_ITEMS
 from draftsman_bots.trello.requests import card_ticket
+from draftsman_testing.factories import GATE, QUESTION
+from draftsman_testing.outbox import FAST
+from draftsman_testing.trello import FakeTrello, Fault
+from draftsman_testing.waits import wait_blocked
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
-from tests.core.deliveries.outbox.chat_harness import FAST
-from tests.factories import GATE, QUESTION
 from tests.support.clock import Clock
 from tests.support.races import hold_commits
-from tests.support.trello import FakeTrello, Fault
-from tests.support.waits import wait_blocked
 
 OPEN = QuestionStatus.OPEN
 ANSWERED = QuestionStatus.ANSWERED

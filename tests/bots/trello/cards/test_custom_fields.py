@@ -12,8 +12,8 @@ from draftsman.deliveries.delivery import DeliveryKind, Receipt
 from draftsman.jobs.job import Status
 from draftsman_bots.process.health import HealthState
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
-from tests.support.trello import FakeTrello
 
 RESULT = DeliveryKind.RESULT
 STATUS = DeliveryKind.STATUS

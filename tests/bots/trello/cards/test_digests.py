@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from draftsman.jobs.runs.run import LeaderTerm
+from draftsman_testing.factories import QUESTION
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.core.rights.conftest import roles
-from tests.factories import QUESTION
 from tests.support.clock import Clock
 from tests.support.roles import Roles
-from tests.support.trello import FakeTrello
 
 __all__ = ["roles"]
 LONG = QUESTION.model_copy(update={"expires_in": 3 * 86_400.0})

@@ -16,13 +16,13 @@ from draftsman.trello.cards import CardDueDate
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.deliveries.due_dates import show_expiry
 from draftsman_bots.trello.ids import parse_time
+from draftsman_testing.factories import QUESTION
+from draftsman_testing.trello import FakeTrello, Fault, error
+from draftsman_testing.waits import wait_blocked
 from tests.bots.trello.channel_fixtures import account_of
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
-from tests.factories import QUESTION
 from tests.support.clock import Clock
 from tests.support.races import hold_commits
-from tests.support.trello import FakeTrello, Fault, error
-from tests.support.waits import wait_blocked
 
 OPEN = QuestionStatus.OPEN
 HOUR = 3600.0

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import pytest
 from trello import TrelloClient
 
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.trello.entities import Json
 from tests.bots.trello.board_scenario import STEPS, BoardScenario, SyncMode
 from tests.bots.trello.http_adapters import RequestsAdapter
 from tests.bots.trello.webhook_receiver import WebhookReceiver
-from tests.support.trello import FakeTrello
-from tests.support.trello.entities import Json
 
 READ = ("createCard", "copyCard", "moveCardToBoard")
 

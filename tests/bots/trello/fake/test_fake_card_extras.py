@@ -9,8 +9,8 @@ import httpx
 import pytest
 from trello import TrelloClient
 
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.http_adapters import RequestsAdapter, refusal, run_in_thread
-from tests.support.trello import FakeTrello
 
 
 @pytest.fixture

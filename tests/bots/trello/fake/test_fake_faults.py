@@ -11,10 +11,10 @@ import requests
 from trello import TrelloClient
 from trello.exceptions import ResourceUnavailable, Unauthorized
 
+from draftsman_testing.trello import ANY, FakeTrello, Fault, Limits, error
+from draftsman_testing.waits import until
 from tests.bots.trello.http_adapters import ask, refusal, run_in_thread
 from tests.bots.trello.webhook_receiver import WebhookReceiver
-from tests.support.trello import ANY, FakeTrello, Fault, Limits, error
-from tests.support.waits import until
 
 SAY = ("POST", "/cards/{id}/actions/comments")
 

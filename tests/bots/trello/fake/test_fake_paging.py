@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from trello import TrelloClient
 
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.trello.entities import Json
 from tests.bots.trello.http_adapters import refusal, run_in_thread
-from tests.support.trello import FakeTrello
-from tests.support.trello.entities import Json
 
 
 async def comments(client: TrelloClient, board: str, **params: object) -> list[Json]:

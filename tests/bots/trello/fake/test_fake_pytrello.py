@@ -7,8 +7,8 @@ import io
 import pytest
 from trello import TrelloClient
 
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.http_adapters import HttpxAdapter, RequestsAdapter, run_in_thread
-from tests.support.trello import FakeTrello
 
 
 @pytest.fixture(params=[RequestsAdapter, HttpxAdapter])

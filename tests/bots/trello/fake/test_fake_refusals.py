@@ -10,9 +10,9 @@ import httpx
 import pytest
 from trello import TrelloClient
 
+from draftsman_testing.trello import ApiError, FakeTrello
+from draftsman_testing.trello.methods.registry import ROUTES
 from tests.bots.trello.http_adapters import RequestsAdapter, ask, refusal, run_in_thread
-from tests.support.trello import ApiError, FakeTrello
-from tests.support.trello.methods.registry import ROUTES
 
 NOBODY = "0" * 24
 NONSENSE: tuple[Any, ...] = ("", "x" * 20_000, "null", "-1", "nan", "[]", NOBODY, "\ud800", "\x00")

@@ -11,6 +11,9 @@ import json
 import pytest
 from trello import TrelloClient
 
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.trello.entities import Json
+from draftsman_testing.waits import until
 from tests.bots.trello.http_adapters import (
     HttpxAdapter,
     RequestsAdapter,
@@ -19,9 +22,6 @@ from tests.bots.trello.http_adapters import (
     run_in_thread,
 )
 from tests.bots.trello.webhook_receiver import WebhookReceiver
-from tests.support.trello import FakeTrello
-from tests.support.trello.entities import Json
-from tests.support.waits import until
 
 
 @pytest.mark.parametrize("service", [RequestsAdapter, HttpxAdapter])

@@ -28,11 +28,11 @@ from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
-from tests.core.deliveries.outbox.chat_harness import FAST, running
-from tests.factories import QUESTION, Factory
-from tests.support.people import People
-from tests.support.trello import FakeTrello
-from tests.support.waits import until
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import FAST, running
+from draftsman_testing.people import People
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.waits import until
 
 UNSET_SECRET = SecretSettings(env="NOWHERE")
 LIVE = (DeliveryStatus.PENDING, DeliveryStatus.SENDING, DeliveryStatus.UNCONFIRMED)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from draftsman_testing.factories import QUESTION
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.factories import QUESTION
-from tests.support.trello import FakeTrello
 
 
 async def test_comments_delay_the_reminders_of_a_question(

@@ -9,10 +9,10 @@ import pytest
 
 from draftsman.jobs.job import Status
 from draftsman_bots.trello.boards import board_scans
+from draftsman_testing.trello import FakeTrello, Fault
+from draftsman_testing.trello.limits import Limits
 from tests.bots.trello.conftest import SCAN_INTERVAL
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.support.trello import FakeTrello, Fault
-from tests.support.trello.limits import Limits
 
 MOVED = 260
 READ = ("GET", "/cards/{id}")

@@ -9,9 +9,9 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.trello.board import LabelRule
 from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT
+from draftsman_testing.factories import Factory
+from draftsman_testing.trello import FakeTrello, Fault
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.factories import Factory
-from tests.support.trello import FakeTrello, Fault
 
 FREE = QuestionSpec(key="own", text="How?", freeform=True)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.support.trello import FakeTrello
 
 
 async def _job(bench: TrelloBotHarness, trello: FakeTrello) -> tuple[str, int]:

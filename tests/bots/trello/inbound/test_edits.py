@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.support.trello import FakeTrello
 
 UNSEEN = "which was created from the earlier text"
 

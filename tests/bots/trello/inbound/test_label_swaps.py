@@ -10,9 +10,9 @@ import pytest
 from draftsman.errors import DatabaseUnreachable
 from draftsman.jobs.runs.outcome import Done
 from draftsman_bots.trello.requests import label_jobs
+from draftsman_testing.factories import Factory
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.factories import Factory
-from tests.support.trello import FakeTrello
 
 
 @pytest.mark.parametrize("over", [True, False])

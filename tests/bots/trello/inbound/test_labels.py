@@ -8,9 +8,9 @@ import pytest
 
 from draftsman.jobs.job import Mode, Status
 from draftsman.trello.board import LabelRule
+from draftsman_testing.factories import Factory
+from draftsman_testing.trello import FakeTrello, Fault, error
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.factories import Factory
-from tests.support.trello import FakeTrello, Fault, error
 
 
 async def test_job_stores_a_snapshot_of_its_card(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from draftsman_testing.trello import FakeTrello
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.bots.trello.inbound.test_card_messages import _job
-from tests.support.trello import FakeTrello
 
 
 async def test_a_comment_pauses_the_job_once_and_another_resumes_it(

@@ -13,10 +13,10 @@ from draftsman_bots.trello import identity
 from draftsman_bots.trello.boards.poller import BoardSync, Poller
 from draftsman_bots.trello.requests import label_jobs
 from draftsman_bots.trello.transport.api_errors import PAUSES
+from draftsman_testing.trello import FakeTrello, Fault
+from draftsman_testing.waits import background, until
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.support.races import hold_commits
-from tests.support.trello import FakeTrello, Fault
-from tests.support.waits import background, until
 
 
 async def test_first_poll_ignores_existing_labels(

@@ -1,4 +1,4 @@
-"""`draftsman bots --trello` as a process: from a label to a job and its comment."""
+"""`draftsman bots trello` as a process: from a label to a job and its comment."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
 from draftsman.trello.board import BoardConfig, ChecklistUse, LabelRule
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.waits import until
 from tests.acceptance.processes import Installation
-from tests.factories import QUESTION, Factory
 from tests.support.fork_server import children
-from tests.support.people import People
 from tests.support.statements import value
-from tests.support.trello import FakeTrello
-from tests.support.waits import until
 
 
 @pytest.fixture
@@ -58,9 +58,7 @@ async def test_label_creates_a_job_that_comments_on_the_card(
 ) -> None:
     board, todo, label = await watched(rt, people, trello)
     listen = "127.0.0.1:0"
-    bots = installation.start(
-        "bots", "--trello", env=configured(installation, trello, listen=listen)
-    )
+    bots = installation.start("bots", "trello", env=configured(installation, trello, listen=listen))
     await bots.says("serving HTTP on 127.0.0.1:")
     address = re.search(r"serving HTTP on (127\.0\.0\.1:\d+)", bots.output_text)
     assert address is not None
@@ -98,7 +96,7 @@ async def test_lease_of_a_killed_poller_is_released_at_once(
 ) -> None:
     board, todo, label = await watched(rt, people, trello)
     env = configured(installation, trello)
-    first = installation.start("bots", "--trello", env=env)
+    first = installation.start("bots", "trello", env=env)
 
     async def was_polled() -> bool:
         return await rt.boards.cursor(board) is not None
@@ -113,7 +111,7 @@ async def test_lease_of_a_killed_poller_is_released_at_once(
     first.signal(signal.SIGKILL)
     assert await first.end() == -signal.SIGKILL
     card = trello.card(board, todo, "Fix the parser", labels=[label])
-    second = installation.start("bots", "--trello", env=env)
+    second = installation.start("bots", "trello", env=env)
 
     async def has_comment() -> bool:
         return any("D-1" in comment.text for comment in trello.comments(card))
@@ -135,7 +133,7 @@ async def test_files_checklists_and_due_dates_work_in_a_process(
     ben = trello.member("ben")
     with installation.config.open("a") as file:
         file.write(f'people.ben = {{ trello = "{ben}", roles = ["responder"] }}\n')
-    bots = installation.start("bots", "--trello", env=env)
+    bots = installation.start("bots", "trello", env=env)
 
     async def was_polled() -> bool:
         return await rt.boards.cursor(board) is not None
@@ -203,9 +201,9 @@ async def test_up_runs_the_trello_bot_beside_the_worker(
 async def test_chat_without_configuration_is_named_in_the_error(
     installation: Installation, trello: FakeTrello
 ) -> None:
-    done = await installation.run("bots", "--slack", **configured(installation, trello))
+    done = await installation.run("bots", "slack", **configured(installation, trello))
     assert done.returncode == 2
-    assert done.stderr == "draftsman: slack is not configured; add [slack]\n"
+    assert done.stderr == "draftsman: slack is not configured; add [slack] (docs/slack.md)\n"
 
 
 async def test_account_of_a_person_stops_the_bots(

@@ -12,11 +12,11 @@ from draftsman.repos.repo_catalog import Repo, RepoLocation
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.trello.board import LabelRule
+from draftsman_testing.trello import FakeTrello
+from draftsman_testing.waits import until
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.core.worker.agent_jobs import agent_worker
 from tests.core.worker.workers import wait_for_question
-from tests.support.trello import FakeTrello
-from tests.support.waits import until
 
 NAMES: Final = ("pay", "shop", "web", "docs")
 PINNED: Final = """

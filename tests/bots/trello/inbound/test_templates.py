@@ -10,8 +10,8 @@ import pytest
 from draftsman.schedules.template import define
 from draftsman.trello.board import LabelRule
 from draftsman_bots.trello.requests import template_jobs
+from draftsman_testing.trello import FakeTrello, Fault, error
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.support.trello import FakeTrello, Fault, error
 
 COMMENTS = "/cards/{id}/actions/comments"
 UNLABEL = "/cards/{id}/idLabels/{idLabel}"

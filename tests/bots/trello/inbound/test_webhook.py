@@ -14,8 +14,8 @@ from draftsman.trello.board import LabelRule
 from draftsman_bots.trello import action_router, actions
 from draftsman_bots.trello.actions import KINDS, Action, ActionKind
 from draftsman_bots.trello.transport import http_app as signature
+from draftsman_testing.trello import FakeTrello, Fault
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
-from tests.support.trello import FakeTrello, Fault
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)

@@ -11,7 +11,7 @@ import pytest
 from draftsman.agent_runs.changes.review import Review, last_approved, renewals
 from draftsman.questions.answer import Answer
 from draftsman.questions.question import BUDGET_KEY, Question, QuestionKind
-from tests.core.deliveries.channels.channel_contract import question
+from draftsman_testing.channel.samples import question
 
 PATCH = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"
 

@@ -17,10 +17,10 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.agent_runs.gateway_agents import provider, with_gateway
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
 from tests.core.worker.workers import running_worker, wait_for_end, wait_for_question
-from tests.factories import Factory
 from tests.support.faulty_server import FaultyServer
 
 __all__ = ["provider"]

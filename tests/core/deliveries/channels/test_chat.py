@@ -7,59 +7,58 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.core.deliveries.channels.channel_contract import ChannelContract
+from draftsman_testing.channel.channel_contract import ChannelContract
+from draftsman_testing.channel.place import RETRY_AFTER, Fault, Post
+from draftsman_testing.http_server import Reply, Request, serving
 from tests.support.chat import Chat, ChatChannel
-from tests.support.http_server import Reply, Request, serving
+
+REFUSALS = {
+    Fault.RATE_LIMIT: Reply(429, headers=(("retry-after", f"{RETRY_AFTER:.0f}"),)),
+    Fault.REFUSED: Reply(400),
+}
 
 
-class ChatChannelHarness:
-    """A chat with injected faults."""
+class ChatEndpoint:
+    """A chat with faults."""
 
+    target = "slack:ops"
+    missing = "ref"
     finds = True
-    cuts = True
+    faults = frozenset({Fault.LOST_REPLY, Fault.UNREACHABLE, *REFUSALS})
 
     def __init__(self, chat: Chat, stack: AsyncExitStack) -> None:
         self._chat = chat
         self._stack = stack
-        self._next: str | Reply = ""
+        self._next: Fault | None = None
         self.channel: ChatChannel
 
     async def answer(self, request: Request) -> Reply | None:
-        """Serve a call with the configured fault."""
+        """Serve a call."""
         fault = self._next
-        self._next = ""
-        if isinstance(fault, Reply):
-            return fault
+        self._next = None
+        if fault in REFUSALS:
+            return REFUSALS[fault]
         reply = await self._chat.answer(request)
-        return None if fault == "cut" else reply
+        return None if fault is Fault.LOST_REPLY else reply
 
-    async def seen(self) -> list[tuple[str, str]]:
-        """Return the posts."""
-        return [(post.marker, post.text) for post in self._chat.posts.values()]
+    def posts(self) -> list[Post]:
+        return [Post(post.marker, post.text) for post in self._chat.posts.values()]
 
-    async def drop_next_response(self) -> None:
-        """Close the connection after the next call."""
-        self._next = "cut"
-
-    async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """Refuse the next call."""
-        headers = (("retry-after", retry_after),) if retry_after else ()
-        self._next = Reply(status, headers=headers)
-
-    async def stop_listening(self) -> None:
-        """Close the port."""
-        await self._stack.aclose()
+    async def fail(self, fault: Fault) -> None:
+        if fault is Fault.UNREACHABLE:
+            await self._stack.aclose()
+        self._next = fault
 
 
 class TestChat(ChannelContract):
     """The contract."""
 
     @pytest.fixture
-    async def harness(self) -> AsyncIterator[ChatChannelHarness]:
+    async def place(self) -> AsyncIterator[ChatEndpoint]:
         stack = AsyncExitStack()
-        harness = ChatChannelHarness(Chat(), stack)
-        url = await stack.enter_async_context(serving(harness.answer))
-        harness.channel = ChatChannel(url)
-        yield harness
-        await harness.channel.close()
+        endpoint = ChatEndpoint(Chat(), stack)
+        url = await stack.enter_async_context(serving(endpoint.answer))
+        endpoint.channel = ChatChannel(url)
+        yield endpoint
+        await endpoint.channel.close()
         await stack.aclose()

@@ -12,84 +12,81 @@ import pytest
 from draftsman.deliveries.channels.log_channel import BLOCK, LogChannel
 from draftsman.deliveries.delivery import DeliveryKind, Receipt
 from draftsman.errors import Failure
-from tests.core.deliveries.channels.channel_contract import ChannelContract, message
+from draftsman_testing.channel.channel_contract import ChannelContract
+from draftsman_testing.channel.place import Fault, Post
+from draftsman_testing.channel.samples import message
 
 
-class LogHarness:
+class LogFile:
     """A log file."""
 
+    target = "log"
+    missing = "ref"
     finds = True
-    cuts = False
+    faults = frozenset({Fault.UNREACHABLE})
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "sub" / "notifications.jsonl"
         self.channel = LogChannel(self.path)
 
-    async def seen(self) -> list[tuple[str, str]]:
-        """Return its lines."""
+    def posts(self) -> list[Post]:
         lines = self.path.read_text(encoding="utf-8").splitlines()
-        return [(line["id"], line["data"]["text"]) for line in map(json.loads, lines)]
+        return [Post(line["id"], line["data"]["text"]) for line in map(json.loads, lines)]
 
-    async def drop_next_response(self) -> None:
-        """Do nothing: a file has no replies."""
-
-    async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """A log file refuses no message."""
-
-    async def stop_listening(self) -> None:
+    async def fail(self, fault: Fault) -> None:
         """Replace the file by a folder."""
         self.path.mkdir(parents=True)
 
 
 @pytest.fixture
-def harness(tmp_path: Path) -> LogHarness:
-    return LogHarness(tmp_path)
+def place(tmp_path: Path) -> LogFile:
+    return LogFile(tmp_path)
 
 
 class TestLog(ChannelContract):
     """The contract, kept by a file."""
 
 
-async def test_a_line_truncated_by_a_crash_is_ended_and_not_found(harness: LogHarness) -> None:
+async def test_a_line_truncated_by_a_crash_is_ended_and_not_found(place: LogFile) -> None:
     complete = message()
     torn = message()
-    await harness.channel.send(complete)
-    line = harness.path.read_bytes()
-    with harness.path.open("ab") as file:
+    await place.channel.send(complete)
+    line = place.path.read_bytes()
+    with place.path.open("ab") as file:
         file.write(line.replace(complete.marker.encode(), torn.marker.encode())[:60])
-    assert await harness.channel.find(torn) is None
-    await harness.channel.send(torn)
-    lines = harness.path.read_bytes().split(b"\n")
+    assert await place.channel.find(torn) is None
+    await place.channel.send(torn)
+    lines = place.path.read_bytes().split(b"\n")
     assert [len(lines), lines[-1]] == [4, b""]
-    assert isinstance(await harness.channel.find(torn), Receipt)
-    assert isinstance(await harness.channel.find(complete), Receipt)
+    assert isinstance(await place.channel.find(torn), Receipt)
+    assert isinstance(await place.channel.find(complete), Receipt)
 
 
-async def test_a_marker_is_found_anywhere_in_a_long_file(harness: LogHarness) -> None:
+async def test_a_marker_is_found_anywhere_in_a_long_file(place: LogFile) -> None:
     sent = [message(DeliveryKind.NOTICE, payload={"text": "é" * (BLOCK // 9)}) for _ in range(30)]
     for item in sent:
-        await harness.channel.send(item)
-    assert harness.path.stat().st_size > 4 * BLOCK
+        await place.channel.send(item)
+    assert place.path.stat().st_size > 4 * BLOCK
     for item in sent:
-        assert isinstance(await harness.channel.find(item), Receipt)
-    assert await harness.channel.find(message()) is None
+        assert isinstance(await place.channel.find(item), Receipt)
+    assert await place.channel.find(message()) is None
 
 
-async def test_concurrent_lines_stay_whole(harness: LogHarness) -> None:
-    others = [LogChannel(harness.path) for _ in range(4)]
+async def test_concurrent_lines_stay_whole(place: LogFile) -> None:
+    others = [LogChannel(place.path) for _ in range(4)]
     text = {"text": "x" * 10_000}
     sent = [message(DeliveryKind.NOTICE, payload=text) for _ in range(40)]
     await asyncio.gather(*(others[n % 4].send(item) for n, item in enumerate(sent)))
-    assert sorted(marker for marker, _ in await harness.seen()) == sorted(x.marker for x in sent)
+    assert sorted(marker for marker, _ in place.posts()) == sorted(x.marker for x in sent)
 
 
-async def test_log_file_is_readable_by_its_owner_only(harness: LogHarness) -> None:
-    await harness.channel.send(message())
-    assert harness.path.stat().st_mode & 0o077 == 0
+async def test_log_file_is_readable_by_its_owner_only(place: LogFile) -> None:
+    await place.channel.send(message())
+    assert place.path.stat().st_mode & 0o077 == 0
 
 
-async def test_a_pipe_without_a_reader_fails_at_once(harness: LogHarness) -> None:
-    harness.path.parent.mkdir()
-    os.mkfifo(harness.path)
+async def test_a_pipe_without_a_reader_fails_at_once(place: LogFile) -> None:
+    place.path.parent.mkdir()
+    os.mkfifo(place.path)
     async with asyncio.timeout(5):
-        assert isinstance(await harness.channel.send(message()), Failure)
+        assert isinstance(await place.channel.send(message()), Failure)

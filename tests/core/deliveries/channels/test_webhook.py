@@ -26,7 +26,9 @@ from draftsman.outbound.webhook_signature import keys, sign
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.webhooks import WebhookSettings
-from tests.core.deliveries.channels.channel_contract import ChannelContract, message
+from draftsman_testing.channel.channel_contract import ChannelContract
+from draftsman_testing.channel.place import RETRY_AFTER, Fault, Post
+from draftsman_testing.channel.samples import message
 from tests.support.faulty_server import FaultyServer, head, web
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
@@ -34,11 +36,13 @@ NEW = "whsec_" + base64.b64encode(b"fedcba9876543210fedcba9876543210").decode()
 VARIABLE = "HOOK_SECRET_OF_THE_TEST"
 
 
-class WebhookHarness:
+class WebhookEndpoint:
     """A mocked endpoint; a connection that closes without a response is of a real server."""
 
+    target = "webhook:ops"
+    missing = "ref"
     finds = False
-    cuts = True
+    faults = frozenset({Fault.LOST_REPLY, Fault.RATE_LIMIT, Fault.REFUSED, Fault.UNREACHABLE})
 
     def __init__(self, site: FaultyServer, mock: respx.MockRouter) -> None:
         self.url = site.url("/hook")
@@ -52,28 +56,26 @@ class WebhookHarness:
         """Return the requests to the hook."""
         return [call.request for call in self.hook.calls]
 
-    async def seen(self) -> list[tuple[str, str]]:
+    def posts(self) -> list[Post]:
         """Return the id and text of each message."""
         sent: list[tuple[Mapping[str, str], bytes]]
         sent = [(request.headers, request.content) for request in self.requests]
         if self._site.routes:
             sent = [(request.headers, request.body) for request in self._site.requests]
-        return [(head["webhook-id"], json.loads(body)["data"]["text"]) for head, body in sent]
+        return [Post(head["webhook-id"], json.loads(body)["data"]["text"]) for head, body in sent]
 
-    async def drop_next_response(self) -> None:
-        """Let the server close the connection after the next request."""
-        self._site.routes["/hook"] = b""
-        self.hook.pass_through()
-
-    async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """Refuse the next request."""
-        headers = {"retry-after": retry_after} if retry_after else {}
-        self.hook.respond(status, text="no, because", headers=headers)
-
-    async def stop_listening(self) -> None:
-        """Refuse connections."""
-        self._mock.route(port=1).pass_through()
-        self.channel = channel_to("http://127.0.0.1:1/hook")
+    async def fail(self, fault: Fault) -> None:
+        match fault:
+            case Fault.LOST_REPLY:
+                self._site.routes["/hook"] = b""
+                self.hook.pass_through()
+            case Fault.RATE_LIMIT:
+                self.hook.respond(429, headers={"retry-after": f"{RETRY_AFTER:.0f}"})
+            case Fault.REFUSED:
+                self.hook.respond(400, text="no, because")
+            case _:
+                self._mock.route(port=1).pass_through()
+                self.channel = channel_to("http://127.0.0.1:1/hook")
 
 
 def channel_to(url: str, timeout: float = 5, **http: Any) -> WebhookChannel:
@@ -94,9 +96,9 @@ async def site() -> AsyncIterator[FaultyServer]:
 
 
 @pytest.fixture
-def harness(site: FaultyServer) -> Iterator[WebhookHarness]:
+def place(site: FaultyServer) -> Iterator[WebhookEndpoint]:
     with respx.mock(assert_all_called=False) as mock:
-        yield WebhookHarness(site, mock)
+        yield WebhookEndpoint(site, mock)
 
 
 async def endless(piece: bytes) -> AsyncIterator[bytes]:
@@ -110,10 +112,10 @@ class TestWebhook(ChannelContract):
 
 
 async def test_another_implementation_accepts_the_signature_and_refuses_a_changed_body(
-    harness: WebhookHarness,
+    place: WebhookEndpoint,
 ) -> None:
-    await harness.channel.send(message())
-    (request,) = harness.requests
+    await place.channel.send(message())
+    (request,) = place.requests
     receiver = Webhook(SECRET)
     body = request.content
     headers = dict(request.headers)
@@ -144,34 +146,34 @@ def test_openssl_computes_the_same_signature() -> None:
 
 
 async def test_every_retry_has_the_same_id_and_a_new_timestamp(
-    harness: WebhookHarness,
+    place: WebhookEndpoint,
 ) -> None:
     now = [time.time() - 100]
-    harness.channel._now = lambda: now[0]
+    place.channel._now = lambda: now[0]
     sent = message()
-    await harness.channel.send(sent)
+    await place.channel.send(sent)
     now[0] += 60
-    await harness.channel.send(sent)
-    first, second = (request.headers for request in harness.requests)
+    await place.channel.send(sent)
+    first, second = (request.headers for request in place.requests)
     assert first["webhook-id"] == second["webhook-id"] == sent.marker
     assert int(second["webhook-timestamp"]) - int(first["webhook-timestamp"]) == 60
-    for request in harness.requests:
+    for request in place.requests:
         Webhook(SECRET).verify(request.content, dict(request.headers))
 
 
 async def test_a_secret_file_is_read_again_for_each_request(
-    harness: WebhookHarness, tmp_path: Path
+    place: WebhookEndpoint, tmp_path: Path
 ) -> None:
     file = tmp_path / "secret"
     file.write_text(f"{SECRET}\n")
-    hooks = {"ops": WebhookSettings(url=harness.url, secret=SecretSettings(file=file))}
+    hooks = {"ops": WebhookSettings(url=place.url, secret=SecretSettings(file=file))}
     channel = WebhookChannel(hooks, HttpSettings(), 5)
     await channel.send(message())
     file.write_text(f"{NEW}\n{SECRET}\n")
     await channel.send(message())
     file.write_text(NEW)
     await channel.send(message())
-    old, both, new = harness.requests
+    old, both, new = place.requests
     for secret, request in ((SECRET, old), (SECRET, both), (NEW, both), (NEW, new)):
         Webhook(secret).verify(request.content, dict(request.headers))
     with pytest.raises(WebhookVerificationError):
@@ -180,23 +182,23 @@ async def test_a_secret_file_is_read_again_for_each_request(
 
 @pytest.mark.parametrize("secret", ["", "   ", "whsec_", "whsec_not-base64!", "plain words"])
 async def test_without_a_secret_nothing_is_sent(
-    harness: WebhookHarness, monkeypatch: pytest.MonkeyPatch, secret: str
+    place: WebhookEndpoint, monkeypatch: pytest.MonkeyPatch, secret: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, secret)
-    outcome = await harness.channel.send(message())
+    outcome = await place.channel.send(message())
     assert isinstance(outcome, Failure)
     assert outcome.code == NOT_SERVED
-    assert harness.channel.served() == []
-    assert harness.requests == []
+    assert place.channel.served() == []
+    assert place.requests == []
     assert "not-base64" not in str(outcome)
     assert "plain words" not in str(outcome)
 
 
-async def test_an_unknown_webhook_is_left_to_another_process(harness: WebhookHarness) -> None:
-    outcome = await harness.channel.send(message(target="nobody"))
+async def test_an_unknown_webhook_is_left_to_another_process(place: WebhookEndpoint) -> None:
+    outcome = await place.channel.send(message(target="nobody"))
     assert isinstance(outcome, Failure)
     assert outcome.code == NOT_SERVED
-    assert "nobody" not in harness.channel.served()
+    assert "nobody" not in place.channel.served()
 
 
 @pytest.mark.parametrize(
@@ -210,31 +212,31 @@ async def test_an_unknown_webhook_is_left_to_another_process(harness: WebhookHar
     ],
 )
 async def test_a_refusal_is_classified_by_its_status(
-    harness: WebhookHarness, status: int, expected: ErrorClass
+    place: WebhookEndpoint, status: int, expected: ErrorClass
 ) -> None:
-    await harness.reject_next(status)
-    outcome = await harness.channel.send(message())
+    place.hook.respond(status, text="no, because")
+    outcome = await place.channel.send(message())
     assert isinstance(outcome, Failure)
     assert classify(outcome) is expected
     assert str(outcome) == f"HTTP {status}: no, because"
 
 
-async def test_a_redirect_is_not_followed(harness: WebhookHarness) -> None:
-    harness.hook.respond(307, headers={"location": "/elsewhere"})
-    assert isinstance(await harness.channel.send(message()), Failure)
-    assert len(harness.requests) == 1
+async def test_a_redirect_is_not_followed(place: WebhookEndpoint) -> None:
+    place.hook.respond(307, headers={"location": "/elsewhere"})
+    assert isinstance(await place.channel.send(message()), Failure)
+    assert len(place.requests) == 1
 
 
-async def test_an_endless_error_body_is_truncated(harness: WebhookHarness) -> None:
-    harness.hook.respond(400, content=endless(b"x" * 65536))
-    outcome = await harness.channel.send(message())
+async def test_an_endless_error_body_is_truncated(place: WebhookEndpoint) -> None:
+    place.hook.respond(400, content=endless(b"x" * 65536))
+    outcome = await place.channel.send(message())
     assert isinstance(outcome, Failure)
     assert str(outcome) == f"HTTP 400: {'x' * 500}"
 
 
-async def test_status_200_is_a_receipt_despite_an_endless_body(harness: WebhookHarness) -> None:
-    harness.hook.respond(200, content=endless(b"x" * 65536))
-    assert isinstance(await harness.channel.send(message()), Receipt)
+async def test_status_200_is_a_receipt_despite_an_endless_body(place: WebhookEndpoint) -> None:
+    place.hook.respond(200, content=endless(b"x" * 65536))
+    assert isinstance(await place.channel.send(message()), Receipt)
 
 
 async def test_a_timeout_is_unconfirmed(site: FaultyServer) -> None:
@@ -252,17 +254,17 @@ async def test_an_error_status_is_a_failure_despite_a_stalled_body(site: FaultyS
 
 
 async def test_only_configured_addresses_are_reached(
-    harness: WebhookHarness,
+    place: WebhookEndpoint,
 ) -> None:
-    url = harness.url.replace("127.0.0.1", "127.1")  # a name, for a resolver
+    url = place.url.replace("127.0.0.1", "127.1")  # a name, for a resolver
     outcome = await channel_to(url).send(message())
     assert isinstance(outcome, Failure)
     assert (outcome.code, classify(outcome)) == ("address_refused", ErrorClass.PERMANENT)
     assert "http.allow" in str(outcome)
-    assert harness.requests == []
+    assert place.requests == []
     assert isinstance(await channel_to(url, allow=("127.0.0.0/8",)).send(message()), Receipt)
 
 
-async def test_a_receipt_names_the_message(harness: WebhookHarness) -> None:
+async def test_a_receipt_names_the_message(place: WebhookEndpoint) -> None:
     sent = message()
-    assert await harness.channel.send(sent) == Receipt(sent.marker)
+    assert await place.channel.send(sent) == Receipt(sent.marker)

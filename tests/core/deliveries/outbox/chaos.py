@@ -16,11 +16,11 @@ from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.processes.shutdown import blocked
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.http_server import serving
+from draftsman_testing.waits import until
 from tests.support.chat import FAULT_RATES, Chat, Proxy
-from tests.support.http_server import serving
 from tests.support.statements import rows, value
-from tests.support.waits import until
 
 ROOT = Path(__file__).resolve().parents[4]
 POSTED = (

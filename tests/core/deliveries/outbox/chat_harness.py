@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 from draftsman.deliveries.delivery import ChannelName
@@ -12,15 +11,11 @@ from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import parse
 from draftsman.runtime import Runtime
-from draftsman.settings.notifications import NotificationSettings
-from tests.core.deliveries.outbox.rows import deliveries_of
+from draftsman_testing.http_server import Reply, Request
+from draftsman_testing.outbox import FAST, LIVE, deliveries_of, running
+from draftsman_testing.waits import until
 from tests.support.chat import Chat, ChatChannel
-from tests.support.http_server import Reply, Request
-from tests.support.waits import until
 
-FAST = NotificationSettings(
-    base_delay=0.01, max_delay=0.02, timeout=2, lease=30, poll=0.05, max_attempts=4
-)
 CHAT: dict[str, Any] = {"notify": ("slack:C1",)}
 Rule = Callable[[Request], Awaitable[Reply | bool | None]]
 
@@ -57,22 +52,11 @@ class ChatHarness:
         """Wait until every message of a job is sent to the chat."""
 
         async def look() -> bool:
-            live = {"pending", "sending", "unconfirmed"}
             deliveries = await deliveries_of(self.rt, job)
             return not [
                 delivery
                 for delivery in deliveries
-                if delivery.status in live and delivery.channel is ChannelName.SLACK
+                if delivery.status in LIVE and delivery.channel == ChannelName.SLACK
             ]
 
         await until(look, f"the deliveries of D-{job}")
-
-
-@asynccontextmanager
-async def running(dispatcher: DeliveryDispatcher) -> AsyncIterator[DeliveryDispatcher]:
-    task = asyncio.create_task(dispatcher.run())
-    try:
-        yield dispatcher
-    finally:
-        dispatcher.stop.set()
-        await task

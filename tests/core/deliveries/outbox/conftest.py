@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack
 import pytest
 
 from draftsman.runtime import Runtime
+from draftsman_testing.http_server import serving
 from tests.core.deliveries.outbox.chat_harness import ChatHarness
 from tests.support.chat import Chat
-from tests.support.http_server import serving
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import wire
 from draftsman.settings import Settings
-from tests.support.waits import background, until
+from draftsman_testing.waits import background, until
 
 
 async def test_delivery_process_wakes_for_due_deliveries(

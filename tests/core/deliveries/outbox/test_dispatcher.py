@@ -19,14 +19,14 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.chat_harness import CHAT, FAST, ChatHarness, running
-from tests.core.deliveries.outbox.rows import claim, deliveries_of, kinds_and_statuses
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.http_server import Reply, Request
+from draftsman_testing.outbox import FAST, claim, deliveries_of, kinds_and_statuses, running
+from draftsman_testing.waits import until
+from tests.core.deliveries.outbox.chat_harness import CHAT, ChatHarness
 from tests.support.chat import ChatChannel
 from tests.support.clock import Clock
-from tests.support.http_server import Reply, Request
 from tests.support.statements import rows, run
-from tests.support.waits import until
 
 
 async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(

@@ -10,12 +10,12 @@ from draftsman.errors import NotFound
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.chat_harness import CHAT, ChatHarness, running
-from tests.core.deliveries.outbox.rows import deliveries_of, kinds_and_statuses, send_all
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.http_server import Reply, Request
+from draftsman_testing.outbox import deliveries_of, kinds_and_statuses, running, send_all
+from draftsman_testing.people import People
+from tests.core.deliveries.outbox.chat_harness import CHAT, ChatHarness
 from tests.support.clock import Clock
-from tests.support.http_server import Reply, Request
-from tests.support.people import People
 
 
 async def test_messages_of_a_job_are_sent_in_order_and_its_question_is_edited(

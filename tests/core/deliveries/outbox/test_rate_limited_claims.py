@@ -17,11 +17,11 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.dispatcher import LIMITED_WAIT, DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.chat_harness import CHAT, FAST, ChatHarness, running
-from tests.core.deliveries.outbox.rows import deliveries_of
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import FAST, deliveries_of, running
+from draftsman_testing.waits import until
+from tests.core.deliveries.outbox.chat_harness import CHAT, ChatHarness
 from tests.support.chat import ChatChannel
-from tests.support.waits import until
 
 PATIENT: Final = FAST.model_copy(update={"poll": 60.0})
 """Only notifications wake the dispatcher."""

@@ -20,16 +20,10 @@ from draftsman.questions.question import OnExpire
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from tests.core.deliveries.outbox.rows import (
-    LOG,
-    claim,
-    deliveries_of,
-    kinds_and_statuses,
-    send_all,
-)
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.outbox import LOG, claim, deliveries_of, kinds_and_statuses, send_all
+from draftsman_testing.people import PEOPLE, People
 from tests.support.clock import Clock
-from tests.support.people import PEOPLE, People
 from tests.support.statements import CHANGE, refused, rows, run
 
 HOUR = 3600.0

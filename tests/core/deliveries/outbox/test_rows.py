@@ -12,7 +12,8 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import (
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.outbox import (
     LOG,
     RECEIPT,
     claim,
@@ -20,8 +21,7 @@ from tests.core.deliveries.outbox.rows import (
     kinds_and_statuses,
     send_all,
 )
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
+from draftsman_testing.people import People
 from tests.support.statements import CHANGE, refused, rows, run
 
 PATHS = {
@@ -184,7 +184,7 @@ async def test_a_question_that_closes_settles_every_copy_once(
     (other,) = [
         delivery
         for delivery in deliveries
-        if delivery.kind is DeliveryKind.QUESTION and delivery.channel is ChannelName.SLACK
+        if delivery.kind is DeliveryKind.QUESTION and delivery.channel == ChannelName.SLACK
     ]
     assert str(other.status) == "superseded"
     broken = {name: bad for name, bad in (await rt.read_model.invariants()).items() if bad}
@@ -237,7 +237,7 @@ async def test_a_target_gets_only_its_selected_outcomes(
     hook = [
         delivery
         for delivery in await deliveries_of(rt, number)
-        if delivery.channel is ChannelName.WEBHOOK
+        if delivery.channel == ChannelName.WEBHOOK
     ]
     expected = ["result"] if status in (Status.FAILED, Status.DEAD_LETTER) else []
     assert [delivery.kind for delivery in hook] == expected

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.deliveries.outbox.chaos import ChaosRun, ChatBackend
-from tests.factories import Factory
 
 
 async def test_each_message_is_visible_once_and_in_order_despite_faults(

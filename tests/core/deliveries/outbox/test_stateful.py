@@ -27,8 +27,8 @@ from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.people.actor import Actor
 from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
-from tests.core.deliveries.outbox.rows import claim, deliveries_of
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.outbox import claim, deliveries_of
 
 OWNER = Actor(Source.CLI, "root", "Root", person="root", owner=True)
 TARGETS = ("log", "slack:C1", "slack:C2/9.5")

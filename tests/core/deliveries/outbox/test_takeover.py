@@ -21,14 +21,14 @@ from draftsman.deliveries.delivery import (
 from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from draftsman.settings.notifications import NotificationSettings
+from draftsman_testing.factories import Factory
+from draftsman_testing.http_server import Reply, Request
+from draftsman_testing.outbox import claim, deliveries_of
+from draftsman_testing.waits import background, until, wait_blocked
 from tests.core.deliveries.outbox.chaos import DispatcherProcesses
 from tests.core.deliveries.outbox.chat_harness import CHAT, ChatHarness
-from tests.core.deliveries.outbox.rows import claim, deliveries_of
-from tests.factories import Factory
 from tests.support.chat import ChatChannel
-from tests.support.http_server import Reply, Request
 from tests.support.statements import run, value
-from tests.support.waits import background, until, wait_blocked
 
 TIMEOUT: Final = 2.0
 """Seconds of a call; its sender abandons it at half of them."""

@@ -16,10 +16,10 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.store.delivery_claims import HEAD_START
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import RECEIPT, deliveries_of
+from draftsman_testing.outbox import claim as claim_of
 from tests.core.deliveries.outbox.chat_harness import CHAT, ChatHarness
-from tests.core.deliveries.outbox.rows import RECEIPT, deliveries_of
-from tests.core.deliveries.outbox.rows import claim as claim_of
-from tests.factories import Factory
 from tests.support.chat import ChatChannel
 from tests.support.clock import Clock
 from tests.support.statements import rows

@@ -20,7 +20,7 @@ from draftsman.deliveries.plain_text import (
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
 from draftsman.jobs.job import Source, Status
 from draftsman.people.spans import ActorRef, decode_spans, encode_spans, spans_text
-from tests.core.deliveries.channels import channel_contract
+from draftsman_testing.channel import samples
 from tests.support.cases import cases
 
 RESULT = {
@@ -46,7 +46,7 @@ RESULT = {
 
 
 def _message(result: dict[str, Any], kind: DeliveryKind = DeliveryKind.RESULT) -> Message:
-    built = channel_contract.message(kind)
+    built = samples.message(kind)
     return replace(built, subject=replace(built.subject, status=Status.COMPLETED, result=result))
 
 
@@ -126,7 +126,7 @@ def test_a_pull_request_that_was_not_opened_is_part_of_the_changes() -> None:
 
 
 def test_a_result_has_tokens_and_cost() -> None:
-    built = channel_contract.message(DeliveryKind.RESULT)
+    built = samples.message(DeliveryKind.RESULT)
     used = replace(built.subject, usage="1,020 tokens, $0.42")
     assert "\n1,020 tokens, $0.42" in render_plain(replace(built, subject=used))
 
@@ -169,7 +169,7 @@ def test_a_notice_keeps_its_actors_and_begins_with_the_job_unless_named() -> Non
     assert decode_spans(encode_spans(spans)) == spans
     assert decode_spans("x") == ()
     message = replace(
-        channel_contract.message(DeliveryKind.NOTICE),
+        samples.message(DeliveryKind.NOTICE),
         payload={"text": spans_text(spans), "spans": encode_spans(spans)},
     )
     assert notice_spans(message) == ("D-7: ", *spans)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from draftsman.deliveries.target import IssueTarget, parse
+from draftsman.channels.targets import parse_target
+from draftsman.deliveries.target import parse, parse_recipient
 from draftsman.errors import UsageError
+from draftsman.forges.issue_target import IssueTarget
 from tests.support.cases import cases
+from tests.support.distributions import Distribution, installed
+
+CHANNELS = "forge:NAME/OWNER/REPO#NUMBER, slack:CHANNEL or trello:CARD"
 
 
 @cases(
@@ -32,13 +39,16 @@ def test_a_thread_in_slack_is_a_ts(thread: str) -> None:
         parse(f"slack:C012/{thread}")
 
 
-@cases("text", ["", "slack", "slack:", "log:x", "mail:a", "trello:c/1"])
+@cases("text", ["", "slack", "slack:", "log:x", "mail:a", "webhook:a/b", "pager:ops", "x" * 600])
 def test_an_invalid_target_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="use log, webhook:NAME, slack:CHANNEL, trello:CARD or"):
+    with pytest.raises(
+        UsageError,
+        match=f"use log, webhook:NAME, {CHANNELS}",
+    ):
         parse(text)
 
 
-@pytest.mark.parametrize("card", ["c1", "AbCdEf12", "5F1E0C9A8B7D6E5F4A3B2C1D"])
+@pytest.mark.parametrize("card", ["c1", "c/1", "AbCdEf12", "5F1E0C9A8B7D6E5F4A3B2C1D"])
 def test_a_card_is_identified_by_its_id(card: str) -> None:
     with pytest.raises(UsageError, match="use the card's id, 24 hex"):
         parse(f"trello:{card}")
@@ -54,3 +64,37 @@ def test_the_repository_of_an_issue_is_in_lower_case() -> None:
     target = parse("forge:work/Team/Sub/Pay!7")
     assert (target.target, target.thread) == ("work/team/sub/pay!7", None)
     assert IssueTarget.of(target.target) == IssueTarget("work", "team/sub/pay", 7, is_pull=True)
+
+
+def test_a_pager_is_a_recipient_of_critical_questions_only() -> None:
+    assert parse_recipient("pager:ops").name == "pager:ops"
+
+
+def test_targets_of_a_package_are_parsed_by_it(tmp_path: Path) -> None:
+    source = """
+from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
+
+def parse(address):
+    if "@" not in address:
+        raise ValueError("use an address")
+    return address.lower(), None
+
+CHANNEL = ChannelPlugin(
+    name="mail", label="E-mail", target=TargetSyntax(form="mail:ADDRESS", parse=parse)
+)
+"""
+    mail = Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, {"acme_mail": source})
+    with installed(tmp_path, mail):
+        assert parse_target("mail:Anna@example.org") == ("mail", "anna@example.org", None)
+        with pytest.raises(UsageError, match=r"'mail:anna': use an address"):
+            parse_target("mail:anna")
+        with pytest.raises(UsageError, match="NUMBER, mail:ADDRESS, slack:CHANNEL or"):
+            parse_target("fax:1")
+
+
+def test_a_target_of_a_broken_package_names_it(tmp_path: Path) -> None:
+    mail = Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, {"acme_mail": "1 / 0"})
+    with installed(tmp_path, mail):
+        with pytest.raises(UsageError, match=r"'mail:anna': channel 'mail' of acme-mail 1\.2"):
+            parse("mail:anna")
+        assert parse("slack:C0NEW").name == "slack:C0NEW"

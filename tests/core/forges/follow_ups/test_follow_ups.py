@@ -21,11 +21,11 @@ from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman_bots.forges.receiver import ForgeReceiver
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.forges.api_contract import ForgeHarness, forge_harness
 from tests.core.worker.agent_jobs import agent_worker, git, submit_agent_job
 from tests.core.worker.workers import event_kinds, last_event, wait_for_end, wait_for_question
-from tests.factories import Factory
-from tests.support.people import People
 
 S = Status
 CODE = """

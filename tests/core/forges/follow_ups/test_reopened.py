@@ -14,9 +14,9 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman_bots.forges.receiver import ForgeReceiver
+from draftsman_testing.factories import Factory
 from tests.core.forges.api_contract import BRANCH, forge_harness
 from tests.core.worker.workers import event_kinds
-from tests.factories import Factory
 
 
 @pytest.mark.parametrize("kind", ["github", "gitlab", "gitea"])

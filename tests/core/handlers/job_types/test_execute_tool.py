@@ -9,9 +9,9 @@ import pytest
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.handlers.job_types.web_jobs import built_in, configured, done, log_of, result_of
 from tests.core.worker.workers import run_of, wait_for_end
-from tests.factories import Factory
 from tests.support.clock import Clock
 
 S = Status

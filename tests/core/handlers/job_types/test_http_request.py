@@ -15,9 +15,9 @@ from draftsman.errors import UsageError
 from draftsman.jobs.job import Status
 from draftsman.outbound.webhook_signature import keys, verify
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.handlers.job_types.web_jobs import SECRET, SITE, configured, done, log_of, result_of
 from tests.core.worker.workers import last_event
-from tests.factories import Factory
 from tests.support.faulty_server import head, web
 
 S = Status

@@ -11,9 +11,9 @@ from respx import MockRouter
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.handlers.job_types.web_jobs import PLACE, SITE, configured, done, result_of
 from tests.core.worker.workers import run_of
-from tests.factories import Factory
 from tests.support.faulty_server import head, web
 
 S = Status

@@ -15,10 +15,10 @@ from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.core.handlers.job_types.web_jobs import built_in, done
 from tests.core.worker.workers import runtime_with, wait_for_status
-from tests.factories import Factory
-from tests.support.waits import until
 
 S = Status
 HOOK = {"url": "http://127.0.0.1:9/", "secret": {"env": "NO_SUCH_SECRET"}}

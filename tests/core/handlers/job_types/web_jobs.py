@@ -15,8 +15,8 @@ from draftsman.settings.llm import LlmSettings
 from draftsman.settings.section import Section
 from draftsman.settings.tools import ToolSettings
 from draftsman.settings.webhooks import WebhookSettings
+from draftsman_testing.factories import Factory
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_status
-from tests.factories import Factory
 
 PLACE = "127.0.0.1:1"
 SITE = f"http://{PLACE}/"

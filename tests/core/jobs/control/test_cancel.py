@@ -11,8 +11,8 @@ from draftsman.jobs.runs.run import RunStatus
 from draftsman.questions.question import QuestionStatus
 from draftsman.runtime import Runtime
 from draftsman.text import humanize
-from tests.factories import GATE, Factory
-from tests.support.people import People
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 
 AT_ONCE = sorted({*Status} - TERMINAL - {Status.RUNNING}, key=str)
 

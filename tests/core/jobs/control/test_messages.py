@@ -11,9 +11,9 @@ from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
 from draftsman.jobs.control.job_message import MAX_MESSAGES, MAX_TEXT
 from draftsman.jobs.job import Source, Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
 from tests.core.worker.workers import last_event
-from tests.factories import QUESTION, Factory
-from tests.support.people import People
 from tests.support.statements import run
 
 AGENT: Final[dict[str, Any]] = {"type": "run_agent", "title": "Do it"}

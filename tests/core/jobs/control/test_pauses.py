@@ -12,6 +12,8 @@ from draftsman.deliveries.store import deliveries
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.jobs.job import Source, Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.worker.workers import (
     BlockingHandler,
     event_kinds,
@@ -19,9 +21,7 @@ from tests.core.worker.workers import (
     wait_for_end,
     wait_for_status,
 )
-from tests.factories import Factory
 from tests.support.limits import check_places, placed, set_limits, waiting
-from tests.support.people import People
 from tests.support.statements import rows, run
 
 S: Final = Status

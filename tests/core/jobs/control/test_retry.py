@@ -15,8 +15,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman.text import humanize
-from tests.factories import QUESTION, Factory
-from tests.support.people import People
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
 
 ENDED = sorted(TERMINAL - {Status.COMPLETED}, key=str)
 

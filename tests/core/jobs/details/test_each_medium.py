@@ -21,12 +21,12 @@ from draftsman.jobs.details.sections.questions import responders
 from draftsman.jobs.details.sections.section import Reader
 from draftsman.runtime import Runtime
 from draftsman_bots.web.job_pages import details_page
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from draftsman_tui.cli.jobs import show
 from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from tests.core.jobs.details.test_job_details import jobs
-from tests.factories import GATE, Factory
-from tests.support.people import People
 
 HOSTILE = st.text(
     st.sampled_from("ab \x1b\x07\x9b\u202e\u2066\u0301字🙂[bold]<b>&{%\"'"), max_size=30

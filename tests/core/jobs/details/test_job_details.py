@@ -15,8 +15,8 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import RunStatus
 from draftsman.jobs.runs.store import run_state
 from draftsman.runtime import Runtime
-from tests.factories import Factory
-from tests.support.people import People
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.support.statements import run
 
 STATEMENTS = {

@@ -17,12 +17,12 @@ from draftsman.jobs.job_summary import JobVersion
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.store.checkpoints import now
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.waits import until
 from tests.support.clock import Clock
 from tests.support.event_history import wait_for_feed
 from tests.support.raw_jobs import insert_job
 from tests.support.statements import run
-from tests.support.waits import until
 
 
 async def test_a_job_is_found_by_number_and_id_and_prefix(make: Factory, rt: Runtime) -> None:

@@ -23,10 +23,10 @@ from draftsman.jobs.requests.service import attachments
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.core.worker.workers import last_event
-from tests.factories import Factory
 from tests.support.clock import Clock
-from tests.support.people import People
 
 SLACK: Final = Source.SLACK
 

@@ -10,7 +10,7 @@ import pytest
 from draftsman.errors import DatabaseUnreachable, UsageError
 from draftsman.jobs.requests.service import batching
 from draftsman.jobs.requests.service.batching import Batcher
-from tests.support.waits import background
+from draftsman_testing.waits import background
 
 pytestmark = pytest.mark.timeout(15)  # an item whose result is never set waits forever
 

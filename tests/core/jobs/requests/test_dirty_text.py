@@ -14,7 +14,7 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman.text import CHECKPOINT_LIMIT, EVENT_LIMIT, REQUEST_LIMIT
-from tests.factories import GATE, Factory
+from draftsman_testing.factories import GATE, Factory
 from tests.support.cases import cases
 
 DIRTY = "caf\udce9 a\x00b \ud83d"

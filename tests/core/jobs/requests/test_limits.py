@@ -13,7 +13,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 
 BUSY = Failure("busy", http_status=503)
 

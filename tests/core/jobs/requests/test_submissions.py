@@ -16,8 +16,8 @@ from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.jobs.runs.store import jobs as job_store
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
-from tests.support.people import People
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.support.statements import rows, value
 
 

@@ -13,10 +13,10 @@ from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.jobs.runs.outcome import Done
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.support.cases import cases
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.statements import TRANSITION, refused
 
 HOUR = 3600.0

@@ -7,7 +7,7 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.statements import rows, value
 
 

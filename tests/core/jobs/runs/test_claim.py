@@ -12,7 +12,7 @@ from draftsman.jobs.runs.run import ClaimedJob, Lease, RunStatus
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.jobs.runs.store.claim import exchange
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import run
 

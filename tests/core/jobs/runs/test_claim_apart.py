@@ -16,7 +16,7 @@ from draftsman.jobs.runs.service.claim import PROBED, Claim
 from draftsman.jobs.runs.store import claim as store
 from draftsman.jobs.runs.store.claim import claimable_jobs, keep_from_claims
 from draftsman.people.actor import Actor
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.statements import run
 
 

@@ -16,7 +16,7 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, Lease, RunStatus
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.jobs.runs.store import run_state
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import rows
 

@@ -14,7 +14,7 @@ from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.run import LeaderTerm, RunStatus
 from draftsman.runtime import Runtime
 from draftsman.worker import store as worker
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
 
 

@@ -14,7 +14,7 @@ from draftsman.jobs.job import OnLost, Status
 from draftsman.jobs.runs.outcome import Cancel, Done, Snooze
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm, RunStatus
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
 
 BUSY = Failure("busy", http_status=503)

@@ -13,10 +13,10 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import DEADLINE
 from tests.support.clock import Clock
 from tests.support.statements import rows
-from tests.support.waits import DEADLINE
 
 S = Status
 

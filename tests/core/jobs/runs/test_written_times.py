@@ -13,7 +13,7 @@ from draftsman.jobs.runs.outcome import Done, Snooze
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.statements import value
 
 Step = Callable[[Runtime, Claim, ClaimedJob], Awaitable[Any]]

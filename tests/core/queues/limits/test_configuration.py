@@ -12,7 +12,7 @@ from draftsman.people.actor import Actor
 from draftsman.queues.service.sweeps import LimitSweep
 from draftsman.runtime import Runtime
 from draftsman.settings.limits import UsageSettings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.limits import check_places, placed, set_limits, waiting
 from tests.support.statements import rows, run, value
 

@@ -12,7 +12,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.jobs.runs.service.claim import Claim
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.limits import check_places, placed, set_limits, waiting
 from tests.support.statements import rows, run
 

@@ -11,7 +11,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.limits import check_places, placed, set_limits
 from tests.support.statements import rows, run, value
 

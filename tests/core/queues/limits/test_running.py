@@ -16,8 +16,8 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.jobs.runs.store.claim import exchange
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import QUESTION, Factory
 from tests.core.queues.test_queues import claim
-from tests.factories import QUESTION, Factory
 from tests.support.limits import check_places, placed, set_limits, waiting
 from tests.support.statements import CHECK, refused, run, value
 

@@ -10,7 +10,7 @@ from draftsman.sandbox import program_connections
 from draftsman.sandbox.gateway import http_server
 from draftsman.sandbox.gateway.http_server import GatewayReply, GatewayRequest, serve
 from draftsman.sandbox.sandbox_port import SandboxPort
-from tests.support.waits import until
+from draftsman_testing.waits import until
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 

@@ -18,12 +18,12 @@ from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.settings.http import HttpSettings
 from draftsman.settings.network import NetworkSettings
+from draftsman_testing.factories import Factory
 from tests.attacks.catalog import attack
 from tests.core.agent_runs.gateway_agents import REPLY, provider, with_gateway
 from tests.core.handlers.job_types.web_jobs import configured, done, log_of
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
 from tests.core.worker.workers import last_event, running_worker, wait_for_end
-from tests.factories import Factory
 from tests.support.faulty_server import FaultyServer, answer, web
 
 __all__ = ["provider"]

@@ -19,9 +19,9 @@ from draftsman.sandbox.network_proxy.connector import HostConnector
 from draftsman.sandbox.network_proxy.proxy_server import NetworkProxy
 from draftsman.sandbox.sandbox_port import SandboxPort
 from draftsman.settings.http import HttpSettings
+from draftsman_testing.waits import until
 from tests.attacks.catalog import attack
 from tests.support.faulty_server import FaultyServer, answer, web
-from tests.support.waits import until
 
 DEADLINE = 10.0
 SETTING = "network of [agents.test]"

@@ -17,7 +17,7 @@ import pytest
 
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.settings.agents import AgentSettings
-from tests.support.waits import until
+from draftsman_testing.waits import until
 
 DEADLINE = 20.0
 LEASE = 2.0

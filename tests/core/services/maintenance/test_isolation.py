@@ -29,12 +29,12 @@ from draftsman.queues import store as queues
 from draftsman.queues.service import sweeps as queue_sweeps
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
 from tests.core.schedules.test_schedules import spec
 from tests.core.worker.workers import runtime_with
-from tests.factories import QUESTION, Factory
 from tests.support.cases import cases
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.statements import rows, run
 
 HOUR: Final = 3600.0

@@ -17,8 +17,8 @@ from draftsman.queues.service import queues
 from draftsman.queues.service import sweeps as queue_sweeps
 from draftsman.runtime import Runtime
 from draftsman.settings.limits import UsageSettings
+from draftsman_testing.factories import Factory
 from tests.core.worker.workers import runtime_with
-from tests.factories import Factory
 from tests.support.statements import run, value
 
 JOBS = 6

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
+from draftsman_testing.people import GROUPS, PEOPLE
 from tests.core.stateful.model.state import Question
-from tests.support.people import GROUPS, PEOPLE
 
 
 @dataclass(frozen=True)

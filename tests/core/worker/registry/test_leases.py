@@ -14,7 +14,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.worker.registry import store as workers
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.support.clock import Clock
 
 A = uuid4()

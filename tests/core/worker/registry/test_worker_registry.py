@@ -17,10 +17,10 @@ from draftsman.runtime import Runtime
 from draftsman.worker.registry import store as workers
 from draftsman.worker.registry.registered_worker import is_lost
 from draftsman.worker.registry.service import WorkerRegistration
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from tests.support.clock import Clock
 from tests.support.statements import value
-from tests.support.waits import until
 
 
 def _presence(db: Database) -> WorkerRegistration:

@@ -12,7 +12,7 @@ import pytest
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import load
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.tui.cli.cli_runner import Cli
 
 LADDER = """

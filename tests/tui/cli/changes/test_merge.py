@@ -18,9 +18,9 @@ from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.settings import load
+from draftsman_testing.factories import Factory
 from draftsman_tui.cli.setup.doctor import _forges
 from tests.core.forges.api_contract import forge_harness
-from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli
 
 PASSES = {"validation_commands": [{"name": "ok", "command": ["true"]}]}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.tui.cli.cli_runner import Cli
 
 PULL = "https://git.example/acme/pay/pull/7"

@@ -8,9 +8,9 @@ import pytest
 
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.worker.agent_jobs import agent_worker, git, make_repository, submit_agent_job
 from tests.core.worker.workers import wait_for_end
-from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.dashboard.pilot import open_dashboard
 

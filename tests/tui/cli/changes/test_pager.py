@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.tui.cli.cli_runner import Cli, Terminal, process
 
 LINES = "".join(f"+line {n}\n" for n in range(60))

@@ -11,10 +11,10 @@ from draftsman.agent_runs.evidence.signing import signing_key
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from tests.core.agent_runs.profiled_jobs import profiled_job
 from tests.core.worker.agent_jobs import agent_worker, git
 from tests.core.worker.workers import wait_for_end
-from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli, process
 
 CODE = 'open("a.txt", "w").write("two\\n")\nsay("result", summary="did it")'

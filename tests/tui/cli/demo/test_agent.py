@@ -20,6 +20,7 @@ from draftsman.settings import Settings
 from draftsman.settings.agents import KNOWN_AGENTS, AgentSettings
 from draftsman.settings.llm import GatewaySettings
 from draftsman.settings.sandbox import SandboxSettings
+from draftsman_testing.channel.samples import question
 from draftsman_tui.cli.demo.agent import (
     ENTRIES,
     SUMMARY,
@@ -31,7 +32,6 @@ from draftsman_tui.cli.demo.agent import (
 )
 from draftsman_tui.cli.demo.demo import Demo
 from draftsman_tui.terminal.output import CommandOutput
-from tests.core.deliveries.channels.channel_contract import question
 
 TURN = {"tool": "exec_command", "args": {}}
 KINDS = {name: KNOWN_AGENTS[name]["kind"] for name in ENTRIES}

@@ -9,7 +9,7 @@ import pytest
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
 from tests.support.event_history import age_events, wait_for_feed, with_retention
 from tests.tui.cli.cli_runner import Cli

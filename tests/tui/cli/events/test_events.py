@@ -18,10 +18,10 @@ from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background
 from draftsman_tui.cli.events.events import KindsParam, events
-from tests.factories import Factory
 from tests.support.event_history import wait_for_feed
-from tests.support.waits import background
 from tests.tui.cli.cli_runner import Cli, Terminal
 
 

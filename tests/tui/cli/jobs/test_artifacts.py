@@ -11,9 +11,9 @@ import pytest
 
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from tests.core.worker.agent_jobs import job_at_gate
-from tests.factories import GATE, Factory
-from tests.support.people import People
 from tests.tui.cli.cli_runner import COMMAND, Cli, Terminal
 
 PATCH = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+n\xffew\n"

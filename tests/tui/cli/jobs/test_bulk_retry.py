@@ -13,9 +13,9 @@ from draftsman.jobs.control.service.control import JobControl
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.submissions import SubmittedJob
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
 

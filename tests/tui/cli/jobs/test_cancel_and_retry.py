@@ -9,7 +9,7 @@ import pytest
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
 

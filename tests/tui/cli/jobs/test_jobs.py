@@ -16,10 +16,10 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import until
 from tests.core.worker.workers import running_worker, runtime_with
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
-from tests.support.waits import until
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
 

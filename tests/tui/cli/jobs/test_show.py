@@ -14,9 +14,9 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.tui.cli.cli_runner import Cli, Terminal
 
 

@@ -11,9 +11,9 @@ from draftsman.errors import Failure
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
-from tests.support.people import People
-from tests.support.waits import background
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
+from draftsman_testing.waits import background
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
 

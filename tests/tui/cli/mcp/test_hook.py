@@ -13,8 +13,8 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import Question
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.waits import background, until
 from tests.core.worker.workers import running_worker, runtime_with
-from tests.support.waits import background, until
 from tests.tui.cli.cli_runner import Cli, Result
 
 

@@ -18,9 +18,9 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import background, until
 from tests.core.worker.workers import running_worker, runtime_with
-from tests.factories import Factory
-from tests.support.waits import background, until
 
 MODERN: Final = "2026-07-28"
 KEY: Final = "io.modelcontextprotocol/"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.tui.cli.cli_runner import Cli
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.fork_server import NEW_INTERPRETER
 from tests.tui.cli.cli_runner import DEADLINE, IMPORTABLE, Cli, Terminal, process
 from tests.tui.cli.terminal_screen import TerminalScreen, see

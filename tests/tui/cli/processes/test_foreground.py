@@ -17,11 +17,11 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from draftsman_tui.cli.app import App as CommandApp
 from draftsman_tui.cli.processes import dashboard as hangup
 from draftsman_tui.cli.processes.foreground import Foreground
 from draftsman_tui.terminal import stdio
-from tests.factories import Factory
 from tests.support.fork_server import children
 from tests.tui.cli.cli_runner import DEADLINE, Terminal, until
 from tests.tui.cli.processes.test_up import ended, family_of

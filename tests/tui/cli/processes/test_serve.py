@@ -20,11 +20,11 @@ import pytest
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until
 from draftsman_tui.cli.processes.supervisor import DETACH
 from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND
-from tests.factories import Factory
 from tests.support.fork_server import children
-from tests.support.waits import until
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, IMPORTABLE, Cli
 
 Start = Callable[..., Awaitable[Process]]

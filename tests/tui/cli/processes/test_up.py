@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.fork_server import children
 from tests.support.slow import slow_except
 from tests.tui.cli.cli_runner import DEADLINE, Cli, Terminal, until

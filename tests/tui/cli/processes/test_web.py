@@ -16,9 +16,9 @@ from aiohttp import ClientSession, WSServerHandshakeError
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from draftsman_tui.dashboard.web import server as browser_tab
 from draftsman_tui.dashboard.web.server import Web
-from tests.factories import Factory
 from tests.tui.cli.browser_tabs import dashboards, origin_of, served, socket_of, tab
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, until
 

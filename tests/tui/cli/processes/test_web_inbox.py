@@ -14,9 +14,9 @@ import httpx
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import until, wait_blocked
 from tests.bots.web.web_side import Visitor
-from tests.factories import Factory
-from tests.support.waits import until, wait_blocked
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli
 
 

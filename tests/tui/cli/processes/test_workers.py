@@ -12,7 +12,7 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.processes import host
 from draftsman.runtime import Runtime
-from tests.factories import QUESTION, Factory
+from draftsman_testing.factories import QUESTION, Factory
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 

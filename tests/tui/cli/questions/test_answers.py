@@ -11,9 +11,9 @@ from draftsman.deliveries.plain_text import resolution_text
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.tui.cli.cli_runner import Cli, Terminal, process
 from tests.tui.cli.conftest import As
 

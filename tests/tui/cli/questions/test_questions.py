@@ -9,9 +9,9 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question import OnExpire
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.people import People
 from tests.support.clock import Clock
-from tests.support.people import People
 from tests.support.permissions import SHOP
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As

@@ -6,7 +6,7 @@ import pytest
 
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
-from tests.factories import GATE, QUESTION, Factory
+from draftsman_testing.factories import GATE, QUESTION, Factory
 from tests.tui.cli.cli_runner import Cli
 
 SECOND = QUESTION.model_copy(update={"key": "second", "text": "Which other?"})

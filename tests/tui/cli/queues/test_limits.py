@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.limits import set_limits
 from tests.tui.cli.cli_runner import Cli
 

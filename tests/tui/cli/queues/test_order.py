@@ -9,7 +9,7 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.limits import set_limits
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 

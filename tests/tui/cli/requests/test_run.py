@@ -13,8 +13,8 @@ from draftsman.errors import Failure
 from draftsman.jobs.runs.outcome import Done
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.factories import QUESTION, Factory
-from tests.support.waits import background, until
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.waits import background, until
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal
 from tests.tui.cli.conftest import As
 

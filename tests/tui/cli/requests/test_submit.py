@@ -22,8 +22,8 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from draftsman.worker.registry.service import WorkerRegistration
-from tests.factories import QUESTION, Factory
-from tests.support.waits import background, until
+from draftsman_testing.factories import QUESTION, Factory
+from draftsman_testing.waits import background, until
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 

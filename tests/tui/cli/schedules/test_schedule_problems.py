@@ -11,7 +11,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import ScheduleSpec
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.support.clock import Clock
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As

@@ -17,10 +17,10 @@ from draftsman.database.database import Connection
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.runtime import Runtime
 from draftsman_bots.trello import doctor
+from draftsman_testing.factories import Factory
+from draftsman_testing.trello import FakeTrello, Fault
 from tests.bots.trello.webhook_receiver import WebhookReceiver
-from tests.factories import Factory
 from tests.support.server import Server
-from tests.support.trello import FakeTrello, Fault
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 from tests.tui.cli.trello_board import CliBoard

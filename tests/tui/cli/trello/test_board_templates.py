@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from draftsman.runtime import Runtime
-from tests.support.trello import FakeTrello
+from draftsman_testing.trello import FakeTrello
 from tests.tui.cli.conftest import As
 from tests.tui.cli.trello_board import CliBoard
 

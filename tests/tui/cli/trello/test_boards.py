@@ -9,9 +9,9 @@ import pytest
 
 from draftsman.runtime import Runtime
 from draftsman.trello.board import LabelSighting
+from draftsman_testing.factories import Factory
+from draftsman_testing.trello import FakeTrello, error
 from tests.bots.trello.webhook_receiver import WebhookReceiver
-from tests.factories import Factory
-from tests.support.trello import FakeTrello, error
 from tests.tui.cli.conftest import As
 from tests.tui.cli.trello_board import CliBoard
 

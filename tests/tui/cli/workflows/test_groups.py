@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.factories import Factory
+from draftsman_testing.factories import Factory
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.workflows.test_workflows import NOOP, lines
 

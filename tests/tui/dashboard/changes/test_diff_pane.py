@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from draftsman.jobs.job import Source
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from draftsman_tui.dashboard.changes.diff_pane import LARGE, DiffPane
-from tests.factories import GATE, Factory
-from tests.support.people import People
 from tests.tui.dashboard.changes.test_patch import TEXT
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 

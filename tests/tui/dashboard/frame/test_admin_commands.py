@@ -16,10 +16,12 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from draftsman.settings import Settings
+from draftsman.settings.slack import SlackSettings
 from draftsman.trello.board import BoardConfig
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from draftsman_tui.entities.job_pages import message_pages
-from tests.factories import Factory
-from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
 
@@ -189,9 +191,11 @@ def test_message_threads_have_urls() -> None:
         _delivery(ChannelName.LOG, "log", "1"),
         _delivery(ChannelName.SLACK, "C02", None),
     ]
+    token: Any = {"env": "TOKEN"}
+    settings = Settings(slack=SlackSettings(bot_token=token, app_token=token, team="T012"))
     card = f"https://trello.com/c/{'5f' * 12}#comment-{'ac' * 12}"
-    slack_url = "https://slack.com/app_redirect?channel=C01&message_ts=1.1&team=T1"
-    assert dict(message_pages(deliveries, "T1")) == {
+    slack_url = "https://slack.com/app_redirect?channel=C01&message_ts=1.1&team=T012"
+    assert dict(message_pages(deliveries, settings)) == {
         "thread in slack:C01": slack_url,
         f"thread in trello:{'5f' * 12}": card,
     }

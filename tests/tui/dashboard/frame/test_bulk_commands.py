@@ -8,9 +8,9 @@ from draftsman.errors import Failure
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.core.deliveries.outbox.rows import claim
-from tests.factories import Factory
-from tests.support.waits import until
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import claim
+from draftsman_testing.waits import until
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 

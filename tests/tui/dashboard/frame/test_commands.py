@@ -10,10 +10,10 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.outbox import claim
+from draftsman_testing.people import People
 from draftsman_tui.dashboard.command_table import COMMANDS
-from tests.core.deliveries.outbox.rows import claim
-from tests.factories import GATE, Factory
-from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
 WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)

@@ -21,10 +21,10 @@ from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman.trello.board import BoardConfig
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import PEOPLE, People
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.frame.actions import help_groups
-from tests.factories import GATE, Factory
-from tests.support.people import PEOPLE, People
 from tests.tui.dashboard.pilot import open_dashboard
 
 Try = Callable[[Runtime, Actor], Awaitable[object]]

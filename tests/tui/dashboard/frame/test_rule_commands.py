@@ -6,9 +6,9 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.permission_rules.permission_rule import RuleStatus
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
 from draftsman_tui.dashboard.command_table import COMMANDS
-from tests.factories import Factory
-from tests.support.people import People
 from tests.support.permissions import ALLOW, decided
 from tests.tui.dashboard.pilot import open_dashboard
 

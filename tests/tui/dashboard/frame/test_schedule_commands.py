@@ -5,7 +5,7 @@ from __future__ import annotations
 from draftsman.jobs.job import Source
 from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import ScheduleSpec
-from tests.support.people import People
+from draftsman_testing.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
 REQUEST = {"type": "http_request", "payload": {"url": "https://example.org/"}}

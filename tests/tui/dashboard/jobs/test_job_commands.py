@@ -11,10 +11,10 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.outbox import claim
+from draftsman_testing.people import People
 from draftsman_tui.dashboard.jobs.details import loader
-from tests.core.deliveries.outbox.rows import claim
-from tests.factories import GATE, Factory
-from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
 AGAIN = QuestionSpec(key="again", text="And now?", choices=("more", "less"))

@@ -14,13 +14,13 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
+from draftsman_testing.waits import wait_blocked
 from draftsman_tui.dashboard.jobs.details import loader
 from draftsman_tui.dashboard.jobs.details.header import head
 from draftsman_tui.dashboard.jobs.details.loader import JobLoader
 from draftsman_tui.dashboard.jobs.details.runs_tab import runs
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
-from tests.factories import Factory
-from tests.support.waits import wait_blocked
 
 
 async def seen(rt: Runtime, job_loader: JobLoader) -> JobSnapshot:

@@ -12,11 +12,11 @@ from draftsman.jobs.runs.outcome import Done
 from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.outbox import claim
+from draftsman_testing.people import People
 from draftsman_tui.dashboard.jobs.details.log_tab import log
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
-from tests.core.deliveries.outbox.rows import claim
-from tests.factories import GATE, Factory
-from tests.support.people import People
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 PATCH = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \x1b[31m\n"

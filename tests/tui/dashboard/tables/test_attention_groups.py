@@ -9,13 +9,13 @@ import pytest
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import Factory
 from draftsman_tui.dashboard.jobs.view import LABELS, JobsResource, attention
 from draftsman_tui.dashboard.tables.filter import NOTHING, parse
 from draftsman_tui.dashboard.tables.grouping import GroupHead, grouped
 from draftsman_tui.dashboard.tables.resource import Query
 from draftsman_tui.dashboard.tables.saved_views import BUILTIN_VIEWS, read, to_json
 from draftsman_tui.dashboard.widgets.preview_pane import group_items
-from tests.factories import Factory
 from tests.tui.dashboard.fixtures_data import NOW, ROWS
 from tests.tui.dashboard.pilot import open_dashboard
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from draftsman.errors import NotFound, UsageError
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import GATE, Factory
 from draftsman_tui.dashboard.tables.filter import FIELDS, HEADS, parse
 from draftsman_tui.dashboard.tables.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
-from tests.factories import GATE, Factory
 from tests.support.event_history import wait_for_feed
 
 VALUES = st.sampled_from(

@@ -10,8 +10,8 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.job_summary import JobFigures, JobSummary
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.runtime import Runtime
+from draftsman_testing.factories import QUESTION, Factory
 from draftsman_tui.entities.job_list import changes_text, cost_text, live_text
-from tests.factories import QUESTION, Factory
 from tests.tui.dashboard.fixtures_data import NOW, PATCH, ROWS
 
 

@@ -17,11 +17,11 @@ from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman.trello.board import BoardConfig
+from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields, parse
 from draftsman_tui.dashboard.tables.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.entities import cells
-from tests.factories import GATE, QUESTION, Factory
 from tests.support.budgets import set_budgets
 from tests.support.cases import cases
 from tests.support.event_history import wait_for_feed

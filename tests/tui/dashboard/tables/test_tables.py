@@ -15,11 +15,11 @@ from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman.trello.board import BoardConfig
+from draftsman_testing.factories import GATE, Factory
+from draftsman_testing.people import People
 from draftsman_tui.dashboard.tables import screen as main
 from draftsman_tui.dashboard.views import VIEWS
-from tests.factories import GATE, Factory
 from tests.support.budgets import set_budgets
-from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
 

@@ -8,11 +8,11 @@ import click
 
 from draftsman.agent_runs.changes.diff import changed_files, diffstat
 from draftsman.errors import Refused, UsageError
+from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.entities.artifacts import content_json, no_diff_reason, patch_line
 from draftsman_tui.terminal import params, stdio
-from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef

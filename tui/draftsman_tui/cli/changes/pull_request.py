@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import Refused
+from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman_tui.changes.merge_request import published_pull_request, request_merge
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.entities.job_pages import pages_of
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef

@@ -15,13 +15,13 @@ import click
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.json_data import as_data
 from draftsman.jobs.details.sections.events import missing_months
 from draftsman.jobs.event_kinds import AGENT_KIND, COMMON_KINDS, EVENTS
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.app import App, ListGroup, command, command_group, number_of
 from draftsman_tui.entities.events import event_text
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -13,6 +13,7 @@ from draftsman.agent_runs.changes.diff import diffstat
 from draftsman.deliveries import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.formats import times
+from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.runs import result_parts
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
@@ -23,7 +24,7 @@ from draftsman_tui.entities.events import event_text
 from draftsman_tui.entities.jobs import pause_text, status_text
 from draftsman_tui.entities.sections import part_lines
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data, line, one_line, styled
+from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -12,6 +12,7 @@ from draftsman.actions import jobs as actions
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.text import first_line
@@ -19,7 +20,7 @@ from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.perform import call_of, confirm_matching, numbers_of, perform_each
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data, styled
+from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
     from draftsman.actions.action import ActionResult

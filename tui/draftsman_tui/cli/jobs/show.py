@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.deliveries.documents.json import question_json
+from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.jobs.details.job_details import MAX_STEPS, JobDetails
 from draftsman.jobs.details.sections.facts import status
@@ -27,7 +29,7 @@ from draftsman_tui.entities.questions import answer_command, owner_name
 from draftsman_tui.entities.sections import line_text, part_lines
 from draftsman_tui.entities.workflows import group_data, parents_data, parents_text
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data, one_line, styled
+from draftsman_tui.terminal.output import one_line, styled
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -83,7 +85,7 @@ def _data(details: JobDetails) -> dict[str, Any]:
     ]
     belonging = {
         "runs": details.runs,
-        "questions": details.questions,
+        "questions": [*map(question_json, details.questions)],
         "answers": details.answers,
         "artifacts": details.artifacts,
         "joined_requests": joined_requests,

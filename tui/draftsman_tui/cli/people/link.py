@@ -11,7 +11,7 @@ from draftsman.formats import times
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.people.people import link_account
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.extras import require
+from draftsman_tui.terminal.extras import of_channel, require
 from draftsman_tui.terminal.output import styled
 
 
@@ -38,7 +38,7 @@ async def link(app: App, code: str | None, web: bool, qr: bool) -> None:
         await link_account(app, code)
         return
     if qr:
-        require("web")
+        require(of_channel("web"))
     from draftsman.people.service.web_sessions import WebSessions
 
     settings = app.settings.web

@@ -175,7 +175,7 @@ async def dashboard(
     """
     if app.json:
         raise UsageError("the dashboard has no JSON output; see: draftsman jobs --json")
-    extras.require("tui")
+    extras.require(extras.DASHBOARD)
     in_browser = os.environ.get("TEXTUAL_DRIVER") == IN_BROWSER
     if web or in_browser or not stdio.is_screen():
         from draftsman_tui.dashboard.launch_options import resolve_options
@@ -263,7 +263,7 @@ def check(app: App) -> None:
 
 def is_available() -> bool:
     """Return whether the terminal and the installed packages can show the dashboard."""
-    return stdio.is_screen() and extras.missing("tui") is None
+    return stdio.is_screen() and extras.missing(extras.DASHBOARD) is None
 
 
 def _require_terminal() -> None:

@@ -187,8 +187,8 @@ class Foreground:
         """Show progress until everything stopped or was detached; return the exit code."""
         if dashboard.is_available():
             dashboard.check(self._app)  # before processes are started
-        elif stdio.is_screen() and extras.missing("tui"):
-            self._app.out.info(f"draftsman: {extras.advice('tui')}")
+        elif stdio.is_screen() and extras.missing(extras.DASHBOARD):
+            self._app.out.info(f"draftsman: {extras.advice(extras.DASHBOARD)}")
         with self._signals.handled_by(self._receive):
             return await self._attach(self._app.settings.data_dir.expanduser() / "up.log")
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.channels import registry
 from draftsman.errors import ConfigError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.processes.process_setup import child, set_up_log, warn_of_variables
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.extras import require
+from draftsman_tui.terminal.extras import of_channel, require
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from draftsman.channels.plugin import ChannelPlugin
     from draftsman.settings import Settings
     from draftsman_tui.cli.processes.supervisor import Child
-
-
-CHATS: Final = ("slack", "trello", "forges", "pagers")
-"""Services with a bot; each is a configuration table, and a chat is a package extra."""
-_ADDED: Final = {"forges": "events to [forges.NAME]", "pagers": "listen to [pagers.NAME]"}
-"""What configures a bot that has no table of its own."""
 
 
 @command(
@@ -84,54 +82,49 @@ async def worker(
 @command(
     "bots",
     section="Processes",
-    examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --pagers"),
+    examples=("draftsman bots", "draftsman bots slack", "draftsman bots forges pagers"),
     long_running=True,
 )
-@click.option("--slack", is_flag=True, help="Run only the Slack bot.")
-@click.option("--trello", is_flag=True, help="Run only the Trello bot.")
-@click.option("--forges", is_flag=True, help="Receive only the events of forges.")
-@click.option("--pagers", is_flag=True, help="Receive only the webhooks of pagers.")
+@click.argument("names", metavar="[CHANNEL]...", nargs=-1, type=params.TEXT)
 @click.option("--parent", type=int, hidden=True)
-async def bots(
-    app: App, slack: bool, trello: bool, forges: bool, pagers: bool, parent: int | None
-) -> None:
+async def bots(app: App, names: tuple[str, ...], parent: int | None) -> None:
     """Run the bots, and receive the events of forges and pagers.
 
     Runs all that is configured ([slack], [trello], events in [forges.NAME], listen in
-    [pagers.NAME]). On SIGTERM, SIGINT or SIGHUP, the bots finish the work in progress and stop.
+    [pagers.NAME], and channels of other packages), or those named. On SIGTERM, SIGINT or SIGHUP,
+    the bots finish the work in progress and stop.
     """
     set_up_log(app)
     if parent is None:
         warn_of_variables(app)
     settings: Settings = app.settings
-    options = (("slack", slack), ("trello", trello), ("forges", forges), ("pagers", pagers))
-    selected = [name for name, enabled in options if enabled]
-    chats = _configured_chats(settings)
-    if not chats:
-        raise ConfigError(
-            "no bot is configured; add [slack] (docs/slack.md), [trello] (docs/trello.md),"
-            " events to [forges.NAME] (docs/follow-ups.md) or listen to [pagers.NAME]"
-            " (docs/attention-ladder.md)"
-        )
-    if missing := [name for name in selected if name not in chats]:
-        add = _ADDED.get(missing[0], f"[{missing[0]}]")
-        raise ConfigError(f"{missing[0]} is not configured; add {add}")
-    for name in selected or chats:
-        require(name)
+    bots = [channel for channel in registry.channels() if channel.bot is not None]
+    configured = _configured(settings)
+    if not configured:
+        ways = ", ".join(channel.setup(settings) or "" for channel in bots)
+        raise ConfigError(f"no bot is configured; add {ways}")
+    selected = [_named(name, bots) for name in names]
+    for channel in selected:
+        if setup := channel.setup(settings):
+            raise ConfigError(f"{channel.table} is not configured; add {setup}")
+    for channel in selected or configured:
+        require(of_channel(channel.name))
     from draftsman_bots.process.runner import run_bots
 
-    if code := await run_bots(settings, only=selected or chats, parent=parent):
+    if code := await run_bots(settings, selected or configured, parent=parent):
         raise click.exceptions.Exit(code)
 
 
-def _configured_chats(settings: Settings) -> list[str]:
-    """Return the configured chat services."""
-    from draftsman.settings.attention import webhook_pagers
+def _configured(settings: Settings) -> list[ChannelPlugin]:
+    """Return the channels with a bot."""
+    return [item for item in registry.channels() if item.bot and item.setup(settings) is None]
 
-    chats = [name for name in ("slack", "trello") if getattr(settings, name) is not None]
-    if settings.read_forges:
-        chats.append("forges")
-    return [*chats, *(["pagers"] if webhook_pagers(settings.pagers) else [])]
+
+def _named(name: str, bots: Sequence[ChannelPlugin]) -> ChannelPlugin:
+    """Return the channel of a table or name; raises ConfigError."""
+    known = {channel.name: channel for channel in bots}
+    known |= {channel.table: channel for channel in bots}
+    return known[name] if name in known else registry.channel(name)
 
 
 @command(
@@ -159,7 +152,7 @@ async def web(app: App, listen: str | None, url: str | None, parent: int | None)
     set_up_log(app)
     if parent is None:
         warn_of_variables(app)
-    require("web")
+    require(of_channel("web"))
     from draftsman_bots.web.service import run_web
 
     settings = _with_options(app.settings, listen, url)
@@ -235,8 +228,8 @@ def _children(app: App) -> list[Child]:
     parent = ["--parent", str(os.getpid())]
     worker = [*child(app, "worker"), *parent]
     children = [Child("worker", worker, "worker; runs get time to finish")]
-    if chats := _configured_chats(app.settings):
-        for name in chats:
-            require(name)
+    if bots := _configured(app.settings):
+        for channel in bots:
+            require(of_channel(channel.name))
         children.append(Child("bots", [*child(app, "bots"), *parent], "bots"))
     return children

@@ -11,6 +11,7 @@ import click
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.json_data import as_data
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.lists import print_list
@@ -18,7 +19,7 @@ from draftsman_tui.entities.figures import FIGURES
 from draftsman_tui.entities.jobs import status_text
 from draftsman_tui.entities.workers import WORKERS, WorkerRow, health_of
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data, line
+from draftsman_tui.terminal.output import line
 
 if TYPE_CHECKING:
     from draftsman.events.service import RetentionMonth

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.actions import questions as actions
+from draftsman.deliveries.documents.json import question_json
 from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.entities.questions import INBOX, describe
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
@@ -38,7 +38,7 @@ async def questions(app: App, job: JobRef | None) -> None:
             attention = await rt.acknowledgments.attention([q.job for q in open_questions])
             app.out.document(
                 [
-                    as_data(question)
+                    question_json(question)
                     | {"attention": attention.get((question.job, question.ordinal))}
                     for question in open_questions
                 ]

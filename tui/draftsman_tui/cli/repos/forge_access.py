@@ -26,28 +26,29 @@ class ForgeAccess:
 
 async def check_access(settings: Settings, source: str) -> ForgeAccess | None:
     """Check the token for a repository; None if it is on no forge of the configuration."""
-    from draftsman.forges.api.connection import forge_of
+    from draftsman.forges.api.connection import forge_at, forge_settings
     from draftsman.outbound.secret_values import MissingSecret
 
-    forge = forge_of(settings, source)
-    if forge is None:
+    if (found := forge_settings(settings, source)) is None:
         return None
-    path = forge.project.path
+    name, _, project = found
+    path = project.path
     try:
+        forge = forge_at(settings, name, path)
         account = await forge.account()
         misses_webhook = await _misses_webhook(settings, forge)
     except MissingSecret as error:
-        return ForgeAccess(forge.name, "warn", error.problem, "set it for the workers")
+        return ForgeAccess(name, "warn", error.problem, "set it for the workers")
     except Failure as error:
-        return ForgeAccess(forge.name, "fail", f"{path}: {error}", RIGHTS)
+        return ForgeAccess(name, "fail", f"{path}: {error}", RIGHTS)
     if account.missing:
         text = f"{path}: {account.name} lacks {', '.join(account.missing)}"
-        return ForgeAccess(forge.name, "warn", text, RIGHTS)
+        return ForgeAccess(name, "warn", text, RIGHTS)
     if misses_webhook:
-        text = f"{path}: no active webhook to {settings.forges[forge.name].webhook_url}"
+        text = f"{path}: no active webhook to {settings.forges[name].webhook_url}"
         hint = "add it on the forge, with content type JSON and webhook_secret (docs/follow-ups.md)"
-        return ForgeAccess(forge.name, "warn", text, hint)
-    return ForgeAccess(forge.name, "ok", f"{path}: {account.name}")
+        return ForgeAccess(name, "warn", text, hint)
+    return ForgeAccess(name, "ok", f"{path}: {account.name}")
 
 
 async def _misses_webhook(settings: Settings, forge: Forge) -> bool:

@@ -10,6 +10,7 @@ import click
 
 from draftsman.errors import Conflict, Refused, UsageError
 from draftsman.formats import times
+from draftsman.formats.json_data import as_data
 from draftsman.repos import repo_url
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
@@ -17,7 +18,7 @@ from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.entities.repos import REPOS, repo_data, repo_row
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data, line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

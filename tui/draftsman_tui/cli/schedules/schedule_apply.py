@@ -14,12 +14,13 @@ import click
 from draftsman.durations import parse_duration
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
+from draftsman.formats.json_data import as_data
 from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data, styled
+from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
     from draftsman.schedules.schedule import ScheduleChange, ScheduleSpec

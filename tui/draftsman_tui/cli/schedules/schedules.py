@@ -10,6 +10,7 @@ import click
 from draftsman.durations import format_duration, parse_instant
 from draftsman.errors import UsageError
 from draftsman.formats import times
+from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import MEANINGS, Misfire, Overlap, ScheduleSpec, find_zone
@@ -23,7 +24,7 @@ from draftsman_tui.entities.requests import options_named
 from draftsman_tui.entities.schedules import FIRES, SCHEDULES
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
-from draftsman_tui.terminal.output import as_data, line, one_line, styled
+from draftsman_tui.terminal.output import line, one_line, styled
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -13,6 +13,7 @@ import click
 
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
+from draftsman.formats.json_data import as_data
 from draftsman.schedules.template import define
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
@@ -24,7 +25,7 @@ from draftsman_tui.entities.jobs import submitted_text
 from draftsman_tui.entities.requests import options_named
 from draftsman_tui.entities.schedules import TEMPLATES, template_data
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import as_data, line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

@@ -372,6 +372,7 @@ CHECKS: Final = (
 LOCAL_CHECKS: Final = (
     doctor_checks.variables,
     doctor_checks.handlers,
+    doctor_checks.packages,
     doctor_checks.programs,
     doctor_checks.default_agent,
     doctor_checks.dashboard,

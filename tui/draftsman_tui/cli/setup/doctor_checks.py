@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman_tui.terminal.extras import advice, missing, require
+from draftsman_tui.terminal.extras import advice, missing, of_channel, require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -107,6 +107,16 @@ def handlers(settings: Settings) -> Iterator[Finding]:
             yield Finding(f"handler {name}", "ok", path)
 
 
+def packages(_: Settings) -> Iterator[Finding]:
+    """Load what other packages declare: kinds of forges."""
+    from draftsman import plugins
+    from draftsman.settings.forges import ForgePlugin
+
+    for plugin, problem in plugins.problems(plugins.FORGES, ForgePlugin):
+        then = f"correct, upgrade or uninstall {plugin.package}"
+        yield Finding(f"package {plugin.package}", "fail", problem, then)
+
+
 def programs(settings: Settings) -> Iterator[Finding]:
     """Detect the sandbox mode and check each agent's command inside it."""
     from draftsman.sandbox import mode_detection
@@ -189,8 +199,8 @@ def web_inbox(settings: Settings) -> Iterator[Finding]:
     web = settings.web
     if not web.model_fields_set:
         return
-    if missing("web") is not None:
-        yield Finding("web inbox", "warn", advice("web"))
+    if missing(of_channel("web")) is not None:
+        yield Finding("web inbox", "warn", advice(of_channel("web")))
     elif web.url is None and not web.is_local:
         text = f"listen {web.listen} is reachable from other machines, without a url"
         yield Finding("web inbox", "fail", text, "set url in [web] to the https URL of the inbox")
@@ -244,7 +254,7 @@ def calendars(settings: Settings) -> Iterator[Finding]:
 async def check_slack(slack: SlackSettings) -> list[Finding]:
     """Make the checks of the Slack bot."""
     try:
-        require("slack")
+        require(of_channel("slack"))
     except ConfigError as error:
         return [Finding("slack", "fail", str(error))]
     from draftsman_bots.slack.doctor import checks
@@ -257,7 +267,7 @@ async def check_trello(rt: Runtime) -> list[Finding]:
     if (trello := rt.settings.trello) is None:
         return []
     try:
-        require("trello")
+        require(of_channel("trello"))
     except ConfigError as error:
         return [Finding("trello", "fail", str(error))]
     from draftsman_bots.trello.doctor import checks

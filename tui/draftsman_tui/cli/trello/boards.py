@@ -28,7 +28,7 @@ from draftsman_tui.entities.trello_access import (
     trello,
 )
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.extras import require
+from draftsman_tui.terminal.extras import of_channel, require
 from draftsman_tui.terminal.output import check_lines
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ async def preview(
     if (job is None) != sample:
         raise UsageError("specify a job or --sample")
     override = read_template(template)
-    require("trello")
+    require(of_channel("trello"))
     async with app.runtime(read_only=True) as rt:
         config = None if board is None else await find_board(rt, board)
         message = SAMPLE
@@ -247,7 +247,7 @@ async def bind(app: App, board: str, label: str, template: str) -> None:
 @click.argument("label", type=params.TEXT)
 async def unbind(app: App, board: str, label: str) -> None:
     """Unbind a label from its template: the label no longer creates jobs."""
-    require("trello")
+    require(of_channel("trello"))
     from draftsman_bots.trello.boards import board_setup
 
     async with app.runtime() as rt:

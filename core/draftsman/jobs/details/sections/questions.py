@@ -20,6 +20,7 @@ from draftsman.questions.question import (
     OpenQuestion,
     Question,
     QuestionKind,
+    QuestionStatus,
 )
 from draftsman.questions.rights import responders_text
 
@@ -49,48 +50,56 @@ def responders(details: JobDetails, policy: Policy, owner: str) -> dict[int, str
 
 
 def _open(question: OpenQuestion, details: JobDetails, reader: Reader) -> Iterator[Line]:
-    yield heading(question, reader.responders.get(question.ordinal, "no person"), reader)
+    yield heading(question, details, reader)
     if asking := details.asking.get(question.ordinal):
         yield (LineSpan(asking, Meaning.WARNING),)
     yield from ((line,) for line in question.text.splitlines())
-    yield from attention_lines(details.attention.get((question.job, question.ordinal)), reader)
-    yield from detail_lines(question, reader)
+    yield from detail_lines(question)
     yield from choice_lines(question)
     if question.freeform_allowed:
         yield (faint("or free text" if question.choices else "free text"),)
-    yield from _answers(question, details, reader)
+    yield from remark_lines(question, details, reader)
 
 
 def _closed(question: Question, details: JobDetails, reader: Reader) -> Iterator[Line]:
-    kind = "approval" if question.kind is QuestionKind.APPROVAL else "question"
+    yield heading(question, details, reader)
+    yield from ((line,) for line in question.text.splitlines())
+    yield from choice_lines(question)
+    yield from remark_lines(question, details, reader)
+    yield from detail_lines(question, CLOSED_CONTEXT_LINES)
+
+
+def heading(question: Question, details: JobDetails, reader: Reader) -> Line:
+    """Return the name and kind of a question, and how it was closed, or how it waits."""
+    if question.status is QuestionStatus.OPEN:
+        return open_heading(question, reader.responders.get(question.ordinal, "no person"), reader)
     meaning = MEANINGS[question.outcome]
     answered: Line = ()
     if question.answered_at is not None:
         answered = (LineSpan(", ", meaning), reader.ago(question.answered_at, meaning))
-    yield (
+    return (
         name(question.name),
-        f"  {kind} ",
+        f"  {_kind(question)} ",
         LineSpan(flat(resolution_text(question)), meaning),
         *answered,
         faint(" · asked "),
         reader.ago(question.asked_at, Meaning.NEUTRAL),
     )
-    yield from ((line,) for line in question.text.splitlines())
-    yield from choice_lines(question)
-    yield from _answers(question, details, reader)
-    yield from detail_lines(question, reader, CLOSED_CONTEXT_LINES)
 
 
-def heading(question: Question, responders: str, reader: Reader) -> Line:
+def open_heading(question: Question, responders: str, reader: Reader) -> Line:
     """Return the name, kind, responders, age and deadline of an open question."""
-    approval = question.kind is QuestionKind.APPROVAL
     return (
         LineSpan(question.name, Meaning.WAITING, is_name=True),
-        f"  {'approval' if approval else 'question'} for {responders} · asked ",
+        f"  {_kind(question)} for {responders} · asked ",
         reader.ago(question.asked_at),
         " · ",
         *(pending(question, reader) or deadline(question, reader)),
     )
+
+
+def _kind(question: Question) -> str:
+    return "approval" if question.kind is QuestionKind.APPROVAL else "question"
 
 
 def deadline(question: Question, reader: Reader) -> Line:
@@ -121,11 +130,8 @@ def pending(question: Question, reader: Reader) -> Line:
     return text, reader.until(question.applies_at, Meaning.WAITING)
 
 
-def detail_lines(question: Question, reader: Reader, most: int = CONTEXT_LINES) -> Iterator[Line]:
-    """Yield the escalation, the first lines of the context, and the action to approve."""
-    if question.escalated_at:
-        escalated = LineSpan(f"escalated to {question.escalate_to} ", Meaning.WAITING)
-        yield escalated, reader.ago(question.escalated_at, Meaning.WAITING)
+def detail_lines(question: Question, most: int = CONTEXT_LINES) -> Iterator[Line]:
+    """Yield the first lines of the context, and the action to approve."""
     context = (question.context_snippet or "").strip("\n").splitlines()
     for text in context[:most]:
         yield (faint(f"| {text}"),)
@@ -143,6 +149,21 @@ def choice_lines(question: Question) -> Iterator[Line]:
     for number, (label, choice) in enumerate(zip(labels, question.choices, strict=True), 1):
         description = flat(choice.get("description") or "")
         yield name(f"{number:>3}  "), f"{label:<{width}}  ", faint(description)
+
+
+def remark_lines(question: Question, details: JobDetails, reader: Reader) -> Iterator[Line]:
+    """Yield whom a question reaches, and the answers of people."""
+    yield from escalation_lines(question, reader)
+    attention = details.attention.get((question.job, question.ordinal))
+    yield from attention_lines(attention, reader)
+    yield from _answers(question, details, reader)
+
+
+def escalation_lines(question: Question, reader: Reader) -> Iterator[Line]:
+    """Yield whom a question reached because nobody answered in time."""
+    if question.escalated_at:
+        escalated = LineSpan(f"escalated to {question.escalate_to} ", Meaning.WAITING)
+        yield escalated, reader.ago(question.escalated_at, Meaning.WAITING)
 
 
 def _answers(question: Question, details: JobDetails, reader: Reader) -> Iterator[Line]:

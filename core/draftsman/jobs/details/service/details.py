@@ -82,7 +82,7 @@ async def read(
         retry_chain=await store.chain(conn, number) if is_chained else [_alone(job)],
         replacement=record.replacement,
         archives=await archives.of_job(conn, number) if parts.has_archives else [],
-        occurrence=await _occurrence(conn, number) if job.source is Source.SCHEDULE else None,
+        occurrence=await _occurrence(conn, number) if job.source == Source.SCHEDULE else None,
         tree=JobTree(parents, jobs, total, parts.spawned_by),
         group=next(iter(groups), None),
         messages=await control.messages_of_job(conn, number) if parts.has_messages else [],

@@ -12,10 +12,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from draftsman.channels import registry
 from draftsman.database.database import Database
 from draftsman.deliveries.delivery import ChannelName
-from draftsman.deliveries.target import NONE, IssueTarget, parse
+from draftsman.deliveries.target import NONE, parse
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
+from draftsman.forges.issue_target import IssueTarget
 from draftsman.formats.truncation import truncate
 from draftsman.jobs.job import AGENT_TYPE
 from draftsman.jobs.requests import payloads as job_payloads
@@ -86,18 +88,13 @@ def check_channels(
 ) -> None:
     """Reject a target in a chat service that is not configured, except that of the request."""
     for text in notified(request, settings):
-        if (channel := parse(text).channel) is origin:
+        target = parse(text)
+        if target.channel in (origin, ChannelName.LOG, ChannelName.WEBHOOK):
             continue
-        if (channel is ChannelName.SLACK and settings.slack is None) or (
-            channel is ChannelName.TRELLO and settings.trello is None
-        ):
-            problem = f"[{channel}] is not configured; see docs/{channel}.md"
-        elif channel is ChannelName.FORGE and (
-            (table := IssueTarget.of(parse(text).target).forge) not in settings.read_forges
-        ):
-            problem = f"[forges.{table}] with events is not configured; see docs/forges.md"
-        else:
+        channel = registry.channel(target.channel)
+        if (setup := channel.setup(settings, target.target)) is None:
             continue
+        problem = f"not configured; add {setup}"
         message = f"notify {text[:MAX_SHOWN]}: {problem}"
         raise RejectedField(
             message,
@@ -240,7 +237,7 @@ class RequestChecks:
         issues = {
             text: IssueTarget.of(parse(text).target)
             for text in notified(request, self._settings)
-            if parse(text).channel is ChannelName.FORGE
+            if parse(text).channel == ChannelName.FORGE
         }
         if not issues:
             return

@@ -216,7 +216,7 @@ SELECT ordinal, number, scheduled,
            t.kinds, t.outcomes
       FROM created n
      CROSS JOIN LATERAL jsonb_to_recordset(%(targets)s::jsonb -> (n.ordinal - 1)::int) AS t (
-           ordinal int, channel draftsman.delivery_channel, target text, thread text,
+           ordinal int, channel draftsman.channel, target text, thread text,
            kinds draftsman.delivery_kind[], outcomes draftsman.job_status[])
         ON CONFLICT (job, thread_key) DO NOTHING
 -- include: keyed_result
@@ -253,7 +253,7 @@ SELECT draftsman.join_request(r.job, %(actor)s, r.request)
 WITH wanted AS MATERIALIZED (
     SELECT w.job, w.channel, w.target, r.type, r.invoker_id, r.request_digest,
            r.created_at - make_interval(secs => %(seconds)s) AS since
-      FROM unnest(%(jobs)s::bigint[], %(channels)s::draftsman.delivery_channel[], %(targets)s::text[])
+      FROM unnest(%(jobs)s::bigint[], %(channels)s::draftsman.channel[], %(targets)s::text[])
            AS w (job, channel, target)
       JOIN draftsman.job_requests r ON r.number = w.job
 ), nearby AS MATERIALIZED (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.plain_text import resolution_text
 from draftsman.errors import Refused, UsageError
+from draftsman.formats.json_data import as_data
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.sections.related import GROUP
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
@@ -16,7 +17,6 @@ from draftsman_tui.dashboard.jobs.details.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.jobs.details.screen import JobScreen
 from draftsman_tui.dashboard.questions import actions as question_actions
 from draftsman_tui.dashboard.tables.filter import Filter
-from draftsman_tui.terminal.output import as_data
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen

@@ -1,0 +1,47 @@
+"""The declaration of forges as a channel: issues and pull requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
+from draftsman.forges.issue_target import IssueTarget
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+
+
+def _parse(address: str) -> tuple[str, str | None]:
+    return IssueTarget.of(address).target, None
+
+
+def _page(settings: Settings, target: str, ref: str | None) -> str | None:
+    """Return the URL of a comment, on a forge that this process knows."""
+    issue = IssueTarget.of(target)
+    forge = settings.forges.get(issue.forge)
+    if forge is None or not forge.usable:
+        return None
+    page = forge.plugin.page_of(issue.number, ref, is_pull=issue.is_pull)
+    return f"{forge.url}/{quote(issue.path)}/{page}"
+
+
+def _missing(settings: Settings, target: str | None) -> str | None:
+    if target is None:
+        is_read, name = bool(settings.read_forges), "NAME"
+    else:
+        name = IssueTarget.of(target).forge
+        is_read = name in settings.read_forges
+    return None if is_read else f"events to [forges.{name}] (docs/follow-ups.md)"
+
+
+FORGE = ChannelPlugin(
+    name="forge",
+    label="Forges",
+    table="forges",
+    target=TargetSyntax(form="forge:NAME/OWNER/REPO#NUMBER", parse=_parse, page=_page),
+    missing=_missing,
+    bot="draftsman_bots.forges.service:ForgeService",
+    bot_label="receiver of forge events",
+    requires=("starlette", "uvicorn", "prometheus_client"),
+)

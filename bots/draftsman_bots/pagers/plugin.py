@@ -1,0 +1,34 @@
+"""The declaration of pagers as a channel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+
+
+def _parse(address: str) -> tuple[str, str | None]:
+    return address, None
+
+
+def _missing(settings: Settings, target: str | None) -> str | None:
+    from draftsman.settings.attention import webhook_pagers
+
+    if webhook_pagers(settings.pagers):
+        return None
+    return "listen to [pagers.NAME] (docs/attention-ladder.md)"
+
+
+PAGER = ChannelPlugin(
+    name="pager",
+    label="Pagers",
+    table="pagers",
+    target=TargetSyntax(form="pager:NAME", parse=_parse, only_critical=True),
+    missing=_missing,
+    bot="draftsman_bots.pagers.service:PagerService",
+    bot_label="receiver of pager webhooks",
+    requires=("starlette", "uvicorn", "prometheus_client"),
+)

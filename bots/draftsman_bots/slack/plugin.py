@@ -1,0 +1,49 @@
+"""The declaration of the channel Slack."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+
+_TS: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,10}")
+
+
+def _parse(address: str) -> tuple[str, str | None]:
+    """Refuse names, which can be reused for another channel, and wrong threads."""
+    channel, _, thread = address.partition("/")
+    if not channel.isalnum() or not channel.isascii():
+        raise ValueError(
+            "use the channel's id, C0…, which Slack shows at the end of 'View channel details', or"
+            " a member's id, U0…"
+        )
+    if thread and not _TS.fullmatch(thread):
+        raise ValueError("a thread is a message's ts, such as 1700000000.000100")
+    return channel, thread or None
+
+
+def _page(settings: Settings, target: str, ref: str | None) -> str | None:
+    """Return a URL that redirects a signed-in user to the message."""
+    if not ref:
+        return None
+    channel, _, ts = ref.partition("/")
+    team = settings.slack.team if settings.slack else None
+    fields = {"channel": channel, "message_ts": ts, "team": team}
+    query = {name: value for name, value in fields.items() if value}
+    return f"https://slack.com/app_redirect?{urlencode(query)}"
+
+
+SLACK = ChannelPlugin(
+    name="slack",
+    label="Slack",
+    docs="docs/slack.md",
+    target=TargetSyntax(form="slack:CHANNEL", parse=_parse, page=_page),
+    bot="draftsman_bots.slack.service:create",
+    statement_timeout=2.2,  # Slack waits three seconds for an acknowledgment
+    requires=("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
+)

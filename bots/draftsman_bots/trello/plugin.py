@@ -1,0 +1,38 @@
+"""The declaration of the channel Trello."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+
+_ID: Final = re.compile(r"[0-9a-f]{24}")
+
+
+def _parse(address: str) -> tuple[str, str | None]:
+    if not _ID.fullmatch(address):
+        raise ValueError(
+            "use the card's id, 24 hexadecimal digits: the first `id` at the card's URL with .json"
+            " appended"
+        )
+    return address, None
+
+
+def _page(settings: Settings, target: str, ref: str | None) -> str:
+    anchor = f"#comment-{quote(ref)}" if ref else ""
+    return f"https://trello.com/c/{quote(target)}{anchor}"
+
+
+TRELLO = ChannelPlugin(
+    name="trello",
+    label="Trello",
+    docs="docs/trello.md",
+    target=TargetSyntax(form="trello:CARD", parse=_parse, page=_page),
+    bot="draftsman_bots.trello.service:create",
+    requires=("trello", "starlette", "uvicorn", "prometheus_client"),
+)

@@ -1,0 +1,12 @@
+"""The declaration of the web inbox as a channel."""
+
+from __future__ import annotations
+
+from draftsman.channels.plugin import ChannelPlugin
+
+WEB = ChannelPlugin(
+    name="web",
+    label="Web inbox",
+    bot_label="Web inbox",
+    requires=("jinja2", "joserfc", "segno", "starlette", "uvicorn"),
+)

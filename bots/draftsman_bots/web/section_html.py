@@ -1,0 +1,108 @@
+"""Printer of the sections of a job as HTML; all text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
+
+from draftsman.deliveries.documents.html import inert, link_html, time_html
+from draftsman.formats import times
+from draftsman.jobs.details.sections.questions import responders
+from draftsman.jobs.details.sections.section import (
+    Entry,
+    Fact,
+    JobSection,
+    Line,
+    LineSpan,
+    Reader,
+    SectionPart,
+)
+from draftsman.jobs.status_display import Meaning
+
+if TYPE_CHECKING:
+    from draftsman.jobs.details.job_details import JobDetails
+    from draftsman.runtime import Runtime
+
+TONES: Final[Mapping[Meaning, str]] = {
+    Meaning.PENDING: "run",
+    Meaning.ACTIVE: "run",
+    Meaning.WAITING: "wait",
+    Meaning.WARNING: "wait",
+    Meaning.SUCCESS: "good",
+    Meaning.FAILURE: "bad",
+    Meaning.DENIED: "denied",
+    Meaning.NEUTRAL: "quiet",
+}
+"""The class of each meaning."""
+LINKED: Final = frozenset({"retries", "parents", "children"})
+"""Sections whose entries are jobs."""
+
+
+def print_section(section: JobSection) -> Markup:
+    """Return the parts of a section."""
+    return Markup("\n".join(_blocks(section)))  # noqa: S704 - of escaped texts
+
+
+def print_line(line: Line) -> Markup:
+    """Return a line."""
+    return Markup("".join(map(_span, line)))  # noqa: S704 - of escaped texts
+
+
+def page_reader(rt: Runtime, details: JobDetails) -> Reader:
+    """Return the reader of a page, whose time zone is unknown."""
+    owner = "the owner of the database" if rt.embedded else ""
+    return Reader(details.at, responders(details, rt.policy, owner), utc_time)
+
+
+def utc_time(moment: datetime, now: datetime) -> str:
+    """Return a time of day with its zone."""
+    return f"{times.clock(moment, now, zone=UTC)} UTC"
+
+
+def _blocks(section: JobSection) -> Iterator[str]:
+    for is_fact, group in groupby(section.parts, lambda part: isinstance(part, Fact)):
+        parts = "\n".join(_part(part, section) for part in group)
+        yield f'<dl class="facts">\n{parts}</dl>' if is_fact else parts
+
+
+def _part(part: SectionPart, section: JobSection) -> str:
+    match part:
+        case Fact(label, value):
+            return f"<div><dt>{inert(label)}</dt><dd>{print_line(value)}</dd></div>"
+        case Entry(_, lines):
+            first, *others = map(print_line, lines)
+            if path := _path(part, section):
+                first = Markup('<a href="{}">{}</a>').format(path, first)
+            paragraphs = "\n".join(f"<p>{line}</p>" for line in (first, *others))
+            return f'<div class="entry">{paragraphs}</div>'
+        case _:
+            return (
+                f'<div class="code context" role="region" tabindex="0"'
+                f' aria-label="{inert(section.title)}"><pre>{inert(part.text)}</pre></div>'
+            )
+
+
+def _path(entry: Entry, section: JobSection) -> str:
+    name = entry.name.rpartition(" ")[2]
+    if section.name == "questions":
+        return f"/questions/{name}"
+    return f"/jobs/{name}" if section.name in LINKED and name else ""
+
+
+def _span(span: LineSpan | str) -> str:
+    if isinstance(span, str):
+        return inert(span)
+    text = inert(span.text)
+    if span.when is not None:
+        text = time_html(span.when, span.text)
+    if span.url:
+        text = link_html(span.url, span.text)
+    if span.is_name:
+        text = f"<strong>{text}</strong>"
+    if span.meaning is not None:
+        text = f'<span class="{TONES[span.meaning]}">{text}</span>'
+    return text

@@ -1,0 +1,67 @@
+"""The declaration of a channel, which its package has as an entry point of `draftsman.channels`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSyntax:
+    """How people write the targets of a channel: its name, a colon and an address."""
+
+    form: str
+    """For error messages: `slack:CHANNEL`."""
+    parse: Callable[[str], tuple[str, str | None]]
+    """Returns the target and the thread of an address; raises ValueError, which says what to
+    use."""
+    only_critical: bool = False
+    """Whether it is for critical questions: only ladders have such targets."""
+    page: Callable[[Any, str, str | None], str | None] = lambda _settings, _target, _ref: None
+    """URL of a message by the `Settings`, its target and its reference, if it has any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelPlugin:
+    """What draftsman knows of a channel.
+
+    Its module must import little, as each command that meets the channel imports it. What needs
+    more is a name, `package.module:attribute`, which is imported when it is used.
+    """
+
+    name: str
+    """The name of the entry point, in targets, and of the accounts of people."""
+    label: str
+    """What people call it: `Slack`."""
+    table: str = ""
+    """Its table in the configuration; by default `name`."""
+    docs: str = ""
+    """Where its configuration is explained: `docs/slack.md`."""
+    target: TargetSyntax | None = None
+    """How its targets are written. None: messages have no targets there."""
+    missing: Callable[[Any, str | None], str | None] | None = None
+    """What to add to the `Settings` for the channel, or for a target of it; None if it works. By
+    default its table."""
+    bot: str | None = None
+    """Function of the `Runtime` that returns the `Component` of `draftsman bots`, and raises
+    ConfigError. None: the channel has no bot."""
+    bot_label: str = ""
+    """What people call the bot; by default `<label> bot`."""
+    statement_timeout: float | None = None
+    """Maximum seconds of a statement of the process with the bot, whose callers wait no longer."""
+    requires: tuple[str, ...] = ()
+    """Top-level modules of the package's extra of the same name as the table."""
+
+    def __post_init__(self) -> None:
+        for field, default in (("table", self.name), ("bot_label", f"{self.label} bot")):
+            if not getattr(self, field):
+                object.__setattr__(self, field, default)
+
+    def setup(self, settings: Any, target: str | None = None) -> str | None:
+        """Return what to add to the `Settings` for the channel or a target; None: nothing."""
+        if self.missing is not None:
+            return self.missing(settings, target)
+        if getattr(settings, self.table, None) is not None:
+            return None
+        return f"[{self.table}] ({self.docs})" if self.docs else f"[{self.table}]"

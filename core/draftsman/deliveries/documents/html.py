@@ -1,0 +1,193 @@
+"""Printer of documents as HTML, for mail and pages. Pure.
+
+All text is escaped, and a reader loads nothing from elsewhere: there are no images, and styles are
+classes or inline. What differs between media is in their `HtmlMedium`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html import escape
+from typing import Final
+
+from draftsman.deliveries.documents.document import (
+    SHORT,
+    Addressees,
+    Choices,
+    Code,
+    Command,
+    Control,
+    Controls,
+    Document,
+    Facts,
+    Footer,
+    Headline,
+    InFile,
+    Link,
+    Note,
+    Paragraph,
+    Part,
+    Quote,
+    Span,
+    Step,
+    Text,
+    Time,
+    elsewhere,
+    truncate_spans,
+)
+from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_CHOICES, MAX_TITLE
+from draftsman.formats.invisible import replace_invisible
+from draftsman.formats.times import format_time, spelled_time
+from draftsman.formats.truncation import truncate
+from draftsman.text import is_link
+
+MAIL_STYLES: Final[Mapping[str, str]] = {
+    "quote": "margin:0 0 1em;padding-left:.8em;border-left:3px solid #bbb",
+    "code": "padding:.6em;background:#f4f4f4;white-space:pre-wrap;overflow-wrap:anywhere",
+    "facts": "color:#666",
+    "note": "color:#666",
+    "footer": "color:#666",
+}
+"""Inline styles by class, for mail: its readers ignore those of a document's head."""
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlMedium:
+    """A mail, or a page."""
+
+    in_file: str
+    """Where the files of a message are: `attached to this mail`."""
+    step: Callable[[Step], str]
+    """Returns how to take a step there; "" where the medium does not say."""
+    url: Callable[[Control], str] = lambda _: ""
+    """Returns the address at which a control acts; "" where the medium does not show it."""
+    styles: Mapping[str, str] = field(default_factory=dict)
+    """Inline styles by class."""
+    is_whole: bool = False
+    """Whether texts have any length."""
+
+
+def print_html(document: Document, medium: HtmlMedium) -> str:
+    """Return a document as elements of HTML, a line each."""
+    printer = _Printer(medium)
+    elements = (element for part in document for element in printer.elements(part))
+    return "\n".join(filter(None, elements))
+
+
+def time_html(moment: datetime, text: str = "") -> str:
+    """Return a time, by default spelled, with the exact time as its title."""
+    exact = moment.astimezone(UTC)
+    title = format_time(exact, seconds=True)
+    machine = exact.isoformat(timespec="seconds")
+    shown = inert(text or spelled_time(moment))
+    return f'<time datetime="{machine}" title="{title}">{shown}</time>'
+
+
+def link_html(url: str, text: str = "") -> str:
+    """Return a link, by default one that shows its URL; its text, if it is no link to a page."""
+    return _anchor(url, text or url) if is_link(url) else inert(text or url)
+
+
+def inert(text: str) -> str:
+    """Return a text without markup, in which each character is visible."""
+    return escape(replace_invisible(text))
+
+
+def _anchor(url: str, text: str) -> str:
+    return f'<a href="{inert(url)}" rel="noreferrer noopener">{inert(text)}</a>'
+
+
+class _Printer:
+    def __init__(self, medium: HtmlMedium) -> None:
+        self._medium = medium
+
+    def elements(self, part: Part) -> Iterator[str]:
+        """Yield the elements of a part, with the notice where to read what is cut off."""
+        match part:
+            case Headline(mark, name, title, verb):
+                asks = f"{verb}:" if verb else ""
+                words = (mark.emoji, _strong(name), _strong(truncate(title, MAX_TITLE)), asks)
+                yield self._element("p", "headline", " ".join(filter(None, words)))
+            case Paragraph(text, most):
+                yield self._element("p", "text", self._text(text, most))
+            case Quote(text, most):
+                yield self._element("blockquote", "quote", self._text((text.strip(),), most))
+            case Code(text, most):
+                yield self._element("pre", "code", inert(self._cut(text, most)))
+            case Choices():
+                yield from self._choices(part)
+            case Controls(items):
+                urls = ((item.label, self._medium.url(item)) for item in items)
+                links = " ".join(_anchor(url, label) for label, url in urls if url)
+                yield self._element("p", "controls", links)
+            case _:
+                yield self._small(part)
+        if not self._medium.is_whole:
+            yield self._element("p", "note", self._text(elsewhere(part)))
+
+    def _small(self, part: Facts | Note | InFile | Addressees | Footer) -> str:
+        match part:
+            case Facts():
+                facts = filter(None, map(self._text, part.all))
+                return self._element("p", "facts", " · ".join(facts))
+            case Note(text):
+                return self._element("p", "note", self._text(text))
+            case InFile(what):
+                return self._element("p", "note", inert(f"{what} is {self._medium.in_file}."))
+            case Addressees(people):
+                names = ", ".join(person.name for person in people[:MAX_ADDRESSEES])
+                hidden = len(people) - MAX_ADDRESSEES
+                more = f" and {hidden} more" if hidden > 0 else ""
+                return self._element("p", "addressees", inert(f"For {names}{more}"))
+            case Footer(items):
+                texts = filter(None, map(self._text, items))
+                sentences = " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts)
+                return self._element("p", "footer", sentences)
+
+    def _choices(self, choices: Choices) -> Iterator[str]:
+        """Yield the choices as a list, whose numbers answer."""
+        items: list[str] = []
+        room = MAX_CHOICES
+        for choice in choices.items:
+            described = f"{choice.label} - {choice.description}".removesuffix(" - ")
+            room -= len(described)
+            if room < 0 and not self._medium.is_whole:
+                break
+            items.append(f"<li>{inert(described)}</li>")
+        yield self._element("ol", "choices", "".join(items))
+        if hidden := len(choices.items) - len(items):
+            more = (f"… and {hidden} more: ", choices.full)
+            yield self._element("p", "note", self._text(more))
+
+    def _text(self, text: Text, most: int = SHORT) -> str:
+        """Return a text, within a length, with line breaks."""
+        spans = text if self._medium.is_whole else truncate_spans(text, most)
+        return "".join(map(self._span, spans)).strip().replace("\n", "<br>")
+
+    def _span(self, span: Span) -> str:
+        match span:
+            case Time(when, preposition):
+                return f"{preposition} {time_html(when)}".lstrip()
+            case Link(url):
+                return link_html(url)
+            case Command(line):
+                return f"<code>{inert(line)}</code>"
+            case Step():
+                return inert(self._medium.step(span))
+            case _:
+                return inert(str(span))
+
+    def _cut(self, text: str, most: int) -> str:
+        return text if self._medium.is_whole else truncate(text, most)
+
+    def _element(self, tag: str, name: str, content: str) -> str:
+        """Return an element with its class and style; "" without content."""
+        style = self._medium.styles.get(name)
+        inline = f' style="{style}"' if style else ""
+        return f'<{tag} class="{name}"{inline}>{content}</{tag}>' if content else ""
+
+
+def _strong(text: str) -> str:
+    return f"<strong>{inert(text)}</strong>" if text.strip() else ""

@@ -1,0 +1,23 @@
+"""Values as JSON data."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+
+def as_data(value: object) -> Any:
+    """Convert a value to JSON data: dataclasses as objects, times as ISO 8601, ids as text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = (field.name for field in dataclasses.fields(value))
+        return {name: as_data(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {str(key): as_data(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(as_data(item) for item in value)
+    if isinstance(value, list | tuple):
+        return [as_data(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
