@@ -178,7 +178,7 @@ async def respond(
     """
     try:
         return await _respond(conversation, text, place, resolved)
-    except NotFound as error:
+    except (NotFound, NotPermitted, Refused, UsageError) as error:
         job = _job_of(place, resolved)
         return TextReply(ReplyKind.REFUSED, job, conversation.error_spans(error))
 
@@ -236,37 +236,44 @@ async def respond_to_command(
 async def act(
     conversation: Conversation,
     action: Action[Any, ..., Any],
-    row: int | tuple[int, int],
+    row: Any,
     text: str,
     key: str,
     **options: Any,
 ) -> TextReply:
     """Take an action in the name of the author, once for each key; return the reply.
 
-    A refusal of the account, or of a person who may not cancel or retry, is recorded. Raises what
-    a repetition may fix, and NotPermitted for an account that may not act here.
+    Raises DraftsmanError, except for an answer that does not count.
     """
-    job = row if isinstance(row, int) else row[0]
-    try:
-        actor = await conversation.actor()
-    except NotPermitted as error:
-        await _record_refusal(conversation, action, row, text, key, error)
-        raise
-    call = Call(conversation.rt, actor, key)
+    actor = await conversation.actor()
     arguments = action.parse(text) if action.parse is not None else {}
     try:
-        result = await action.run(call, row, **arguments, **options)
+        result = await action.run(Call(conversation.rt, actor, key), row, **arguments, **options)
     except AnswerRefused as error:
         return refused(error.verdict, actor)
-    except (NotPermitted, Refused, UsageError) as error:
-        if isinstance(error, NotPermitted) and action.about is About.JOB:
-            await _record_refusal(conversation, action, row, text, key, error)
-        return TextReply(ReplyKind.REFUSED, job, conversation.error_spans(error))
     kind = KINDS.get(action.key, ReplyKind.CHANGED)
     verdict = result.value
     is_shown = kind is ReplyKind.ANSWERED and result.then is None
     is_shown = is_shown and (verdict.resolved or verdict.duplicate)
+    job = row if action.about is About.JOB else None
+    if action.about is About.QUESTION:
+        job = row[0]
     return TextReply(kind, job, said(result, conversation.wording), is_shown)
+
+
+async def press(
+    conversation: Conversation,
+    action: Action[Any, ..., Any],
+    row: Any,
+    text: str,
+    key: str,
+) -> TextReply:
+    """Take the action of a control, as `act` does; the refusal of an account is recorded."""
+    try:
+        return await act(conversation, action, row, text, key)
+    except NotPermitted as error:
+        await _record_refusal(conversation, action, row, text, key, error)
+        raise
 
 
 def said(result: ActionResult[Any], wording: Wording) -> Text:
@@ -293,7 +300,7 @@ def refused(verdict: Verdict, actor: Actor | None = None) -> TextReply:
 async def _record_refusal(
     conversation: Conversation,
     action: Action[Any, ..., Any],
-    row: int | tuple[int, int],
+    row: Any,
     text: str,
     key: str,
     error: NotPermitted,
@@ -301,16 +308,15 @@ async def _record_refusal(
     """Record an answer, or the cancel or retry of a job, that was refused."""
     rt = conversation.rt
     account = conversation.account
-    if isinstance(row, int):
-        if action in (jobs.cancel, jobs.retry):
-            await rt.job_control.refuse(row, action.name, key, account, str(error))
-        return
+    if action in (jobs.cancel, jobs.retry):
+        await rt.job_control.refuse(row, action.name, key, account, str(error))
     if KINDS.get(action.key) is not ReplyKind.ANSWERED:
         return
     decision = None if action is questions.answer else action is questions.approve
     fields = {"text": text} if decision is None else {"decision": decision, "reason": text or None}
     response = build_response(key, **fields)
-    await rt.questions.refuse(*row, response, account, str(error))
+    job, ordinal = row
+    await rt.questions.refuse(job, ordinal, response, account, str(error))
 
 
 def _action(parsed: ParsedText) -> Action[Any, ..., Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from draftsman.actions import questions
-from draftsman.actions.action import ActionResult, Call
+from draftsman.actions.action import Action, ActionResult, Call
 from draftsman.actions.jobs import resume_hint
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.deliveries.action_text import action_text
@@ -51,7 +51,12 @@ MAX_KEY: Final = 64
 """Characters of the random key of a form, which makes its answer count once."""
 ABOUT: Final = frozenset({"type", "repo", "requester", "ticket"})
 """Facts of the job that the page of a question has."""
-_DECISIONS: Final = {"approve": questions.approve, "deny": questions.deny}
+ACTIONS: Final[dict[str, Action[questions.QuestionRow, ..., Any]]] = {
+    "approve": questions.approve,
+    "deny": questions.deny,
+    "answer": questions.answer,
+}
+"""The actions of the form."""
 
 
 async def inbox(context: WebContext, request: Request) -> Response:
@@ -279,8 +284,8 @@ async def _submitted(
     call = Call(context.rt, visit.actor, f"web:{visit.session.id}:{question.name}:{key}")
     row = (question.job, question.ordinal)
     if question.kind is QuestionKind.APPROVAL:
-        decide = _DECISIONS.get(fields.get("decision", ""))
-        if decide is None:
+        decide = ACTIONS.get(fields.get("decision", ""))
+        if decide not in (questions.approve, questions.deny):
             raise UsageError("choose: approve or deny")
         return await decide(call, row, fields.get("reason", "").strip())
     choice = fields.get("choice", "")

@@ -118,6 +118,8 @@ class Action(Generic[Row, P, R]):
     """What it changes and keeps, after the question."""
     destroys: bool = False
     """Whether it ends or removes something: also a control asks its question."""
+    guarded: bool = False
+    """Whether a program has to confirm it, too."""
     progress: str = ""
     """What is under way with many rows: `Canceling`."""
     undo: str = ""
@@ -169,6 +171,7 @@ def action(
     question: str = "",
     consequence: str = "",
     destroys: bool = False,
+    guarded: bool = False,
     progress: str = "",
     undo: str = "",
     check: Callable[[Call, Any], Awaitable[None]] | None = None,
@@ -197,6 +200,7 @@ def action(
             question=question,
             consequence=consequence,
             destroys=destroys,
+            guarded=guarded,
             progress=progress,
             undo=undo,
             check=check,

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from draftsman.actions.action import About, Action, ActionResult, Call, Surface, action, listed
 from draftsman.errors import CommandHint, Refused, UsageError
+from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.jobs.fits import CANCELABLE, MESSAGED, MOVABLE, PAUSABLE, PRIORITIZED, RETRYABLE
 from draftsman.jobs.job import WAITING, Status
@@ -90,6 +91,29 @@ async def cancel_tree(call: Call, job: int, reason: str = "") -> list[ActionResu
 
 
 @action(
+    About.GROUP,
+    name="cancel",
+    label="Cancel group",
+    right=Verb.CANCEL,
+    arguments="[REASON]",
+    question="Cancel {}?",
+    consequence=f"{KEPT} Jobs that are added later are canceled at once.",
+    destroys=True,
+    guarded=True,
+    surfaces=TERMINALS,
+)
+async def cancel_group(
+    call: Call, group: str, reason: str = ""
+) -> ActionResult[list[CancelResult]]:
+    """Cancel the unfinished jobs of a group."""
+    results = await call.rt.job_control.cancel_group(group, call.actor, reason or None)
+    stopping = sum(result.requested for result in results)
+    says = f"canceled: {counted(len(results) - stopping, 'job')}"
+    detail = (f"; {stopping:,} asked to stop",) if stopping else ()
+    return ActionResult(f"group {group!r}", says, results, detail)
+
+
+@action(
     About.JOB,
     right=Verb.PAUSE,
     fits=PAUSABLE,
@@ -104,7 +128,7 @@ async def pause(call: Call, job: int, reason: str) -> ActionResult[PauseResult]:
     """Pause a job at its checkpoint."""
     name = job_name(job)
     if not reason.strip():
-        raise UsageError("a reason is required", hint=CommandHint("pause", f"{name} REASON"))
+        raise UsageError(f"a pause needs a reason: pause {name} REASON")
     result = await call.rt.job_control.pause(job, call.actor, reason, event=call.event)
     detail = ("; its worker parks it",) if result.status is Status.RUNNING else ()
     return ActionResult(name, "paused", result, detail, resume_hint(job))

@@ -264,7 +264,7 @@ def parse_delegation(text: str) -> dict[str, Any]:
     """Parse `bob`, `to bob 4h`; raises UsageError."""
     person, _, duration = text.strip().removeprefix("to ").strip().partition(" ")
     if not person:
-        raise UsageError("a person is required, for example bob, or bob 4h")
+        raise UsageError("a person is required: delegate to PERSON")
     return {"person": person, "seconds": parse_delay(duration.strip(), ACKNOWLEDGED)}
 
 

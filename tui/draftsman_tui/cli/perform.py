@@ -66,6 +66,14 @@ def confirm(
         raise UsageError(f"{question} Not a terminal: to confirm, use --yes{dry_run}")
 
 
+def confirm_action(
+    app: App, action: Action[Any, ..., Any], what: str, *, yes: bool, note: str = ""
+) -> None:
+    """Ask the question of an action, as `confirm` does; a guarded action needs an answer."""
+    question = f"{action.question.format(what)} {note or action.consequence}"
+    confirm(app, question, yes=yes, required=action.guarded)
+
+
 def print_result(app: App, result: ActionResult[Any], data: object = None) -> None:
     """Print what an action did, or its JSON document, by default that of the service."""
     if app.json:

@@ -86,8 +86,8 @@ class DashboardCommand:
     """Its arguments."""
     footer: bool | frozenset[str] = False
     """Whether, or in which views, the key bar shows its key."""
-    action: Action[Any, ..., Any] | None = None
-    """The action that it takes."""
+    actions: tuple[Action[Any, ..., Any], ...] = ()
+    """The actions that it takes, of which the first has its permission and arguments."""
 
     def is_shown(self, view_name: str) -> bool:
         """Return whether the key bar shows it in a view."""
@@ -121,7 +121,7 @@ def dashboard_command(
     name: str,
     group: CommandGroup,
     *,
-    does: Action[Any, ..., Any] | None = None,
+    does: Action[Any, ..., Any] | tuple[Action[Any, ..., Any], ...] = (),
     keys: str = "",
     on: AbstractSet[str] | None = None,
     needs: Verb | None = None,
@@ -132,22 +132,24 @@ def dashboard_command(
     """Declare a function as a command, whose help is the first line of the docstring.
 
     The parameters are the fields of `DashboardCommand`; the help, the permission and the arguments
-    are by default those of the action that it `does`.
+    are by default those of the first action that it `does`.
     """
+    actions = does if isinstance(does, tuple) else (does,)
+    first = actions[0] if actions else None
 
     def declare(function: Function) -> Function:
         help = (inspect.getdoc(function) or "").partition("\n")[0]
         command = DashboardCommand(
             name=name,
-            help=help or (does.help if does is not None else ""),
+            help=help or (first.help if first is not None else ""),
             run=function,
             group=group,
             keys=keys,
             on=None if on is None else frozenset(on),
-            needs=does.right if does is not None else needs,
+            needs=first.right if first is not None else needs,
             writes=writes,
-            takes=(does.arguments if does is not None else "") if takes is None else takes,
-            action=does,
+            takes=(first.arguments if first is not None else "") if takes is None else takes,
+            actions=actions,
             footer=footer if isinstance(footer, bool) else frozenset(footer),
         )
         DECLARED.append(command)

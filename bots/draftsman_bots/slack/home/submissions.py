@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.actions import questions
 from draftsman.errors import DraftsmanError
-from draftsman_bots.conversation.replies import ReplyKind, act
+from draftsman_bots.conversation.replies import ReplyKind, press
 from draftsman_bots.conversation.requests import MODES, JobRequest
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.conversation import SlackConversation
@@ -106,7 +106,7 @@ async def _submit(
     if action is questions.answer and not text:
         return {block: "Enter an answer."}
     conversation = SlackConversation(ctx, view.user)
-    reply = await act(conversation, action, (ref.job, ref.question), text, view.key)
+    reply = await press(conversation, action, (ref.job, ref.question), text, view.key)
     if reply.kind is ReplyKind.ANSWERED:
         return {}
     return {block: plain_spans(reply.spans, view.user.id)}

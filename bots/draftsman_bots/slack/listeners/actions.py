@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.actions import questions
+from draftsman.actions.action import About
 from draftsman.deliveries.documents.builder import question_choices
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman_bots import json_fields
 from draftsman_bots.conversation.commands import Access
-from draftsman_bots.conversation.replies import act
+from draftsman_bots.conversation.replies import press
 from draftsman_bots.slack import ids
-from draftsman_bots.slack import permission_rules as rules
-from draftsman_bots.slack.controls import CONTROLS, row_and_text
+from draftsman_bots.slack.controls import CONTROLS, DIALOGS, row_and_text
 from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.deliveries.blocks import MAX_OPTIONS
 from draftsman_bots.slack.deliveries.render import Topic
@@ -34,6 +34,7 @@ from draftsman_bots.slack.people.access import (
     check_modal_access,
     recognize,
 )
+from draftsman_bots.slack.permission_rules import show_in_message
 from draftsman_bots.slack.requests import revisions, templates
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 from draftsman_bots.slack.schedules import schedules
@@ -47,15 +48,11 @@ if TYPE_CHECKING:
 
 GONE: Final = Reply("This is no longer active.")
 _INTERACTIVE: Final = frozenset({"actions", "input"})
-_RULES: Final = frozenset({ids.RATIFY_RULE, ids.DECLINE_RULE})
 _IN_CHANNEL: Final = frozenset(
     {
         ids.REVISE,
         ids.TEMPLATE,
         ids.ADD_SCHEDULE,
-        ids.PAUSE_SCHEDULE,
-        ids.RESUME_SCHEDULE,
-        ids.REMOVE_SCHEDULE,
     }
 )
 """Controls for people, in a channel that accepts requests."""
@@ -118,15 +115,12 @@ async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
     kind = action.action.partition(":")[0]
     if kind in CONTROLS:
         return await _act(ctx, action, kind)
-    if kind in (ids.FREE, ids.DENY):
+    if kind in DIALOGS:
         _open_question_modal(ctx, action, reply_target, kind)
     elif kind == ids.NEW_JOB:
         _open_new_job(ctx, action, reply_target)
     elif kind == ids.REFRESH:
         home.publish(ctx, action.user)
-    elif kind in _RULES:
-        actor = await authorize_person(ctx, action.user)
-        return await rules.decide(ctx, actor, action, kind)
     elif kind in _IN_CHANNEL:
         actor = await authorize_person(ctx, action.user, action.channel)
         return await _route_in_channel(ctx, actor, action, reply_target, kind)
@@ -136,13 +130,21 @@ async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
 async def _act(ctx: BotContext, click: BlockAction, kind: str) -> Reply | None:
     """Take the action of a control; the App Home is published again after it."""
     action = CONTROLS[kind]
-    row, text = await row_and_text(ctx, click, kind)
     is_answer = action in (questions.answer, questions.approve)
-    access = Access.EVERYBODY if is_answer else Access.PERSON
-    reply = await act(SlackConversation(ctx, click.user, access), action, row, text, click.key)
+    is_schedule = action.about is About.SCHEDULE  # in a channel that accepts requests
+    conversation = SlackConversation(
+        ctx,
+        click.user,
+        Access.EVERYBODY if is_answer else Access.PERSON,
+        click.channel if is_schedule else "",
+    )
+    row, text = await row_and_text(ctx, click, kind)
+    reply = spoken(await press(conversation, action, row, text, click.key))
     if not click.channel:
         home.publish(ctx, click.user)
-    return spoken(reply)
+    if reply is not None and action.about is About.RULE and show_in_message(ctx, click, reply.text):
+        return None
+    return reply
 
 
 async def _route_in_channel(
@@ -153,9 +155,7 @@ async def _route_in_channel(
         return None
     if kind == ids.TEMPLATE:
         return await _run_template(ctx, actor, action, reply_target)
-    if kind == ids.ADD_SCHEDULE:
-        return await schedules.add(ctx, actor, action)
-    return await schedules.change(ctx, actor, action, kind)
+    return await schedules.add(ctx, actor, action)
 
 
 def _open_new_job(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.actions import questions
 from draftsman.errors import DraftsmanError
 from draftsman.questions.question import Question, QuestionKind
-from draftsman_bots.conversation.replies import act
+from draftsman_bots.conversation.replies import press
 from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.conversation import SlackConversation, spoken
@@ -152,7 +152,8 @@ async def _added(ctx: BotContext, reaction: Reaction, question: Question) -> Rep
     if await _may_be_external(ctx, reaction):
         return Reply(SHARED)
     row = (question.job, question.ordinal)
-    return spoken(await act(SlackConversation(ctx, reaction.user), action, row, text, reaction.key))
+    conversation = SlackConversation(ctx, reaction.user)
+    return spoken(await press(conversation, action, row, text, reaction.key))
 
 
 def _chosen(question: Question, emoji: str) -> str:

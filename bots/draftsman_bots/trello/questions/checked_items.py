@@ -10,7 +10,7 @@ from draftsman.errors import Failure
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
-from draftsman_bots.conversation.replies import ReplyKind, act
+from draftsman_bots.conversation.replies import ReplyKind, press
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.deliveries.checklists import item_names
 from draftsman_bots.trello.questions.answers import WORDING, CardConversation
@@ -59,10 +59,10 @@ async def _answer(
     key = ids.action_key(action.id)
     if question.kind is QuestionKind.APPROVAL:
         decision = questions.approve if number == 1 else questions.deny
-        result = await act(conversation, decision, row, "", key)
+        result = await press(conversation, decision, row, "", key)
     else:
         value = question.values()[number - 1]
-        result = await act(conversation, questions.answer, row, value, key)
+        result = await press(conversation, questions.answer, row, value, key)
     if result.text:
         await reply(context, action, job, actor, result.spans)
     is_open = (await context.rt.questions.get(*row)).status is QuestionStatus.OPEN

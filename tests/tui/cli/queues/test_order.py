@@ -28,7 +28,7 @@ async def test_jobs_are_listed_in_the_order_of_the_claim_and_moved(cli: Cli, mak
     assert done.out == f"D-{c} moved to the top of the queue q, with priority 0\n"
     assert await listed(cli) == [c, a, b]
     done = await cli("move", f"D-{c}", "--after", f"D-{a}")
-    assert done.out == f"D-{c}: moved after D-{a}, with priority 0\n"
+    assert done.out == f"D-{c} moved after D-{a}, with priority 0\n"
     assert await listed(cli) == [a, c, b]
     done = await cli("move", b, "--before", c, "--json")
     assert done.json == {"number": b, "place": "before", "anchor": c, "priority": 0}

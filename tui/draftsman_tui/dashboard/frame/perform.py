@@ -36,6 +36,13 @@ async def confirmed(screen: BaseScreen, selection: Selection, consequence: str =
     return await asked(screen, selection.question, selection.note(consequence))
 
 
+async def confirmed_about(
+    screen: BaseScreen, action: Action[Any, ..., Any], what: str, note: str = ""
+) -> bool:
+    """Ask the question of an action about a row."""
+    return await asked(screen, action.question.format(what), note or action.consequence)
+
+
 async def asked(screen: BaseScreen, question: str, note: str = "") -> bool:
     """Ask a question; return whether the answer is yes."""
     return await screen.ask(ConfirmDialog(question, note)) is True

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from draftsman.actions import jobs
+from draftsman.actions import queues as actions
 from draftsman.actions.jobs import parse_priority
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name, parse_job, pause_name
-from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import ORDERED, CommandGroup, dashboard_command
-from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, PromptDialog
 from draftsman_tui.dashboard.frame.perform import (
     call_of,
+    confirmed_about,
     perform,
     perform_on_selected,
     prompted,
@@ -32,10 +33,9 @@ TYPE: Final = "type:"
 @dashboard_command(
     "pause",
     CommandGroup.ADMINISTRATION,
+    does=actions.pause,
     keys="p",
     on={"queues"},
-    needs=Verb.QUEUES,
-    takes="[type:TYPE] REASON",
     footer=True,
 )
 async def pause(screen: MainScreen, text: str) -> None:
@@ -48,17 +48,15 @@ async def pause(screen: MainScreen, text: str) -> None:
     name = pause_name(queue.name, type)
     reason = reason or await screen.ask(PromptDialog(f"Why pause the {name}?", "")) or ""
     if reason.strip():
-        await screen.rt.queues.pause(queue.name, screen.actor, reason, type)
-        screen.show_message(f"Paused the {name}; running jobs continue")
+        await perform(screen, actions.pause(call_of(screen), queue.name, reason, type))
 
 
 @dashboard_command(
     "unpause",
     CommandGroup.ADMINISTRATION,
+    does=actions.resume,
     keys="U",
     on={"queues"},
-    needs=Verb.QUEUES,
-    takes="[type:TYPE]",
     footer=True,
 )
 async def resume(screen: MainScreen, text: str) -> None:
@@ -77,11 +75,10 @@ async def resume(screen: MainScreen, text: str) -> None:
             type = choice or None
         else:
             type = pauses[0].type
-    await screen.rt.queues.resume(queue.name, screen.actor, type)
-    screen.show_message(f"Resumed the {pause_name(queue.name, type)}")
+    await perform(screen, actions.resume(call_of(screen), queue.name, type))
 
 
-@dashboard_command("unreserve", CommandGroup.ADMINISTRATION, on={"queues"}, needs=Verb.RESERVE)
+@dashboard_command("unreserve", CommandGroup.ADMINISTRATION, does=actions.release, on={"queues"})
 async def release(screen: MainScreen, text: str) -> None:
     """End the reservation of the queue.
 
@@ -94,11 +91,9 @@ async def release(screen: MainScreen, text: str) -> None:
     )
     if reservation is None:
         raise Refused(f"the queue {queue.name!r} is not reserved")
-    note = f"It is reserved for {job_name(reservation.job)}, which keeps its place."
-    title = f"End the reservation of the queue {queue.name}?"
-    if await screen.ask(ConfirmDialog(title, note)):
-        await screen.rt.queues.release_reservation(queue.name, screen.actor)
-        screen.show_message(f"The queue {queue.name} is no longer reserved")
+    note = actions.reserved(reservation)
+    if await confirmed_about(screen, actions.release, repr(queue.name), note):
+        await perform(screen, actions.release(call_of(screen), queue.name))
 
 
 def _queue(screen: MainScreen) -> QueueSummary:
