@@ -86,7 +86,8 @@ $(STAMP): pyproject.toml requirements.lock $(MOVED)
 	@printf '%s\n' "$(CURDIR)" > $(STAMP)
 
 wording: $(STAMP) ## accept changed words of messages; read them in the diff
-	@$(BIN)/python -m pytest -q -n0 tests/bots/test_documents.py --snapshot-update
+	@$(BIN)/python -m pytest -q -n0 tests/bots/test_documents.py tests/bots/*/test_contract.py \
+	  -k "test_documents or story" --snapshot-update
 
 # The oldest Python knows the requirements of all: the later ones need a subset.
 lock: ## resolve the dependencies anew into requirements.lock

@@ -7,12 +7,14 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0002_people');
 -- Where requests and answers come from, and messages go to.
 CREATE DOMAIN draftsman.channel AS text COLLATE "C" CHECK (VALUE ~ '^[a-z][a-z0-9_-]{0,39}$');
 
--- What statements ask instead of comparing names. `accounts` is how an id in a channel names its
+-- What statements ask instead of comparing names: the channels of the core, and those that packages
+-- declare (declare_channel()). `accounts` is how an id in a channel names its
 -- person: an `account` of the directory, a `login` as in `cli`, or the name of the `person`. A row
 -- stays when its package is removed: others keep the name as history.
 CREATE TABLE draftsman.channels (
     name             draftsman.channel PRIMARY KEY,
     package          text NOT NULL DEFAULT 'draftsman' CHECK (package <> ''),
+    version          text,
     accounts         text CHECK (accounts IN ('account', 'login', 'person')),
     has_bot          boolean NOT NULL DEFAULT false,
     is_chat          boolean NOT NULL DEFAULT false,
@@ -30,6 +32,8 @@ COMMENT ON TABLE draftsman.channels IS
     'own.';
 COMMENT ON COLUMN draftsman.channels.name IS 'the name in targets, sources and identities';
 COMMENT ON COLUMN draftsman.channels.package IS 'the package that declares it';
+COMMENT ON COLUMN draftsman.channels.version IS
+    'the version of the package that was migrated last; NULL: a channel of the core';
 COMMENT ON COLUMN draftsman.channels.accounts IS
     'how an id names its person: `account` of the directory, `login` as in `cli`, `person` by '
     'name; NULL: not at all';
@@ -48,22 +52,15 @@ COMMENT ON COLUMN draftsman.channels.person_target IS
 COMMENT ON COLUMN draftsman.channels.serves_targets IS
     'whether a worker sends only to the targets in its configuration';
 
-INSERT INTO draftsman.channels
-       (name, accounts, has_bot, is_chat, takes_answers, is_evidence, changes_rules, person_target,
-        serves_targets)
-VALUES ('log', NULL, false, false, false, false, false, NULL, false),
-       ('webhook', NULL, false, false, false, false, false, NULL, true),
-       ('tui', 'login', false, false, false, true, false, NULL, false),
-       ('cli', 'login', false, false, false, true, false, NULL, false),
-       ('api', 'login', false, false, false, false, false, NULL, false),
-       ('mcp', NULL, false, false, false, false, false, NULL, false),
-       ('schedule', NULL, false, false, false, false, false, NULL, false),
-       ('internal', NULL, false, false, false, false, false, NULL, false),
-       ('forge', 'account', true, false, true, true, false, NULL, false),
-       ('web', 'person', true, false, false, false, false, NULL, false),
-       ('pager', 'account', true, false, false, false, false, NULL, true),
-       ('slack', 'account', true, true, true, true, true, '^[^@]+', false),
-       ('trello', 'account', true, true, true, true, false, NULL, false);
+INSERT INTO draftsman.channels (name, accounts, is_evidence, serves_targets)
+VALUES ('log', NULL, false, false),
+       ('webhook', NULL, false, true),
+       ('tui', 'login', true, false),
+       ('cli', 'login', true, false),
+       ('api', 'login', false, false),
+       ('mcp', NULL, false, false),
+       ('schedule', NULL, false, false),
+       ('internal', NULL, false, false);
 
 CREATE TABLE draftsman.people (
     name           text PRIMARY KEY CHECK (name <> ''),

@@ -23,20 +23,17 @@ from pydantic import SecretStr
 
 from draftsman import basic_settings
 from draftsman.database.database import Connection, Database
-from draftsman.jobs.job import Source
 from draftsman.log import OWN
-from draftsman.people.actor import Actor
-from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
-from draftsman_testing.factories import Factory
-from draftsman_testing.people import GROUPS, PEOPLE, People
+from draftsman_testing import TEST_URL
+from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
 from tests.support.clock import Clock
 from tests.support.database_pool import Databases
 from tests.support.server import Server, make_home, open_folder
 from tests.support.sessions import Sessions
 
-GIVEN = "DRAFTSMAN_TEST_URL"
+pytest_plugins = ["draftsman_testing.fixtures"]
 SERVER = pytest.StashKey[Server]()
 QUICK = hypothesis.settings(database=None, deadline=None, derandomize=True, max_examples=15)
 hypothesis.settings.register_profile(repeated_costs.QUICK, QUICK)
@@ -53,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     told: dict[str, Any] = getattr(config, "workerinput", {})
     home = Path(told["home"]) if told else make_home()
-    url = told["url"] if told else os.environ.get(GIVEN)
+    url = told["url"] if told else os.environ.get(TEST_URL)
     config.stash[SERVER] = Server(home, url, told.get("workerid", "main"))
     own = [name for name in os.environ if name.startswith("DRAFTSMAN_")]
     for name in [*own, *({"DATABASE_URL"} & {*os.environ})]:
@@ -233,44 +230,11 @@ def settings(pickled_settings: bytes, database_url: str, tmp_path: Path) -> Sett
 
 
 @pytest.fixture
-async def db(settings: Settings, database_url: str) -> AsyncIterator[Database]:
-    """Provide that database, open."""
-    db = Database(database_url, settings.database, pooled=False, enums=ENUMS)
-    await db.open()
-    yield db
-    await db.close()
-
-
-@pytest.fixture
 async def conn(db: Database) -> AsyncIterator[Connection]:
     """Provide a session in that database, on which each statement is a transaction."""
     conn = await db.dedicated_connection()
     yield conn
     await conn.close()
-
-
-@pytest.fixture
-def rt(settings: Settings, db: Database) -> Runtime:
-    """Provide the services over that database, as on a server: roles decide on permissions."""
-    return wire(settings, db, False)
-
-
-@pytest.fixture
-def owner() -> Actor:
-    """Provide the owner of an embedded database, with all permissions."""
-    return Actor(Source.CLI, "root", "Root", person="root", owner=True)
-
-
-@pytest.fixture
-def people(rt: Runtime) -> People:
-    """Provide the people of the tests: `people.anna`."""
-    return People(rt.policy)
-
-
-@pytest.fixture
-def make(rt: Runtime, owner: Actor) -> Factory:
-    """Provide jobs in any state."""
-    return Factory(rt, owner)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from typing import Final
 
 import pytest
 
+from draftsman_testing import TEST_URL
 from draftsman_tui.cli.main import COMMANDS
-from tests.conftest import GIVEN
 from tests.support.core_errors import error_functions, errors_of_core
 from tests.support.slow import slow_except
 
@@ -75,7 +75,7 @@ def test_front_ends_work_when_every_text_of_the_core_is_gibberish(
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env=os.environ | {GIVEN: empty_url},
+        env=os.environ | {TEST_URL: empty_url},
         capture_output=True,
         text=True,
         timeout=230,

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from draftsman.errors import ConfigError
@@ -24,6 +26,8 @@ CHANNELS: Final = "draftsman.channels"
 """Group of `ChannelPlugin` objects."""
 FORGES: Final = "draftsman.forges"
 """Group of `ForgePlugin` objects, the kinds of forges."""
+AGENTS: Final = "draftsman.agents"
+"""Group of `AgentPlugin` objects, the coding agents and their kinds."""
 T = TypeVar("T")
 
 
@@ -89,6 +93,21 @@ def resolve(target: str) -> Any:
     module, _, attribute = target.partition(":")
     imported = import_module(module)
     return getattr(imported, attribute) if attribute else imported
+
+
+def package_path(target: str) -> Path | None:
+    """Return the folder or file of the top-level package of a name; None if there is none."""
+    spec = find_spec(target.partition(":")[0].partition(".")[0])
+    if spec is None:
+        return None
+    folders = list(spec.submodule_search_locations or ())
+    return Path(folders[0] if folders else spec.origin or "")
+
+
+def foreign_packages(group: str) -> list[Path]:
+    """Return the folders and files of the packages with plugins of a group, without our own."""
+    targets = (plugin.target for plugin in installed(group) if plugin.package != OWN)
+    return [path for target in targets if (path := package_path(target)) is not None]
 
 
 def check(plugin: Plugin) -> None:

@@ -52,8 +52,7 @@ def folder(name: str) -> Traversable:
 
 def migrations() -> list[tuple[str, str]]:
     """Return every numbered file as (name without `.sql`, text), in order of application."""
-    sources = [file for file in folder("migrations").iterdir() if file.name.endswith(".sql")]
-    return sorted((file.name.removesuffix(".sql"), file.read_text("utf-8")) for file in sources)
+    return _numbered(folder("migrations"))
 
 
 def functions() -> list[tuple[str, str]]:
@@ -61,16 +60,39 @@ def functions() -> list[tuple[str, str]]:
 
     `database` is first: SQL that PostgreSQL parses when it is created calls its functions.
     """
-    sources = folder("migrations").joinpath("functions").iterdir()
-    texts = {
-        file.name.removesuffix(".sql"): file.read_text("utf-8")
-        for file in sources
-        if file.name.endswith(".sql")
-    }
+    return _functions(folder("migrations"))
+
+
+def package_migrations(name: str) -> list[tuple[str, str]]:
+    """Return the same files of a package, by its name in dots: the numbered ones first.
+
+    Raises ImportError, OSError or UnicodeError.
+    """
+    source = files(name)
+    return [*_numbered(source), *_functions(source)]
+
+
+def _numbered(source: Traversable) -> list[tuple[str, str]]:
+    return sorted(_sql_files(source).items())
+
+
+def _functions(source: Traversable) -> list[tuple[str, str]]:
+    texts = _sql_files(source.joinpath("functions"))
     return [
         (f"functions/{name}", texts[name])
         for name in sorted(texts, key=lambda name: (name != "database", name))
     ]
+
+
+def _sql_files(source: Traversable) -> dict[str, str]:
+    """Return the text of each SQL file in a folder, by its name without `.sql`."""
+    if not source.is_dir():
+        return {}
+    return {
+        file.name.removesuffix(".sql"): file.read_text("utf-8")
+        for file in source.iterdir()
+        if file.name.endswith(".sql")
+    }
 
 
 def config_example() -> str:

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from draftsman import version
 from draftsman.basic_settings import BasicSettings
+from draftsman.channels import ChannelName
 from draftsman.database import migrate
 from draftsman.database.database import Database
 from draftsman.database.server_url import database_url, embedded_server, session_url
@@ -698,7 +699,7 @@ class Runtime:
         """Restart the embedded server if it was killed; raises EmbeddedServerError."""
         await asyncio.to_thread(embedded_server(self.settings).revive)
 
-    async def actor(self, channel: Source = Source.CLI) -> Actor:
+    async def actor(self, channel: ChannelName = Source.CLI) -> Actor:
         """Return the user of this process, with person and roles.
 
         On a local server that is the operating-system user, by uid and never by `$USER`; on a

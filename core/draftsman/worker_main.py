@@ -43,7 +43,7 @@ async def run_worker(
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port))
         async with open_runtime(settings) as runtime:
-            await migrate.warn_if_newer(runtime.db.session_url)
+            await migrate.warn_of_schema(runtime.db.session_url)
             process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
             health.process = process
             health.read_metrics = (

@@ -180,14 +180,16 @@ END $$;
 -- Privileges --------------------------------------------------------------------------------------
 
 -- Grants the privileges of the four group roles, creating missing roles where this session may; the
--- privileges of a capability are in its own file. Returns the statements that a DBA has to run for
+-- privileges of a capability are in its own file, and those of a channel in the function
+-- grant_CHANNEL() of its package. Returns the statements that a DBA has to run for
 -- the roles that are still missing, else nothing. Safe to repeat, and to run after a restore.
 CREATE OR REPLACE FUNCTION draftsman.grant_roles() RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
-    role     text;
-    missing  text := '';
-    readable text;
+    role       text;
+    missing    text := '';
+    readable   text;
+    privileges regprocedure;
 BEGIN
     REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA draftsman FROM PUBLIC;
     SELECT string_agg(format('draftsman.%I', c.relname), ', ') INTO readable
@@ -216,6 +218,13 @@ BEGIN
             draftsman.grant_workers(), draftsman.grant_deliveries(), draftsman.grant_attention(),
             draftsman.grant_rules(), draftsman.grant_repos(), draftsman.grant_forges(),
             draftsman.grant_costs(), draftsman.grant_trello();
+    FOR privileges IN SELECT to_regprocedure(format('draftsman.%I()',
+                                 'grant_' || replace(c.name, '-', '_')))
+                        FROM draftsman.channels c LOOP
+        IF privileges IS NOT NULL THEN
+            EXECUTE format('SELECT %s()', privileges::regproc);
+        END IF;
+    END LOOP;
     RETURN missing;
 END $$;
 

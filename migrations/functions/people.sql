@@ -45,6 +45,33 @@ BEGIN
         ON CONFLICT (single) DO UPDATE SET self_approval = excluded.self_approval;
 END $$;
 
+-- Channels ----------------------------------------------------------------------------------------
+
+-- Adds the channel of a package, or changes it; a channel of another package is left alone.
+CREATE OR REPLACE FUNCTION draftsman.declare_channel(name text, package text, facts jsonb)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO draftsman.channels AS c
+           (name, package, accounts, has_bot, is_chat, takes_answers, is_evidence, changes_rules,
+            person_target, serves_targets)
+    SELECT declare_channel.name, declare_channel.package, f.*
+      FROM jsonb_to_record(facts) AS f (
+           accounts text, has_bot boolean, is_chat boolean, takes_answers boolean,
+           is_evidence boolean, changes_rules boolean, person_target text, serves_targets boolean)
+        ON CONFLICT ON CONSTRAINT channels_pkey DO UPDATE
+           SET accounts = excluded.accounts, has_bot = excluded.has_bot,
+               is_chat = excluded.is_chat, takes_answers = excluded.takes_answers,
+               is_evidence = excluded.is_evidence, changes_rules = excluded.changes_rules,
+               person_target = excluded.person_target, serves_targets = excluded.serves_targets
+         WHERE c.package = excluded.package;
+    IF NOT FOUND THEN
+        PERFORM draftsman.refuse('DM003', 'database.channel_taken', (
+            SELECT jsonb_build_object('channel', c.name, 'package', c.package)
+              FROM draftsman.channels c WHERE c.name = declare_channel.name));
+    END IF;
+END $$;
+
 -- Identities and roles ----------------------------------------------------------------------------
 
 -- The person of an identity; NULL when it is unknown. In the web inbox it is the person's name.

@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from draftsman.channels import ChannelName
 from draftsman.deliveries.channel import Channel
-from draftsman.deliveries.delivery import (
-    ChannelName,
-    ClaimedDelivery,
-    Delivery,
-    DeliveryStatus,
-    Receipt,
-)
+from draftsman.deliveries.delivery import ClaimedDelivery, Delivery, DeliveryStatus, Receipt
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import parse
+from draftsman.processes.components import Component
 from draftsman.runtime import Runtime
 from draftsman.settings.notifications import NotificationSettings
 from draftsman_testing.waits import until
 
+ComponentT = TypeVar("ComponentT", bound=Component)
 LOG: Final[dict[str, Any]] = {"notify": ("log",)}
 RECEIPT: Final = Receipt("ref")
 LIVE: Final = frozenset(
@@ -43,14 +40,12 @@ async def kinds_and_statuses(rt: Runtime, job: int) -> list[tuple[str, str]]:
     return [(str(delivery.kind), str(delivery.status)) for delivery in await deliveries_of(rt, job)]
 
 
-async def claim(
-    rt: Runtime, channel: ChannelName = ChannelName.LOG, **more: Any
-) -> list[ClaimedDelivery]:
+async def claim(rt: Runtime, channel: ChannelName = "log", **more: Any) -> list[ClaimedDelivery]:
     """Claim due deliveries."""
     return await rt.delivery_sender.claim(channel, **{"free": 1000, "share": 1000} | more)
 
 
-async def send_all(rt: Runtime, channel: ChannelName = ChannelName.LOG) -> list[ClaimedDelivery]:
+async def send_all(rt: Runtime, channel: ChannelName = "log") -> list[ClaimedDelivery]:
     """Claim deliveries and record them as sent until none is due; return them in order."""
     sent: list[ClaimedDelivery] = []
     while claimed := await claim(rt, channel):
@@ -62,13 +57,13 @@ async def send_all(rt: Runtime, channel: ChannelName = ChannelName.LOG) -> list[
 
 
 @asynccontextmanager
-async def running(dispatcher: DeliveryDispatcher) -> AsyncIterator[DeliveryDispatcher]:
-    """Run a dispatcher during the block."""
-    task = asyncio.create_task(dispatcher.run())
+async def running(component: ComponentT) -> AsyncIterator[ComponentT]:
+    """Run a dispatcher, a bot or another component during the block."""
+    task = asyncio.create_task(component.run())
     try:
-        yield dispatcher
+        yield component
     finally:
-        dispatcher.stop.set()
+        component.stop.set()
         await task
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from draftsman.channels import ChannelName
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
@@ -29,7 +30,7 @@ class People:
         """Return the person on the command line: `people.anna`."""
         return self.on(Source.CLI, name)
 
-    def on(self, channel: Source, name: str) -> Actor:
+    def on(self, channel: ChannelName, name: str) -> Actor:
         """Return the person on another channel; an unknown person stays unmapped."""
         person = self._policy.people.get(name)
         id = person.ids[channel] if person else name

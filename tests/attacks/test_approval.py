@@ -149,7 +149,7 @@ async def test_a_bot_cannot_approve_for_a_login(as_role: As, make: Factory) -> N
 async def test_a_person_cannot_approve_for_a_chat_identity(as_role: As, make: Factory) -> None:
     anna = await as_role("anna")
     work = await make.asked(GATE)
-    carol = Actor(Source.SLACK, "U-CAROL", "Carol")
+    carol = Actor("slack", "U-CAROL", "Carol")
     with pytest.raises(Refused, match="cannot answer as slack:U-CAROL"):
         await anna.questions.answer(work.number, 1, _yes("a"), carol)
 
@@ -166,7 +166,7 @@ async def test_votes_of_a_person_by_two_channels_count_once(
     bot = await as_role("bot")
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
     assert (await carol.questions.answer(work.number, 1, _yes("c"), await carol.actor())).accepted
-    chat = Actor(Source.SLACK, "U-CAROL", "Carol")
+    chat = Actor("slack", "U-CAROL", "Carol")
     verdict = await bot.questions.answer(work.number, 1, _yes("s"), chat)
     assert verdict.reason == "carol has already approved; each person votes once"
     conn = await session("bot")

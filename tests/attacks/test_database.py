@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from draftsman.database.database import Connection
 from draftsman.errors import Refused
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
@@ -292,7 +292,7 @@ async def test_a_shadowed_function_is_not_called(
 async def test_an_answer_for_an_unlinked_identity_is_refused(as_role: As, make: Factory) -> None:
     bot = await as_role("bot")
     work = await make.asked(GATE)
-    unlinked = Actor(Source.SLACK, "U-NOBODY", "N", "carol", frozenset({"approver"}))
+    unlinked = Actor("slack", "U-NOBODY", "N", "carol", frozenset({"approver"}))
     answer = Response(source_event_id="n", decision=True)
     with pytest.raises(Refused, match="slack:U-NOBODY may not answer"):
         await bot.questions.answer(work.number, 1, answer, unlinked)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from draftsman.agent_runs.protocol.agent_messages import ApproveMessage, AskMessage
+from draftsman.channels import ChannelName
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.runs.run import LeaderTerm
@@ -153,7 +154,7 @@ async def test_answers_that_came_with_the_request_teach_nothing(
 
 @pytest.mark.parametrize("source", [Source.MCP, Source.API, Source.SCHEDULE])
 async def test_answers_of_programs_teach_nothing(
-    rt: Runtime, make: Factory, owner: Actor, source: Source
+    rt: Runtime, make: Factory, owner: Actor, source: ChannelName
 ) -> None:
     program = Actor(source, "agent", "Agent", person="agent", owner=True)
     for _ in range(6):

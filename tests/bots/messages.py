@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
@@ -15,7 +15,8 @@ from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_testing.channel import samples
 
 Words = st.SearchStrategy[str]
-WHEN = st.none() | st.datetimes(timezones=st.just(UTC))
+TIMES = st.datetimes(timezones=st.just(UTC))
+WHEN = st.none() | TIMES
 
 
 def words(marks: str) -> Words:
@@ -37,7 +38,16 @@ def messages(
     `person` creates a person from a name and optionally one of the `accounts`.
     """
     progress = st.fixed_dictionaries({"plan": any_words, "line": any_words})
-    payload = {"text": any_words, "name": any_words, "to": accounts, "progress": progress}
+    listed = {"name": any_words, "jobs": st.integers(1, 3), "text": any_words, "title": any_words}
+    expires = {"expires_at": st.none() | TIMES.map(datetime.isoformat)}
+    digest = st.lists(st.fixed_dictionaries(listed, optional=expires), max_size=60)
+    payload = {
+        "questions": digest,
+        "text": any_words,
+        "name": any_words,
+        "to": accounts,
+        "progress": progress,
+    }
     asked = draw(st.dictionaries(any_words, st.none() | accounts))
     created = samples.message(
         draw(st.sampled_from(DeliveryKind)),

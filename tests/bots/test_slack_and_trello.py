@@ -23,7 +23,7 @@ from draftsman_testing.trello import FakeTrello
 from tests.bots.slack.channel_fixtures import actionable, shown, slack_channel
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
 
-SOURCES = [Source.SLACK, Source.TRELLO, Source.CLI]
+SOURCES = ["slack", "trello", Source.CLI]
 
 
 class Both:
@@ -101,7 +101,7 @@ async def test_messages_follow_the_delegate_of_a_question(
 ) -> None:
     accounts = {name: both.slack.user(name) for name in ("carol", "dave", "erin")}
     rt.policy.people = {**rt.policy.people} | {
-        name: replace(rt.policy.people[name], ids={Source.CLI: name, Source.SLACK: id})
+        name: replace(rt.policy.people[name], ids={Source.CLI: name, "slack": id})
         for name, id in accounts.items()
     }
     spec = GATE.model_copy(update={"approvers": ("carol", "dave", "erin")})

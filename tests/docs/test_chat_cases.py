@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.docs.pages import DOCS
 
 PAGE = DOCS / "chat-cases.md"
-TESTS = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LAST = 157
 FUNCTION = re.compile(r"^ *(?:async )?def (\w+)", re.MULTILINE)
 
@@ -16,9 +16,8 @@ FUNCTION = re.compile(r"^ *(?:async )?def (\w+)", re.MULTILINE)
 def test_each_case_names_tests_that_exist() -> None:
     cases = dict(re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", PAGE.read_text("utf-8"), re.M))
     assert sorted(map(int, cases)) == list(range(1, LAST + 1))
-    defined = {
-        name for path in TESTS.rglob("*.py") for name in FUNCTION.findall(path.read_text("utf-8"))
-    }
+    files = [path for folder in ("tests", "testing") for path in (ROOT / folder).rglob("*.py")]
+    defined = {name for path in files for name in FUNCTION.findall(path.read_text("utf-8"))}
     for case, names in cases.items():
         tests = re.findall(r"`(test_\w+)`", names)
         assert tests, f"case {case} names no test"

@@ -12,7 +12,6 @@ from typing import Final, TypeVar
 import psycopg
 
 from draftsman.database import migrate
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import (
@@ -41,7 +40,7 @@ from tests.kill.notifications import OWNER, deliver_notifications
 from tests.kill.statements import statements
 
 T = TypeVar("T")
-STRANGER: Final = Actor(Source.SLACK, "U-NOBODY", "Nobody")
+STRANGER: Final = Actor("slack", "U-NOBODY", "Nobody")
 KNOWN: Final = "https://github.com/acme/pay"
 SUBMITTED: Final = "killed-while-submitting"
 """The key of the job that the people's script submits."""
@@ -159,8 +158,8 @@ async def _look_at_cards(rt: Runtime) -> None:
     await rt.boards.advance(board, await rt.boards.clock())
     await rt.boards.webhook(board, other)
     assert await rt.boards.of(board) in await rt.boards.all()
-    await rt.threads.place(ChannelName.TRELLO, card)
-    await rt.threads.is_own_message(ChannelName.TRELLO, f"{card}/{other}")
+    await rt.threads.place("trello", card)
+    await rt.threads.is_own_message("trello", f"{card}/{other}")
     owner = new_id()
     if (term := await rt.boards.acquire(owner, 60)) is not None:
         await rt.boards.renew(owner, term, 60)

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from draftsman.deliveries.delivery import (
-    TARGET_GONE,
-    ChannelName,
-    File,
-    Message,
-    RateLimit,
-    Receipt,
-    SendResult,
-)
+from draftsman.deliveries.delivery import TARGET_GONE, File, Message, RateLimit, Receipt, SendResult
 from draftsman.errors import Failure
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.requests.service.submissions import invocation
@@ -36,7 +28,7 @@ TOLD: Final = "tell"
 class LimitedChannel:
     """A channel with a fixed response for each target."""
 
-    name = ChannelName.SLACK
+    name = "slack"
 
     def served(self) -> Sequence[str] | None:
         """Return None: all targets."""

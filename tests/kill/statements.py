@@ -16,7 +16,7 @@ from draftsman.attention.ladder import LadderNotice, NotificationOutcome, StepPl
 from draftsman.attention.pager_event import PagerEvent
 from draftsman.costs import store as budgets
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.deliveries.store import deliveries
 from draftsman.deliveries.target import parse as parse_target
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
@@ -78,7 +78,9 @@ def _calls(job: int) -> list[Callable[[Connection], Awaitable[object]]]:
         lambda conn: attention.record_page(conn, job, 1, page),
         lambda conn: attention.delegate(conn, job, 1, OWNER, 60, "ben", None),
         take_step,
-        lambda conn: deliveries.post(conn, job, parse_target("log"), "digest", "text"),
+        lambda conn: deliveries.post(
+            conn, job, parse_target("log"), "digest", DeliveryKind.DIGEST, {}
+        ),
         lambda conn: pending_decisions.hold(
             conn, job, None, OWNER, "held", {"force": False, "reason": None}, None, 5.0
         ),

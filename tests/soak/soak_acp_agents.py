@@ -15,7 +15,7 @@ import pytest
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.handlers import registry
 from draftsman.runtime import Runtime
-from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.agents import known_table
 from draftsman.worker.worker_process import WorkerProcess
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
@@ -58,7 +58,7 @@ async def worker(rt: Runtime, data: Path, name: str, url: str) -> AsyncIterator[
     """Run a worker with the known entry of an agent."""
     program = program_of(name)
     assert program is not None
-    known: dict[str, Any] = {**KNOWN_AGENTS[name], "network": True}
+    known: dict[str, Any] = {**known_table(name), "network": True}
     known["command"] = (str(Path(program).absolute()), *known["command"][1:])
     known["env"] = {**known.get("env", {}), **PROGRAMS[name].variables(url)}
     configured = runtime_with(rt, data_dir=data, agents={"test": known}, ask_grace=0)

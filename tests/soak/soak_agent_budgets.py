@@ -16,7 +16,7 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime, wire
-from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.agents import known_table
 from draftsman.settings.llm import GatewaySettings
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
@@ -76,7 +76,7 @@ AGENTS: Final[dict[str, dict[str, Any]]] = {
     },
     "qwen": {
         "provider": "openai",
-        "options": KNOWN_AGENTS["qwen"]["command"][1:],
+        "options": known_table("qwen")["command"][1:],
         "run": {
             "tool": "run_shell_command",
             "args": {"command": "echo yes >> ran.txt"} | MORE_ARGS,
@@ -85,7 +85,7 @@ AGENTS: Final[dict[str, dict[str, Any]]] = {
     },
     "gemini": {
         "provider": "google",
-        "options": KNOWN_AGENTS["gemini"]["command"][1:],
+        "options": known_table("gemini")["command"][1:],
         "run": {
             "tool": "run_shell_command",
             "args": {"command": "echo yes >> ran.txt"} | MORE_ARGS,
@@ -101,7 +101,7 @@ def with_agent(rt: Runtime, data: Path, name: str, model: FakeModel) -> Runtime:
     if program is None:
         pytest.skip(f"no {name} here: install it outside of /tmp, and set {name.upper()}")
     given = AGENTS[name]
-    entry: dict[str, Any] = dict(KNOWN_AGENTS[name])
+    entry: dict[str, Any] = dict(known_table(name))
     entry["command"] = (native_program(program), *given["options"])
     entry["env"] = entry.get("env", {}) | given.get("env", {})
     entry["gateway"] = "model"

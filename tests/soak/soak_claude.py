@@ -17,7 +17,7 @@ from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.handlers import registry
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime, wire
-from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.agents import known_table
 from draftsman.settings.llm import GatewaySettings
 from draftsman.settings.sandbox import SandboxSettings
 from draftsman.worker.worker_process import WorkerProcess
@@ -77,7 +77,7 @@ async def claude(
     `through` is the command of a program that starts it.
     """
     assert PROGRAM is not None
-    known: dict[str, Any] = dict(KNOWN_AGENTS["claude"])
+    known: dict[str, Any] = dict(known_table("claude"))
     known["command"] = (*through, str(Path(PROGRAM).resolve()), *options)
     known["env"] = known["env"] | {"CLAUDE_CODE_MAX_RETRIES": "0"}
     known["gateway"] = "model"

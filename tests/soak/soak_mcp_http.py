@@ -10,6 +10,7 @@ import pytest
 
 from draftsman.handlers import registry
 from draftsman.runtime import Runtime, wire
+from draftsman.settings.agents import known_table
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
@@ -35,11 +36,12 @@ async def test_claude_asks_people_by_the_server_of_its_gateway(
     with fake_model([call, call, {"text": "all done"}]) as model:
         services = with_agent(rt, tmp_path / "data", "claude", model)
         entry = services.settings.agents["claude"]
+        allowed = known_table("claude")["allowed_tools"]
         config = json.dumps({"mcpServers": {"draftsman": SERVER}})
         entry = entry.model_copy(
             update={
                 "command": (*entry.command, "--mcp-config", config),
-                "allowed_tools": (*entry.allowed_tools, "mcp__draftsman__ask_human"),
+                "allowed_tools": (*allowed, "mcp__draftsman__ask_human"),
             }
         )
         settings = services.settings.model_copy(update={"agents": {"claude": entry}})

@@ -18,7 +18,7 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.agents import known_table
 from draftsman.worker.worker_process import WorkerProcess
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
@@ -53,7 +53,7 @@ async def opencode(rt: Runtime, data: Path, model: FakeModel) -> AsyncIterator[W
         "models": {"fake-1": {"name": "fake-1"}},
     }
     config = {"model": "fake/fake-1", "small_model": "fake/fake-1", "provider": {"fake": provider}}
-    known: dict[str, Any] = dict(KNOWN_AGENTS["opencode"])
+    known: dict[str, Any] = dict(known_table("opencode"))
     known["command"] = (str(Path(PROGRAM).resolve()), "acp")
     known["env"] = known["env"] | {
         "OPENCODE_CONFIG_CONTENT": json.dumps(config),

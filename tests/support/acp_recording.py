@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.agents import known_table
 from draftsman_tui.cli.demo.agent import AGAIN
 from tests.support.adapter_driver import AdapterRuns
 from tests.support.codex_recording import FOLDER, TEE
@@ -135,7 +135,7 @@ def version_of(program: str) -> str:
 
 def options(name: str) -> list[str]:
     """Return the options of the adapter for the known agent."""
-    known = KNOWN_AGENTS[name]
+    known = known_table(name)
     files = [f"--home={path}" for path in known["session_files"]]
     return [f"--mode={known['session_mode']}", *files]
 
@@ -150,14 +150,14 @@ def record(name: str, program: str, folder: Path) -> list[dict[str, Any]]:
     agent = PROGRAMS[name]
     lines = []
     runs = AdapterRuns(MODULE, workspace, home)
-    arguments = KNOWN_AGENTS[name]["command"][1:]
+    arguments = known_table(name)["command"][1:]
     with agent.serve(agent.script) as model:
         for run, answers in enumerate(((), ("not today",))):
             log = folder / f"lines-{run}"
             command = [sys.executable, "-I", "-S", "-c", TEE, str(log), program, *arguments]
             if run:
                 runs.answer("allow once")
-            environment = {**KNOWN_AGENTS[name].get("env", {}), **agent.variables(model.url)}
+            environment = {**known_table(name).get("env", {}), **agent.variables(model.url)}
             messages = runs.run(command, answers, options=options(name), environment=environment)
             text = log.read_text()
             for path, inside in ((workspace, "/workspace/repo"), (home, "/home/agent")):

@@ -13,7 +13,6 @@ import httpx
 
 from draftsman.deliveries.delivery import (
     COPY_GONE,
-    ChannelName,
     File,
     Message,
     RateLimit,
@@ -111,7 +110,7 @@ class Proxy:
 class ChatChannel:
     """Channel adapter of the chat; a call without a reply is unconfirmed."""
 
-    name = ChannelName.SLACK
+    name = "slack"
 
     def __init__(self, url: str, timeout: float = 5.0, rate: float | None = None) -> None:
         self._client = httpx.AsyncClient(base_url=url, timeout=timeout)

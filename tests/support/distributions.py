@@ -31,7 +31,9 @@ class Distribution:
     def write(self, folder: Path) -> None:
         """Write its modules and its metadata."""
         for module, source in self.modules.items():
-            (folder / f"{module}.py").write_text(source, encoding="utf-8")
+            file = folder / f"{module.replace('.', '/')}.py"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(source, encoding="utf-8")
         info = folder / f"{self.name.replace('-', '_')}-{self.version}.dist-info"
         info.mkdir()
         metadata = f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n"
@@ -59,8 +61,9 @@ def installed(folder: Path, *distributions: Distribution) -> Iterator[None]:
     finally:
         sys.path.remove(str(folder))
         for distribution in distributions:
-            for module in distribution.modules:
-                sys.modules.pop(module, None)
+            tops = {module.partition(".")[0] for module in distribution.modules}
+            for module in [name for name in sys.modules if name.partition(".")[0] in tops]:
+                del sys.modules[module]
         forget()
 
 

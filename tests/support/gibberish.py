@@ -23,7 +23,8 @@ CORE: Final = "draftsman"
 SENTENCES: Final = frozenset(
     {
         "questions.answer",
-        "deliveries.plain_text",
+        "deliveries.message_text",
+        "deliveries.question_text",
         "jobs.details.wait_reason",
         "field_errors",
         "deliveries.service.message_builder",

@@ -20,8 +20,9 @@ import pytest
 from pydantic import BaseModel
 
 import draftsman
-from draftsman_tui import entities
-from draftsman_tui.entities.entity import Entity
+from draftsman import entities
+from draftsman.entities.entity import Entity
+from draftsman_tui import common
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 ROW_TYPE: Final = re.compile(r"^([A-Z_]+): Final\[Entity\[(\w+)\]\] = Entity\(", re.MULTILINE)
@@ -30,6 +31,7 @@ EMPTY: Final[dict[str, Any]] = {
     "str": "", "int": 0, "float": 0.0, "bool": False, "bytes": b"", "UUID": UUID(int=0),
     "datetime": NOW, "date": NOW.date(), "list": [], "tuple": (), "Sequence": (), "Mapping": {},
     "dict": {}, "frozenset": frozenset(), "set": set(), "Any": None, "object": None,
+    "ChannelName": "log",
 }  # fmt: skip
 """The empty value of each type of a field; other fields have a row of their own."""
 
@@ -41,7 +43,9 @@ FIRST: Final = {"timezone": "UTC", "measure": "cost_usd"}
 def declared() -> dict[str, tuple[Entity[Any], str]]:
     """Return each entity with the name of the type of its rows."""
     found = {}
-    for module in pkgutil.iter_modules(entities.__path__, f"{entities.__name__}."):
+    modules = [*pkgutil.iter_modules(entities.__path__, f"{entities.__name__}.")]
+    modules += pkgutil.iter_modules(common.__path__, f"{common.__name__}.")
+    for module in modules:
         loaded = import_module(module.name)
         for name, row in ROW_TYPE.findall(Path(str(loaded.__file__)).read_text(encoding="utf-8")):
             found[name] = (getattr(loaded, name), row)
@@ -86,7 +90,7 @@ def modules_by_class() -> dict[str, str]:
     """Return the module of each class of the core and of entities."""
     files = [
         (file, package)
-        for package in (draftsman, entities)
+        for package in (draftsman, common)
         for file in Path(package.__path__[0]).rglob("*.py")
     ]
     return {

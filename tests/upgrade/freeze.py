@@ -12,7 +12,6 @@ same whenever it is made; the data has ids and times of its own.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import io
 import json
 import lzma
@@ -22,13 +21,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman import resources
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
 from draftsman.attention.pager_event import PagerEvent
 from draftsman.costs.budgets import CallEstimate, question_of
 from draftsman.costs.service import BudgetSweep
 from draftsman.database.database import Connection, Database
-from draftsman.deliveries.delivery import ChannelName, Receipt
+from draftsman.deliveries.delivery import Receipt
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.errors import Failure
 from draftsman.ids import new_id
@@ -57,7 +55,7 @@ from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import GROUPS, PEOPLE, People
 from tests.support import permissions
 from tests.support.server import Server, make_home
-from tests.upgrade.releases import ROOT, UNFILLED, checkout
+from tests.upgrade.releases import ROOT, UNFILLED, checkout, checksums
 
 UNLIMITED_QUOTA: Final = QuotaLimit(1000, 1 << 20)
 NO_CALL: Final = CallEstimate("model-1", 1, 1, 0.1)
@@ -153,9 +151,9 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     message = await rt.messages.send(work.number, make.owner, "Use the v2 API", event="message-1")
     assert message.message == 1
     files = [FileRef(reference={"id": name}, name=name) for name in ("a.txt", "b.txt")]
-    anna = Actor(Source.SLACK, "U-ANNA", "Anna")
+    anna = Actor("slack", "U-ANNA", "Anna")
     await make.queued(type="noop", attachments=files, actor=anna)
-    stored, _ = await rt.attachments.claim(Source.SLACK)
+    stored, _ = await rt.attachments.claim("slack")
     await rt.attachments.store(stored, b"a file")
     activity = [Activity(ActivityKind.MESSAGE, "I read the code.")]
     await rt.activity.append(work.lease, 1, activity, UNLIMITED_QUOTA)
@@ -193,11 +191,11 @@ async def fill_groups(rt: Runtime, make: Factory) -> None:
 async def fill_outbox(rt: Runtime, make: Factory) -> None:
     """Create deliveries that are sent, dead letters or pending, and a paused channel."""
     await make.completed(type="noop", notify=("log", "slack:C1/17.5"))
-    (sent,) = await rt.delivery_sender.claim(ChannelName.LOG, free=1, share=1)
+    (sent,) = await rt.delivery_sender.claim("log", free=1, share=1)
     await rt.delivery_sender.record(sent, Receipt("log:1"))
-    (dead,) = await rt.delivery_sender.claim(ChannelName.SLACK, free=1, share=1)
+    (dead,) = await rt.delivery_sender.claim("slack", free=1, share=1)
     await rt.delivery_sender.record(dead, Failure("channel_not_found", declared="PERMANENT"))
-    await rt.delivery_sender.pause(ChannelName.SLACK, 60, "Retry-After")
+    await rt.delivery_sender.pause("slack", 60, "Retry-After")
 
 
 async def fill_chat(rt: Runtime, make: Factory) -> None:
@@ -215,7 +213,7 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
     asked = (await make.asked(QUESTION)).number
     await rt.boards.cards.save_checklist(CardChecklist("c" * 24, asked, 1, "d" * 24, {"e" * 24: 1}))
     await rt.boards.cards.change_due_date(None, CardDueDate("c" * 24, board, None, now, None))
-    await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
+    await rt.people.create_link_code(Actor("slack", "U-NEW", "New"))
     sessions = WebSessions(rt.db, rt.policy)
     await sessions.create_link(Actor(Source.CLI, "anna", "Anna"))
     await sessions.open(SignInMethod.PROXY, "ben", "a browser", 600)
@@ -266,18 +264,14 @@ async def freeze(folder: Path, url: str, *, code: bool) -> None:
     await db.close()
     empty = {name.partition(".")[0] for name, rows in data.items() if rows.count(b"\n") < 2}
     assert not (empty := empty - UNFILLED), f"no row in {', '.join(empty)}"
-    sums = {name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.migrations()}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "data.tar.xz").write_bytes(packed(data))
     if code:
         (folder / "code.tar.xz").write_bytes(packed(checkout()))
-    functions = {
-        name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.functions()
-    }
     manifest = {
         "version": folder.name,
-        "migrations": sums,
-        "functions": functions,
+        "migrations": checksums(functions=False),
+        "functions": checksums(functions=True),
         "sequences": sequences,
     }
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")

@@ -89,6 +89,11 @@ WIDE_MIGRATION: Final = (
 """An additional migration that locks every table that workers write all the time."""
 
 
+def _roots(core: Path) -> tuple[str, str]:
+    """Return the folders of the packages of unpacked code."""
+    return str(core), str(core.parent / "bots")
+
+
 class Upgrade:
     """An installation with two versions on a database."""
 
@@ -102,7 +107,7 @@ class Upgrade:
     def old(self, script: str) -> Process:
         """Start a script with the code of the release."""
         path = self.installation.environment()["PYTHONPATH"]
-        env = {"PYTHONPATH": os.pathsep.join([str(self.code), path])}
+        env = {"PYTHONPATH": os.pathsep.join([*_roots(self.code), path])}
         return self.installation.start("release", env=env, through=(sys.executable, "-c", script))
 
     async def next(self, *args: str) -> subprocess.CompletedProcess[str]:
@@ -111,7 +116,7 @@ class Upgrade:
         files = checkout() | {f"migrations/{name}.sql": sql.encode()}
         code = unpack(files, self.installation.folder / "next")
         path = self.installation.environment()["PYTHONPATH"]
-        env = {"PYTHONPATH": os.pathsep.join([str(code), path]), NEW_INTERPRETER: "1"}
+        env = {"PYTHONPATH": os.pathsep.join([*_roots(code), path]), NEW_INTERPRETER: "1"}
         return await self.installation.run(*args, **env)
 
     async def migrate(self, processes: int) -> list[list[str]]:

@@ -12,11 +12,13 @@ from typing import Any, Final
 
 import psycopg
 
-from draftsman.database.migrate import Migration
+from draftsman.database.migration_files import Migration, available
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = Path(__file__).with_name("releases")
-CODE: Final = ("core", "migrations", "config", "pyproject.toml")
+CODE: Final = ("core", "bots", "migrations", "config", "pyproject.toml")
+CHANNELS: Final = "channels"
+"""Folder with the SQL of the packages of channels, some of which is no file of the checkout."""
 UNFILLED: Final = frozenset(
     {
         *("event_archives", "archived_jobs", "pending_decisions"),
@@ -62,24 +64,15 @@ class Release:
             files = {entry.name: tar.extractfile(entry) for entry in tar}
             return {name: file.read() for name, file in files.items() if file}
 
-    @property
-    def function_files(self) -> list[str]:
-        """Return the files of functions, in order of application."""
-        first = "migrations/functions/database.sql"
-        names = [name for name in self.files if name.startswith("migrations/functions/")]
-        return sorted(names, key=lambda name: (name != first, name))
-
     def load(self, url: str) -> None:
         """Bring an empty database to the state of this release, with its data."""
         with psycopg.connect(url) as conn:
             for name, checksum in self.manifest["migrations"].items():
-                migration = Migration(name, self.files[f"migrations/{name}.sql"].decode())
-                conn.execute(migration.statements.encode())
+                conn.execute(self._statements(name))
                 record = "UPDATE draftsman.schema_migrations SET checksum = %s WHERE name = %s"
                 conn.execute(record, (checksum, name))
-            for name in self.function_files:
-                conn.execute(self.files[name])
             for name, checksum in self.manifest["functions"].items():
+                conn.execute(self._statements(name))
                 record = "UPDATE draftsman.schema_functions SET checksum = %s WHERE name = %s"
                 conn.execute(record, (checksum, name.removeprefix("functions/")))
             conn.execute("SELECT draftsman.grant_roles()")
@@ -92,6 +85,12 @@ class Release:
             for name, last in self.manifest["sequences"].items():
                 conn.execute("SELECT setval(%s::regclass, %s)", (f"draftsman.{name}", last))
 
+    def _statements(self, name: str) -> bytes:
+        """Return the statements of a file, by its name in the manifest."""
+        if (of_channel := f"{CHANNELS}/{name}.sql") in self.files:
+            return self.files[of_channel]
+        return Migration(name, self.files[f"migrations/{name}.sql"].decode()).statements.encode()
+
     def rows(self, url: str, table: str) -> list[bytes]:
         """Return the rows of a table, in the columns of this release."""
         statement = f"COPY (SELECT {columns(self.tables[table])} FROM draftsman.{table}) TO STDOUT"
@@ -100,10 +99,18 @@ class Release:
 
 
 def checkout() -> dict[str, bytes]:
-    """Return the tracked files of this checkout that a worker needs."""
+    """Return the tracked files that a worker needs, and the SQL of the channels."""
     command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", *CODE]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return {name: (ROOT / name).read_bytes() for name in done.stdout.split("\0") if name}
+    files = {name: (ROOT / name).read_bytes() for name in done.stdout.split("\0") if name}
+    own = [item for item in available() if item.source is not None and item.is_own]
+    return files | {f"{CHANNELS}/{item.name}.sql": item.statements.encode() for item in own}
+
+
+def checksums(*, functions: bool) -> dict[str, str]:
+    """Return the checksums of draftsman's numbered files, or of those of functions, in order."""
+    files = [item for item in available() if item.is_own and item.has_functions == functions]
+    return {item.name: item.checksum for item in files}
 
 
 def unpack(files: dict[str, bytes], folder: Path) -> Path:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import tomllib
 from pathlib import Path
 
-from draftsman import resources
 from draftsman.jobs.job import Status
 from tests.docs.changelog import CHANGELOG, VERSION
-from tests.upgrade.releases import UNFILLED, Release, releases
+from tests.upgrade.releases import UNFILLED, Release, checksums, releases
 
 ROOT = Path(__file__).resolve().parents[2]
 AGAIN = "python -m tests.upgrade.freeze VERSION --code, in a checkout of it"
@@ -40,12 +38,12 @@ def test_only_the_newest_version_is_unreleased_and_it_is_the_projects() -> None:
 
 def test_a_migration_beyond_the_last_release_needs_an_unreleased_version() -> None:
     frozen = {name for release in releases() for name in release.manifest["migrations"]}
-    new = {name for name, _ in resources.migrations()} - frozen
+    new = checksums(functions=False).keys() - frozen
     assert not new or _headings()[0][1] == "unreleased", AGAIN
 
 
 def test_released_migrations_are_unchanged(release: Release) -> None:
-    now = {name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.migrations()}
+    now = checksums(functions=False)
     released = release.manifest["migrations"]
     assert {name: now.get(name) for name in released} == released, CHANGED
 
@@ -61,6 +59,5 @@ def test_the_data_has_every_status_and_every_table_and_is_small(release: Release
 
 def test_changed_functions_come_with_a_new_number(release: Release) -> None:
     """A program that does not know the number never replaces the functions of a newer one."""
-    now = {name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.functions()}
-    new = {name for name, _ in resources.migrations()} - release.manifest["migrations"].keys()
-    assert new or now == release.manifest["functions"], UNNUMBERED
+    new = checksums(functions=False).keys() - release.manifest["migrations"].keys()
+    assert new or checksums(functions=True) == release.manifest["functions"], UNNUMBERED

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from draftsman import resources
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman.runtime import Runtime
@@ -21,7 +20,7 @@ from tests.core.worker import workers
 from tests.core.worker.workers import wait_for_end
 from tests.support.statements import rows, value
 from tests.upgrade.processes import SUBMITTER, WIDE_MIGRATION, WORKER, Upgrade
-from tests.upgrade.releases import Release
+from tests.upgrade.releases import Release, checksums
 
 LONG = 300.0
 """Seconds after which it hangs: a busy machine takes minutes for it."""
@@ -69,7 +68,7 @@ async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
     processes: int,
 ) -> None:
     last = await value(conn, "SELECT max(number) FROM draftsman.jobs")
-    missing = [n for n, _ in resources.migrations() if n not in release.manifest["migrations"]]
+    missing = [n for n in checksums(functions=False) if n not in release.manifest["migrations"]]
     # the submitter has none of the roles
     done = await upgrade.installation.run("people", "import", "--yes")
     assert done.returncode == 0, done.stderr
@@ -122,7 +121,7 @@ async def _waits(rt: Runtime, number: int) -> bool:
 
 
 async def test_worker_does_not_start_on_an_older_schema(release: Release, upgrade: Upgrade) -> None:
-    missing = [n for n, _ in resources.migrations() if n not in release.manifest["migrations"]]
+    missing = [n for n in checksums(functions=False) if n not in release.manifest["migrations"]]
     missing.append(WIDE_MIGRATION[0])
     for name in ("worker", "up"):
         done = await upgrade.next(name)

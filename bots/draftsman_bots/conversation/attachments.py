@@ -9,8 +9,8 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from draftsman.channels import ChannelName
 from draftsman.errors import DraftsmanError, Failure
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import PendingFile
 from draftsman.jobs.requests.service.attachments import Attachments
 from draftsman.processes.lifecycle import StopSignal
@@ -48,7 +48,7 @@ class AttachmentDownloads:
     def __init__(
         self,
         attachments: Attachments,
-        channel: Source,
+        channel: ChannelName,
         download: Callable[[PendingFile], Awaitable[bytes | WithFiles]],
         delays: tuple[float, ...] = DELAYS,
     ) -> None:

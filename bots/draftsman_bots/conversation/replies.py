@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from draftsman.actions import jobs, questions
 from draftsman.actions.action import About, Action, ActionResult, Call
 from draftsman.actions.questions import AnswerRefused
-from draftsman.deliveries.plain_text import already_recorded
+from draftsman.deliveries.question_text import already_recorded
 from draftsman.errors import (
     CommandHint,
     DraftsmanError,

@@ -9,7 +9,6 @@ from draftsman.errors import NotPermitted
 from draftsman.forges.api.connection import discussion_of
 from draftsman.forges.forge_event import EventKind
 from draftsman.forges.issue_target import IssueTarget
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class EventContext:
     def account(self) -> Actor:
         """The author of the event, without a person."""
         login = f"{self.forge}:{self.event.author}".casefold()
-        return Actor(Source.FORGE, login, self.event.author)
+        return Actor("forge", login, self.event.author)
 
     async def actor(self) -> Actor:
         """Return the author of the event, with the person of the login if it is mapped.

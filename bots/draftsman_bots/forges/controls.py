@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import NotFound
 from draftsman.forges.forge_event import EventKind
 from draftsman.forges.project import is_project
@@ -58,9 +57,7 @@ async def check_command(context: EventContext, actor: Actor, comment: ParsedText
 async def jobs_here(context: EventContext) -> list[Job]:
     """Return the jobs of the issue or pull request, the newest first."""
     event = context.event
-    numbers = {
-        copy.job for copy in await context.rt.threads.place(ChannelName.FORGE, context.issue.target)
-    }
+    numbers = {copy.job for copy in await context.rt.threads.place("forge", context.issue.target)}
     if event.kind is EventKind.ANSWER:  # an issue of GitLab may have the same number
         of_pull = context.rt.forge_events.follow_ups.jobs_of_pull
         numbers |= set(await of_pull(context.forge, event.project, event.number))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
+from draftsman.channels.plugin import ChannelFacts, ChannelPlugin, TargetSyntax
 from draftsman.forges.issue_target import IssueTarget
 
 if TYPE_CHECKING:
@@ -43,5 +43,6 @@ FORGE = ChannelPlugin(
     missing=_missing,
     bot="draftsman_bots.forges.service:ForgeService",
     bot_label="receiver of forge events",
+    facts=ChannelFacts(accounts="account", has_bot=True, takes_answers=True, is_evidence=True),
     requires=("starlette", "uvicorn", "prometheus_client"),
 )

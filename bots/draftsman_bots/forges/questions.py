@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.forges.forge_event import EventKind
 from draftsman_bots.conversation.commands import About, Surface
 from draftsman_bots.conversation.places import load_place
@@ -47,7 +46,7 @@ async def on_comment(context: EventContext, comment: ParsedText) -> tuple[str, R
 
 async def _place(context: EventContext) -> Place:
     """Return the issue or pull request with its jobs, and the questions posted there."""
-    copies = await context.rt.threads.place(ChannelName.FORGE, context.issue.target)
+    copies = await context.rt.threads.place("forge", context.issue.target)
     posted = {(copy.job, copy.question) for copy in copies}
     author = await context.rt.people.actor(context.account)
     jobs = [job.number for job in await jobs_here(context)]

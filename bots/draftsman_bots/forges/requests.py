@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import parse
 from draftsman.errors import (
     IdempotencyConflict,
@@ -140,7 +139,7 @@ async def _request(
         with suppress(RejectedField):  # the run fails, or its repository has an agent
             agent = await context.rt.request_checks.agent(request)
             request = request.model_copy(update={"agent": agent})
-    await context.rt.request_checks.check(request, origin=ChannelName.FORGE)
+    await context.rt.request_checks.check(request, origin="forge")
     return request
 
 

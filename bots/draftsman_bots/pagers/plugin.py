@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
+from draftsman.channels.plugin import ChannelFacts, ChannelPlugin, TargetSyntax
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings
@@ -30,5 +30,6 @@ PAGER = ChannelPlugin(
     missing=_missing,
     bot="draftsman_bots.pagers.service:PagerService",
     bot_label="receiver of pager webhooks",
+    facts=ChannelFacts(accounts="account", has_bot=True, serves_targets=True),
     requires=("starlette", "uvicorn", "prometheus_client"),
 )

@@ -14,7 +14,6 @@ from starlette.routing import Route
 
 from draftsman.attention import pager_event
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.processes.components import Component, ComponentGroup
 from draftsman.settings.attention import webhook_pagers
@@ -101,7 +100,7 @@ class PagerReceiver:
         actor = None
         for user in event.users:
             id = f"{event.pager}:{user}".casefold()
-            actor = await self._rt.people.actor(Actor(Source.PAGER, id, event.name or user))
+            actor = await self._rt.people.actor(Actor("pager", id, event.name or user))
             if actor.person is not None:
                 return actor
         return actor

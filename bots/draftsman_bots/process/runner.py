@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from draftsman import plugins
 from draftsman.channels import registry
 from draftsman.database import migrate
-from draftsman.errors import DraftsmanError
+from draftsman.errors import CommandHint, DraftsmanError, SchemaOutdated
 from draftsman.processes.components import Component, ComponentGroup
 from draftsman.processes.hardening import deny_inspection
 from draftsman.processes.shutdown import shutdown_signals
@@ -38,8 +38,14 @@ async def run_bots(
         shutdown_signals(parent) as signals,
         open_runtime(with_statement_timeout(settings, channels)) as rt,
     ):
-        await migrate.warn_if_newer(rt.db.session_url)
-        bots = ComponentGroup([*create_bots(rt, channels)])
+        outdated = await migrate.warn_of_schema(rt.db.session_url)
+        usable = [channel for channel in channels if channel.name not in outdated]
+        if not usable:
+            raise SchemaOutdated(
+                "no channel is migrated to the version of its package",
+                hint=CommandHint("migrate", lead="run"),
+            )
+        bots = ComponentGroup([*create_bots(rt, usable)])
         with signals.stopping(bots.stop):
             await bots.run()
     _log.info("bots stopped")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.service.batching import Batcher
 from draftsman_bots.conversation.attachments import AttachmentDownloads
 from draftsman_bots.process.background import BackgroundTasks
@@ -54,7 +53,7 @@ class BotContext:
         timeout = self.rt.settings.notifications.timeout
         web_api = WebApi(self.client, timeout, identity=self.identity)
         return AttachmentDownloads(
-            self.rt.attachments, Source.SLACK, partial(download, web_api, self.identity)
+            self.rt.attachments, "slack", partial(download, web_api, self.identity)
         )
 
     @property

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
+from draftsman.channels.plugin import ChannelFacts, ChannelPlugin, TargetSyntax
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings
@@ -43,7 +43,17 @@ SLACK = ChannelPlugin(
     label="Slack",
     docs="docs/slack.md",
     target=TargetSyntax(form="slack:CHANNEL", parse=_parse, page=_page),
+    takes_files=True,
     bot="draftsman_bots.slack.service:create",
     statement_timeout=2.2,  # Slack waits three seconds for an acknowledgment
+    facts=ChannelFacts(
+        accounts="account",
+        has_bot=True,
+        is_chat=True,
+        takes_answers=True,
+        is_evidence=True,
+        changes_rules=True,
+        person_target="^[^@]+",  # the user; an account may also have the id of its company
+    ),
     requires=("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import Failure
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman_bots.trello.actions import ActionKind
 from draftsman_bots.trello.boards import board_scans
@@ -119,7 +118,7 @@ async def _check_card(
     by = None
     if action.kind is ActionKind.LABEL_ADDED and action.member:
         by = await context.rt.people.actor(
-            Actor(Source.TRELLO, action.member, action.name or action.member)
+            Actor("trello", action.member, action.name or action.member)
         )
     try:
         new = await label_jobs.check_card(context, board, action.card)

@@ -11,7 +11,6 @@ from weakref import WeakValueDictionary
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
-from draftsman.jobs.job import Source
 from draftsman_bots.conversation.attachments import AttachmentDownloads
 from draftsman_bots.process.background import BackgroundTasks
 from draftsman_bots.process.health import HealthState
@@ -140,7 +139,7 @@ class BotContext:
     def downloads(self) -> AttachmentDownloads:
         """Downloads of the files of cards; the service runs them."""
         download = partial(download_file, self.trello)
-        return AttachmentDownloads(self.rt.attachments, Source.TRELLO, download)
+        return AttachmentDownloads(self.rt.attachments, "trello", download)
 
     def card_lock(self, card: str) -> asyncio.Lock:
         """Return the lock of a card, which webhook and poller share."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import ConfigError, Failure, NotFound, UsageError
 from draftsman.formats.times import span
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman_bots.process.checks import Check
 from draftsman_bots.trello import credentials
@@ -85,7 +85,7 @@ async def check_identity(context: BotContext) -> Check:
         return Check("fail", "Trello returned no account for the token")
     context.me.id = member["id"]
     context.me.username = str(member.get("username") or "")
-    actor = await context.rt.people.actor(Actor(Source.TRELLO, context.me.id, context.me.id))
+    actor = await context.rt.people.actor(Actor("trello", context.me.id, context.me.id))
     text = f"the bot is @{context.me.username} ({context.me.id})"
     if actor.person is not None:
         then = "create a separate Trello account for the bot and use its token"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import ConfigError, DatabaseUnreachable, Failure
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman_bots.trello.ids import is_id
 
@@ -42,7 +41,7 @@ async def resolve_identity(context: BotContext, stop: StopSignal) -> None:
 
 
 async def _check(context: BotContext, id: str) -> None:
-    actor = await context.rt.people.actor(Actor(Source.TRELLO, id, id))
+    actor = await context.rt.people.actor(Actor("trello", id, id))
     if actor.person is not None:
         raise ConfigError(
             f"[trello] token: belongs to {actor.person}, and the bot cannot tell its comments from"

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from draftsman.channels.plugin import ChannelPlugin, TargetSyntax
+from draftsman.channels.plugin import ChannelFacts, ChannelPlugin, TargetSyntax
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings
@@ -33,6 +33,10 @@ TRELLO = ChannelPlugin(
     label="Trello",
     docs="docs/trello.md",
     target=TargetSyntax(form="trello:CARD", parse=_parse, page=_page),
+    takes_files=True,
     bot="draftsman_bots.trello.service:create",
+    facts=ChannelFacts(
+        accounts="account", has_bot=True, is_chat=True, takes_answers=True, is_evidence=True
+    ),
     requires=("trello", "starlette", "uvicorn", "prometheus_client"),
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from draftsman.channels.plugin import ChannelPlugin
+from draftsman.channels.plugin import ChannelFacts, ChannelPlugin
 
 WEB = ChannelPlugin(
     name="web",
     label="Web inbox",
     bot_label="Web inbox",
+    facts=ChannelFacts(accounts="person", has_bot=True),
     requires=("jinja2", "joserfc", "segno", "starlette", "uvicorn"),
 )

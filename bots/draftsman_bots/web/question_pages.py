@@ -13,10 +13,7 @@ from draftsman.actions.action import Action, ActionResult, Call
 from draftsman.actions.jobs import resume_hint
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.plain_text import (
-    holder_text,
-    missing_diff,
-)
+from draftsman.deliveries.question_text import holder_text, missing_diff
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import job_number
 from draftsman.jobs.details.sections.facts import facts

@@ -267,7 +267,7 @@ async def run_web(
     """
     deny_inspection()
     async with shutdown_signals(parent) as signals, open_runtime(settings) as rt:
-        await migrate.warn_if_newer(rt.db.session_url)
+        await migrate.warn_of_schema(rt.db.session_url)
         service = WebService(rt)
         with signals.stopping(service.stop):
             started(service.url)

@@ -14,7 +14,6 @@ from draftsman.people.policy import Verb
 
 if TYPE_CHECKING:
     from draftsman.events.service import ArchiveContent
-    from draftsman.jobs.job import Source
     from draftsman.people.directory import IdentityLink
     from draftsman.repos.repo_catalog import Repo, RepoLocation
 
@@ -98,7 +97,7 @@ async def link(call: Call, code: str) -> ActionResult[IdentityLink]:
     undo="link",
     surfaces=TERMINALS,
 )
-async def unlink(call: Call, account: tuple[Source, str]) -> ActionResult[str]:
+async def unlink(call: Call, account: tuple[str, str]) -> ActionResult[str]:
     """Unlink a chat account."""
     person = await call.rt.people.unlink(*account, call.actor)
     return ActionResult(":".join(account), f"unlinked from {person}", person)

@@ -10,7 +10,7 @@ from draftsman.actions.action import About, ActionResult, Call, Surface, action
 from draftsman.actions.jobs import TERMINALS, resume_hint
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
 from draftsman.deliveries.documents.document import Time
-from draftsman.deliveries.plain_text import already_recorded
+from draftsman.deliveries.question_text import already_recorded
 from draftsman.durations import parse_duration
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.times import until as in_time

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.agent_runs.repository import JobRepository
-from draftsman.errors import Failure, NotOnThisWorker
+from draftsman.errors import ConfigError, Failure, NotOnThisWorker
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.settings import Settings
-from draftsman.settings.agents import AgentSettings, repo_config_name
+from draftsman.settings.agents import AgentSettings
 from draftsman.settings.network import intersect
 
 DEFAULT_AGENT: Final = "tidy"
@@ -35,12 +35,16 @@ def choose_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentS
         names = ", ".join(sorted(run.settings.agents))
         text = f"no agent {name!r} on this worker; configured agents: {names}"
         raise NotOnThisWorker(text, origin="agent", code="no_such_agent")
+    try:
+        agent.plugin  # noqa: B018 - raises
+    except ConfigError as error:
+        raise NotOnThisWorker(str(error), origin="agent", code="no_such_agent") from error
     network = run.settings.resolve_network(agent.network)
     if profile is None:
         return name, agent.model_copy(update={"network": network})
     network = intersect(network, profile_network(run.settings, profile))
     agent = agent.model_copy(update={"env": profile.env | agent.env, "network": network})
-    if repo_config_name(agent.kind, agent.command) in profile.agent_config:
+    if agent.repo_config_name in profile.agent_config:
         agent = agent.with_repo_config()
     return name, agent
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from draftsman.agent_runs.clones.workspace import Snapshot, Workspace
 from draftsman.agent_runs.validation.validation import Validation
 from draftsman.costs.budgets import usage_of
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.result_text import change_summary
 from draftsman.deliveries.target import Target
 from draftsman.errors import Failure
@@ -220,7 +220,7 @@ async def _ask_there(
     target = IssueTarget(forge.name, path, number, settings.plugin.has_pull_numbers).target
     kinds = (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
     add = run.services.outbox.add_target
-    await run.wait(add, run.job.lease, Target(ChannelName.FORGE, target, kinds=kinds))
+    await run.wait(add, run.job.lease, Target("forge", target, kinds=kinds))
 
 
 async def _ask_for_merge(run: WorkerRun, opened: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import argparse
 import itertools
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -114,6 +114,14 @@ class Adapter(ABC):
         self.live = False
         """Whether messages are of this run, not of a history that is repeated."""
         self.saved_at = time.monotonic()
+
+    @classmethod
+    def add_options(cls, parser: argparse.ArgumentParser) -> None:
+        """Add the options before the command, which are from the keys of the agent's table."""
+        parser.add_argument("--name", default="the agent")
+        parser.add_argument("--mode")
+        parser.add_argument("--home", action="append", default=[])
+        parser.add_argument("--repo-config", action="store_true")
 
     @abstractmethod
     def open_session(self) -> None:
@@ -396,16 +404,10 @@ def part_of(message: Message, key: str) -> Message:
     return part if isinstance(part, dict) else {}
 
 
-def main(module: str, adapter: Callable[[AgentClient, argparse.Namespace], Adapter]) -> int:
+def main(module: str, adapter: type[Adapter]) -> int:
     """Run an adapter until completed, parked or failed; return the exit code."""
     parser = argparse.ArgumentParser(prog=module)
-    parser.add_argument("--name", default="the agent")
-    parser.add_argument("--mode")
-    parser.add_argument("--home", action="append", default=[])
-    parser.add_argument("--allow", action="append", default=[])
-    parser.add_argument("--prompt")
-    parser.add_argument("--scratch", action="append", default=[])
-    parser.add_argument("--repo-config", action="store_true")
+    adapter.add_options(parser)
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     try:

@@ -219,6 +219,11 @@ class ClaudeAdapter(Adapter):
         self.granted: dict[str, Any] = {}
         """Inputs of the calls that the hook allowed, by id of the call."""
 
+    @classmethod
+    def add_options(cls, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--allow", action="append", default=[])
+
     def close(self) -> None:
         """End the program."""
         if self.program is not None:

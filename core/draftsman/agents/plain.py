@@ -61,6 +61,12 @@ class PlainAdapter(Adapter):
 
         self.tail = ""
 
+    @classmethod
+    def add_options(cls, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--prompt")
+        parser.add_argument("--scratch", action="append", default=[])
+
     def run(self) -> None:
         """Run the program to its end, then send the result or ask people for it."""
         try:

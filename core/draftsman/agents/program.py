@@ -154,5 +154,6 @@ class AgentProgram:
 
 def own_environment() -> dict[str, str]:
     """Return the environment without the path of this module, which is not the agent's."""
-    is_added = os.environ.get("PYTHONPATH") == str(Path(__file__).parents[2])
+    first = os.environ.get("PYTHONPATH", "").partition(os.pathsep)[0]
+    is_added = first == str(Path(__file__).parents[2])
     return {key: item for key, item in os.environ.items() if not (is_added and key == "PYTHONPATH")}

@@ -6,11 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
-from typing import Final
+from typing import Any, Final
 
 from draftsman.errors import UsageError
-from draftsman.formats.amounts import counted
-from draftsman.formats.times import spelled_time
 from draftsman.ids import question_name
 from draftsman.text import first_line
 
@@ -81,21 +79,19 @@ def parse_hours(text: str) -> list[time]:
     return sorted({time.fromisoformat(hour.rjust(5, "0")) for hour in hours})
 
 
-def digest_text(questions: Sequence[DigestQuestion], *, shared: bool = False) -> str:
-    """Return the text of a digest, with a line for each question, the first to expire first.
-
-    Where others read it too, it names its person.
-    """
-    count = counted(len(questions), "question")
-    title = f"Digest of {questions[0].person}" if shared else "Your digest"
-    lines = [f"{title}: {count} waiting for an answer", *map(_line, questions[:MAX_LISTED])]
-    if len(questions) > MAX_LISTED:
-        lines.append(f"… and {len(questions) - MAX_LISTED:,} more")
-    return "\n".join(lines)
-
-
-def _line(item: DigestQuestion) -> str:
-    jobs = f" ({item.others + 1} jobs)" if item.others else ""
-    expiry = f", expires {spelled_time(item.expires_at)}" if item.expires_at is not None else ""
-    name = question_name(item.job, item.question)
-    return f"• {name}{jobs}: {first_line(item.text, 120)} · {first_line(item.title, 60)}{expiry}"
+def digest_payload(questions: Sequence[DigestQuestion]) -> dict[str, Any]:
+    """Return the payload of the digest of a person; the first to expire are first."""
+    return {
+        "person": questions[0].person,
+        "count": len(questions),
+        "questions": [
+            {
+                "name": question_name(item.job, item.question),
+                "jobs": item.others + 1,
+                "text": first_line(item.text, 120),
+                "title": first_line(item.title, 60),
+                "expires_at": item.expires_at and item.expires_at.isoformat(),
+            }
+            for item in questions[:MAX_LISTED]
+        ],
+    }

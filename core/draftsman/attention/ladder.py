@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from draftsman.deliveries.delivery import ChannelName
+from draftsman.channels import ChannelName
+from draftsman.channels.accounts import direct_target
+from draftsman.channels.targets import is_only_critical
+from draftsman.deliveries.target import parse_recipient
 from draftsman.errors import UsageError
-from draftsman.jobs.job import Source
 from draftsman.people.policy import Person, Policy
 from draftsman.questions.question import BUDGET_KEY, QuestionKind
 
@@ -210,13 +212,11 @@ def _notices(
 
 
 def _of_target(due: DueStep, recipient: str) -> LadderNotice:
-    from draftsman.deliveries.target import parse_recipient
-
     try:
         target = parse_recipient(recipient)
     except UsageError:  # a person or group that was removed since
         return LadderNotice(recipient, NotificationOutcome.EMPTY)
-    if target.channel == ChannelName.PAGER and not due.critical:
+    if not due.critical and is_only_critical(target.channel):
         return LadderNotice(recipient, NotificationOutcome.NOT_ALLOWED)
     return LadderNotice(
         recipient=recipient,
@@ -242,19 +242,18 @@ def _of_person(
         return LadderNotice(name, NotificationOutcome.AWAY, free_at)
     if in_thread:
         return LadderNotice(name, NotificationOutcome.THREAD)
-    if account := person.ids.get(Source.SLACK):
-        user = account.partition("@")[0]
-        return LadderNotice(name, NotificationOutcome.SENT, None, ChannelName.SLACK, user)
+    if direct := direct_target(person.ids):
+        return LadderNotice(name, NotificationOutcome.SENT, None, *direct)
     if due.chat:
         text = f"D-{due.job}/{due.question} waits for {name}: {' '.join(due.text.split())[:500]}"
         return LadderNotice(name, NotificationOutcome.THREAD, text=text)
     return LadderNotice(name, NotificationOutcome.INBOX)
 
 
-def _account(invoker: str) -> dict[Source, str]:
+def _account(invoker: str) -> dict[ChannelName, str]:
     """Return the account of a requester without a known person."""
     channel, _, id = invoker.partition(":")
-    return {Source.SLACK: id} if channel == Source.SLACK and id else {}
+    return {channel: id} if id else {}
 
 
 def _allowed(due: DueStep, policy: Policy, added: Sequence[str]) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,31 @@ class TargetSyntax:
     """Whether it is for critical questions: only ladders have such targets."""
     page: Callable[[Any, str, str | None], str | None] = lambda _settings, _target, _ref: None
     """URL of a message by the `Settings`, its target and its reference, if it has any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelFacts:
+    """What draftsman asks about a channel: its row of `draftsman.channels`."""
+
+    accounts: Literal["account", "person"] | None = None
+    """How an id there names its person: an account of the directory, or the person's own name.
+    None: nobody acts there."""
+    has_bot: bool = False
+    """Whether its people act by the database role of bots."""
+    is_chat: bool = False
+    """Whether people talk there all the time: its messages show each step of a run, and people are
+    reached there first."""
+    takes_answers: bool = False
+    """Whether people answer where its messages are, which are edited and have files."""
+    is_evidence: bool = False
+    """Whether a decision there is a person's own, and counts for a permission rule."""
+    changes_rules: bool = False
+    """Whether its bot lets operators decide on permission rules."""
+    person_target: str | None = None
+    """Regular expression of the part of an account that is the target of its person. None: its
+    targets are no people."""
+    serves_targets: bool = False
+    """Whether a worker sends only to the targets in its configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +65,16 @@ class ChannelPlugin:
     """Where its configuration is explained: `docs/slack.md`."""
     target: TargetSyntax | None = None
     """How its targets are written. None: messages have no targets there."""
+    takes_files: bool = False
+    """Whether its bot downloads the files of requests."""
     missing: Callable[[Any, str | None], str | None] | None = None
     """What to add to the `Settings` for the channel, or for a target of it; None if it works. By
     default its table."""
+    facts: ChannelFacts = ChannelFacts()
+    """What code and statements of the database ask about it."""
+    migrations: str | None = None
+    """Package with the SQL of its tables, as numbered files and `functions/`, as in the folder
+    `migrations` of draftsman: `draftsman_mail.migrations`. None: it has no tables."""
     bot: str | None = None
     """Function of the `Runtime` that returns the `Component` of `draftsman bots`, and raises
     ConfigError. None: the channel has no bot."""

@@ -33,6 +33,11 @@ def channels() -> list[ChannelPlugin]:
     return [item for name in plugins.names(plugins.CHANNELS) if (item := find(name)) is not None]
 
 
+def taking_answers() -> frozenset[str]:
+    """Return the names of the channels where people answer."""
+    return frozenset(item.name for item in channels() if item.facts.takes_answers)
+
+
 def problems() -> Iterator[tuple[plugins.Plugin, str]]:
     """Yield the plugins that cannot be used, and why."""
     for plugin in plugins.installed(plugins.CHANNELS):

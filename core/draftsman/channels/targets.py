@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman import plugins
-from draftsman.channels import registry
+from draftsman.channels import LOG, WEBHOOK, ChannelName, registry
 from draftsman.errors import ConfigError, UsageError
 
-LOG: Final = "log"
-WEBHOOK: Final = "webhook"
 CORE_FORMS: Final = (LOG, f"{WEBHOOK}:NAME")
 """The targets of channels that are no plugins."""
 MAX_LENGTH: Final = 500
@@ -17,7 +15,7 @@ MAX_SHOWN: Final = 60
 """Maximum characters of a wrong target in an error message."""
 
 
-def parse_target(text: str, *, critical: bool = False) -> tuple[str, str, str | None]:
+def parse_target(text: str, *, critical: bool = False) -> tuple[ChannelName, str, str | None]:
     """Return the channel, the target and the thread.
 
     Only messages about critical questions have targets that are `only_critical`. Raises UsageError.
@@ -38,6 +36,12 @@ def parse_target(text: str, *, critical: bool = False) -> tuple[str, str, str | 
             except (ConfigError, ValueError) as error:
                 raise UsageError(f"{shown}: {error}") from None
     raise UsageError(f"{shown} is not a target; use {target_forms()}")
+
+
+def is_only_critical(channel: ChannelName) -> bool:
+    """Return whether a channel is for critical questions."""
+    plugin = registry.find(channel)
+    return plugin is not None and plugin.target is not None and plugin.target.only_critical
 
 
 def target_forms() -> str:

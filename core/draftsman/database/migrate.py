@@ -5,7 +5,8 @@ the current text of functions, views, triggers and privileges. Each is applied w
 has changed, or a numbered file has dropped some of it; objects that no file defines any more are
 dropped. A file locks the tables of its triggers and its views, so the others are left alone. A
 migration is a single transaction under an advisory lock, so that several processes may start at
-once.
+once. The package of a channel has files of its own, which never drop what belongs to another; those
+of a package that is absent here are left alone.
 
 Each file records itself, so that `psql -1 -f` works too; this module adds checksums and the objects
 that a file of functions defines, and refuses a numbered file that was edited after it was applied.
@@ -23,23 +24,33 @@ seconds and retries, so that workers are blocked only briefly.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
-import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Final
 
-from psycopg import errors
+from psycopg import Error, errors
 
-from draftsman import resources
 from draftsman.database import schema
-from draftsman.database.database import Connection, translate_errors
+from draftsman.database.database import Connection, to_domain_error, translate_errors
 from draftsman.database.direct_connection import connect_direct
+from draftsman.database.migration_files import (
+    Migration,
+    available,
+    channels_of,
+    core_files,
+    sources,
+)
+from draftsman.database.migration_state import (
+    SchemaState,
+    compatible_state,
+    known_state,
+    refuse_pending,
+    state_of,
+)
 from draftsman.database.session_settings import OF_SESSIONS, PINNED
-from draftsman.errors import CommandHint, LostRace, SchemaOutdated
+from draftsman.errors import DraftsmanError, LostRace, SchemaOutdated
 
 _log = logging.getLogger(__name__)
 CONNECT_TIMEOUT: Final = 10.0
@@ -50,19 +61,6 @@ RETRY_DELAY: Final = 1.0
 """Seconds between two attempts, in which other sessions can continue."""
 MAX_ATTEMPTS: Final = 100
 """Attempts per file, five minutes in all."""
-FUNCTIONS: Final = "functions/"
-"""How the names of files of functions begin."""
-
-PSQL_COMMAND: Final = re.compile(r"^(?:SELECT .* \\gset|\\[a-z].*)\n", re.MULTILINE)
-"""A command of psql in a migration file, which stops psql if the file is already applied."""
-DEFINITION: Final = re.compile(
-    r"^CREATE (?:OR REPLACE )?(?:CONSTRAINT )?"
-    r"(?:(?P<function>FUNCTION draftsman\.\w+)\((?P<parameters>[^)]*)\)"
-    r"|(?P<view>VIEW draftsman\.\w+)"
-    r"|(?P<rule>(?:TRIGGER|POLICY) \w+)\s[^;]*?\s?ON (?P<table>draftsman\.\w+))",
-    re.MULTILINE,
-)
-"""The head of a statement that defines an object in a file of functions."""
 ROLES_HINT: Final = (
     "this role may not create the group roles for workers, bots, people and readers; have a DBA"
     " run: {}then run: draftsman migrate --grant"
@@ -70,51 +68,15 @@ ROLES_HINT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Migration:
-    """A file; `applied_at` is None if it is pending.
+class RecordedPackage:
+    """The package of a channel that was migrated here."""
 
-    The name of a file of functions begins with `functions/`.
-    """
-
-    name: str
-    sql: str
-    applied_at: datetime | None = None
-
-    @property
-    def statements(self) -> str:
-        """The file without the commands of psql."""
-        return PSQL_COMMAND.sub("", self.sql)
-
-    @property
-    def checksum(self) -> str:
-        """SHA-256 of the file, in hex."""
-        return hashlib.sha256(self.sql.encode()).hexdigest()
-
-    @property
-    def has_functions(self) -> bool:
-        """Whether the file has the current text of functions, instead of a number."""
-        return self.name.startswith(FUNCTIONS)
-
-    @property
-    def objects(self) -> list[str]:
-        """The objects that a file of functions defines, as `DROP` names them."""
-        return [_object(match) for match in DEFINITION.finditer(self.sql)]
-
-
-def _object(match: re.Match[str]) -> str:
-    if view := match["view"]:
-        return view
-    if rule := match["rule"]:
-        return f"{rule} ON {match['table']}"
-    parameters = re.sub(r" DEFAULT [^,]*", "", " ".join(match["parameters"].split()))
-    types = [part.strip().partition(" ")[2] for part in parameters.split(",") if part]
-    return f"{match['function']}({', '.join(types)})"
-
-
-def available() -> list[Migration]:
-    """Return the files of this version, in order: the numbered ones, then those of functions."""
-    files = [*resources.migrations(), *resources.functions()]
-    return [Migration(name, sql) for name, sql in files]
+    channel: str
+    package: str
+    version: str
+    """The version that migrated last."""
+    installed: str | None
+    """The version of the package here; None without it."""
 
 
 async def applied_migrations(url: str) -> list[Migration]:
@@ -123,48 +85,99 @@ async def applied_migrations(url: str) -> list[Migration]:
     Raises DatabaseUnreachable, and SchemaOutdated when an applied file was edited or the database
     is newer than this version.
     """
+    return (await schema_state(url)).migrations
+
+
+async def schema_state(url: str) -> SchemaState:
+    """Return what `applied_migrations` does, with what is wrong with packages."""
     async with _connect(url) as conn:
-        return await _state(conn)
+        return await known_state(conn)
 
 
-async def migrate(url: str, report: Callable[[str], None] = lambda text: None) -> list[str]:
-    """Apply the pending files in one transaction; return their names.
+async def packages(url: str) -> list[RecordedPackage]:
+    """Return the packages that were migrated here, by channel, also those that are absent here."""
+    versions = {source.channel: source.version for source in sources()}
+    async with _connect(url) as conn:
+        return [
+            RecordedPackage(channel, package, version, versions.get(channel))
+            for channel, package, version in await schema.packages(conn)
+        ]
 
-    `report` gets a line about a lock that a file waits for, and about each dropped object. Raises
-    as `applied_migrations` does, and LostRace when other sessions hold a required lock for five
-    minutes.
+
+def _warn(text: str) -> None:
+    _log.warning("%s", text)
+
+
+async def migrate(url: str, report: Callable[[str], None] = _warn) -> list[str]:
+    """Apply the pending files; return their names.
+
+    Those of draftsman and its channels are a transaction, and those of each other package. A
+    package that fails is left out. `report` gets a line about it, about a lock that a file waits
+    for, and about each dropped object. Raises as `applied_migrations` does, and LostRace when other
+    sessions hold a required lock for five minutes.
     """
     async with _connect(url) as conn:
         await schema.lock(conn)
-        pending = [item for item in await _state(conn) if item.applied_at is None]
-        if pending and (statements := await _apply(conn, pending, report)):
-            report(ROLES_HINT.format(statements))
-        return [item.name for item in pending]
+        state = await known_state(conn)
+        applied = list[str]()
+        hint = ""
+        for group in _groups(state.migrations):
+            first = group[0]
+            if not first.is_own and first.channel in {*state.problems, *state.newer}:
+                continue
+            try:
+                names, missing = await _apply(conn, group, report)
+            except (Error, DraftsmanError) as error:
+                if first.is_own:
+                    raise
+                problem = str(to_domain_error(error)).partition("\n")[0]
+                where = "".join(f" in {file}" for file in getattr(error, "__notes__", ()))
+                text = f"{first.source} cannot be migrated: {problem}{where}"
+                state.problems[first.channel] = text
+            else:
+                applied += names
+                hint = missing or hint
+        await schema.record_versions(conn, list(sources()))
+        for text in state.warnings:
+            report(text)
+        if applied and hint:
+            report(ROLES_HINT.format(hint))
+        return applied
+
+
+def _groups(files: Sequence[Migration]) -> list[list[Migration]]:
+    """Return the files by transaction: those of draftsman, then those of each other package."""
+    groups = dict[str, list[Migration]]()
+    for item in files:
+        groups.setdefault("" if item.is_own else item.channel, []).append(item)
+    return list(groups.values())
 
 
 async def script(url: str) -> list[tuple[str, str]]:
     """Return (name, SQL) of the pending files for psql, and of the statements after them."""
-    state = await applied_migrations(url)
-    pending = [item for item in state if item.applied_at is None]
+    state = await schema_state(url)
+    pending = state.pending
     if not pending:
         return []
     if not pending[0].has_functions:  # which may drop parts of any file
-        pending = [item for item in state if item.applied_at is None or item.has_functions]
-    files = [(item.name, item.statements) for item in pending]
+        files = state.migrations
+        pending = [item for item in files if item.applied_at is None or item.has_functions]
     records = [
-        (item.name.removeprefix(FUNCTIONS), item.checksum, item.objects)
-        for item in pending
-        if item.has_functions
+        (item.recorded_name, item.checksum, item.objects) for item in pending if item.has_functions
     ]
-    return [*files, ("privileges", schema.finishing_script(records, _defined()))]
+    finish = schema.finishing_script(
+        records, _defined(state.migrations), channels_of(state.migrations), list(sources())
+    )
+    return [*((item.name, item.statements) for item in pending), ("privileges", finish)]
 
 
 async def migrate_pending(url: str, conn: Connection) -> None:
     """Migrate the database at `url`, unless a connection to it shows that nothing is pending.
 
-    The migration has a connection of its own, which holds the lock until it is closed.
+    Only files of draftsman are looked at, since every command waits for this. The migration has a
+    connection of its own, which holds the lock until it is closed.
     """
-    if any(item.applied_at is None for item in await _state(conn)):
+    if (await known_state(conn, core_files())).pending:
         await migrate(url)
 
 
@@ -172,32 +185,44 @@ async def grant(url: str) -> str:
     """Grant the group roles their privileges; return statements that a DBA has to run first."""
     async with _connect(url) as conn:
         await schema.lock(conn)
-        await _compare(conn)
+        await state_of(conn)
         return await schema.grant_roles(conn)
 
 
 async def check(url: str) -> None:
-    """Raise SchemaOutdated, naming the pending migrations, unless all were applied."""
-    _refuse_pending(await applied_migrations(url))
+    """Raise SchemaOutdated, naming the pending migrations and what is wrong, unless all is well."""
+    state = await schema_state(url)
+    refuse_pending(state.pending)
+    if state.warnings:
+        raise SchemaOutdated("; ".join(state.warnings))
 
 
 async def check_compatible(url: str) -> str | None:
     """Raise SchemaOutdated if this version cannot use the database; return its newer migration.
 
     Each version works with the schema of the next, so that workers of both can run side by side.
+    The packages of others do not matter.
     """
     async with _connect(url) as conn:
-        migrations, newer = await _compare(conn)
-    _refuse_pending(migrations)
-    return newer
+        return (await compatible_state(conn)).own_newer
 
 
-async def warn_if_newer(url: str) -> None:
-    """Log that the database is newer than this version; raise SchemaOutdated if it is too old."""
-    if newer := await check_compatible(url):
+async def warn_of_schema(url: str) -> frozenset[str]:
+    """Log that the database is newer than this version; raise SchemaOutdated if it is too old.
+
+    Returns the channels whose packages are not migrated, which is logged.
+    """
+    async with _connect(url) as conn:
+        state = await compatible_state(conn)
+    if newer := state.own_newer:
         _log.warning(
             "the database schema is newer than this version (it has %s); continuing", newer
         )
+    for text in state.warnings:
+        _log.warning("%s", text)
+    for item in state.pending:
+        _log.error("%s is not migrated (%s); run: draftsman migrate", item.source, item.name)
+    return frozenset(item.channel for item in state.pending) | state.problems.keys()
 
 
 async def start_epoch(url: str) -> int:
@@ -228,12 +253,20 @@ def _check_encoding(conn: Connection) -> None:
         )
 
 
-async def _apply(conn: Connection, pending: list[Migration], report: Callable[[str], None]) -> str:
-    """Run the files; retry while other sessions hold a lock that a file needs.
+async def _apply(
+    conn: Connection, group: list[Migration], report: Callable[[str], None]
+) -> tuple[list[str], str]:
+    """Run the pending files of a group; retry while other sessions hold a lock that a file needs.
 
-    Returns the SQL that a DBA must run first for the rights of the group roles.
+    Returns their names, and the SQL that a DBA must run first for the rights of the group roles.
     """
-    waiting = pending[0].name
+    functions = {item.recorded_name: item for item in group if item.has_functions}
+    pending = [item for item in group if item.applied_at is None]
+    names = [item.name for item in pending]
+    lost = await schema.lost_functions(conn, list(functions)) if not pending else set[str]()
+    if not pending and not lost:
+        return [], ""
+    waiting = names[0] if names else next(iter(lost))
     for attempt in range(MAX_ATTEMPTS):
         if attempt:
             await asyncio.sleep(RETRY_DELAY)
@@ -243,97 +276,45 @@ async def _apply(conn: Connection, pending: list[Migration], report: Callable[[s
                 for item in (item for item in pending if not item.has_functions):
                     waiting = item.name
                     await schema.run_file(conn, item.statements)
-                    await schema.record(conn, item.name, item.checksum)
-                functions = await _with_lost(conn, pending)
-                for item in functions:
+                    await schema.record(conn, item.recorded_name, item.checksum)
+                lost = await schema.lost_functions(conn, list(functions))
+                changed = [
+                    item
+                    for name, item in functions.items()
+                    if item.applied_at is None or name in lost
+                ]
+                for item in changed:
                     waiting = item.name
                     await schema.run_file(conn, item.statements)
-                dropped = await _finish(conn, functions)
+                dropped = await _finish(conn, changed, group)
                 statements = await schema.grant_roles(conn)
         except (errors.LockNotAvailable, errors.DeadlockDetected):
             holders = "; ".join(await schema.lock_holders(conn)) or "a session that has just ended"
             if not attempt:
                 report(f"{waiting} is waiting for a table lock held by: {holders}")
+        except Error as error:
+            error.add_note(waiting)
+            raise
         else:
             for statement in dropped:
                 report(statement)
-            return statements
+            return names, statements
     raise LostRace(
         f"{waiting} could not lock its tables; held by: {holders}; end these sessions and retry"
     )
 
 
-async def _with_lost(conn: Connection, pending: list[Migration]) -> list[Migration]:
-    """Return the pending files of functions, and those that a numbered file dropped parts of."""
-    files = [item for item in available() if item.has_functions]
-    by_name = {item.name.removeprefix(FUNCTIONS): item for item in files}
-    changed = {item.name for item in pending}
-    lost = await schema.lost_functions(conn, list(by_name))
-    return [item for name, item in by_name.items() if item.name in changed or name in lost]
-
-
-async def _finish(conn: Connection, applied: list[Migration]) -> list[str]:
+async def _finish(conn: Connection, applied: list[Migration], group: list[Migration]) -> list[str]:
     """Drop the objects that no file defines any more, and record the files; return the drops."""
     if not applied:
         return []
-    names = [name.removeprefix(FUNCTIONS) for name, _ in resources.functions()]
-    dropped = await schema.drop_vanished(conn, _defined(), names)
+    names = [item.recorded_name for item in group if item.has_functions]
+    dropped = await schema.drop_vanished(conn, _defined(available()), names, channels_of(group))
     for item in applied:
-        name = item.name.removeprefix(FUNCTIONS)
-        await schema.record_functions(conn, name, item.checksum, item.objects)
+        await schema.record_functions(conn, item.recorded_name, item.checksum, item.objects)
     return dropped
 
 
-def _defined() -> list[str]:
+def _defined(files: Sequence[Migration]) -> list[str]:
     """Return the objects that the files of functions define."""
-    return [name for item in available() if item.has_functions for name in item.objects]
-
-
-def _refuse_pending(migrations: list[Migration]) -> None:
-    if pending := [item.name for item in migrations if item.applied_at is None]:
-        names = ", ".join(pending)
-        raise SchemaOutdated(
-            f"pending migrations: {names}", hint=CommandHint("migrate", lead="run")
-        )
-
-
-async def _state(conn: Connection) -> list[Migration]:
-    migrations, newer = await _compare(conn)
-    if newer:
-        raise SchemaOutdated(
-            f"the database is newer than this version (it has {newer}); upgrade draftsman"
-        )
-    return migrations
-
-
-async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
-    """Return the files of this version, and the newest unknown number if there is any.
-
-    A file of functions is pending if its text has changed. Without a checksum, psql applied it: it
-    is pending unless that was after the newest number. A newer database has the functions of its
-    version, and none is pending.
-    """
-    applied = await schema.applied(conn)
-    functions = await schema.applied_functions(conn)
-    files = available()
-    newer = max(applied.keys() - {item.name for item in files}, default=None)
-    newest = max((at for _, at in applied.values()), default=None)
-    numbered_pending = any(not i.has_functions and i.name not in applied for i in files)
-    migrations = []
-    for item in files:
-        if not item.has_functions:
-            checksum, at = applied.get(item.name, (None, None))
-            if checksum not in (None, item.checksum):
-                raise SchemaOutdated(
-                    f"migration {item.name} was edited after it was applied;"
-                    " revert the edit and put the change into a new file"
-                )
-        else:
-            checksum, at = functions.get(item.name, (None, None))
-            by_hand = checksum is None and at is not None and newest is not None and at >= newest
-            if newer:
-                at = at or newest
-            elif not (checksum == item.checksum or (by_hand and not numbered_pending)):
-                at = None
-        migrations.append(replace(item, applied_at=at))
-    return migrations, newer
+    return [name for item in files if item.has_functions for name in item.objects]

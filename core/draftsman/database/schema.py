@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
 
 from psycopg import errors, sql
 
 from draftsman.database.database import Connection, execute, rows, scalar
 from draftsman.database.named_queries import load
 from draftsman.database.session_settings import OF_SESSIONS, PINNED
+
+if TYPE_CHECKING:
+    from draftsman.database.migration_files import Source
 
 _Q = load(__name__)
 
@@ -62,26 +66,57 @@ async def lost_functions(conn: Connection, names: list[str]) -> set[str]:
     return {row[0] for row in await rows(conn, _Q["lost_functions"], {"names": names})}
 
 
-async def drop_vanished(conn: Connection, defined: list[str], names: list[str]) -> list[str]:
+async def drop_vanished(
+    conn: Connection, defined: list[str], names: list[str], channels: list[str]
+) -> list[str]:
     """Drop the objects that files of functions have defined and none defines now.
 
-    `defined` are the objects of all files, `names` the files. Returns the statements.
+    `defined` are the objects of all files, `names` the files of the packages of these channels,
+    whose objects are dropped. Returns the statements.
     """
-    dropped = [row[0] for row in await rows(conn, _Q["drop_vanished"], {"defined": defined})]
+    params = {"defined": defined, "channels": channels}
+    dropped = [row[0] for row in await rows(conn, _Q["drop_vanished"], params)]
     for statement in dropped:
         await conn.execute(statement.encode())
-    await execute(conn, _Q["forget_functions"], {"names": names})
+    await execute(conn, _Q["forget_functions"], {"names": names, "channels": channels})
     return dropped
 
 
-def finishing_script(files: list[tuple[str, str, list[str]]], defined: list[str]) -> str:
+async def packages(conn: Connection) -> list[tuple[str, str, str]]:
+    """Return the channel, package and version of each package that was migrated."""
+    try:
+        return [(row[0], row[1], row[2]) for row in await rows(conn, _Q["packages"])]
+    except (errors.UndefinedTable, errors.InvalidSchemaName):
+        return []
+
+
+async def record_versions(conn: Connection, sources: Sequence[Source]) -> None:
+    """Record the versions of these packages, as those that migrated last."""
+    await execute(conn, _Q["record_versions"], _versions(sources))
+
+
+def _versions(sources: Sequence[Source]) -> dict[str, list[str]]:
+    return {
+        "channels": [source.channel for source in sources],
+        "packages": [source.package for source in sources],
+        "versions": [source.version for source in sources],
+    }
+
+
+def finishing_script(
+    files: list[tuple[str, str, list[str]]],
+    defined: list[str],
+    channels: list[str],
+    sources: Sequence[Source],
+) -> str:
     """Return the statements that follow the files: drops of vanished objects, records, rights.
 
-    `files` are (name, checksum, objects) of the applied files of functions.
+    `files` are (name, checksum, objects) of the applied files of functions, `channels` those whose
+    packages are installed, with "" for draftsman itself.
     """
     drop = (
         "DO $drop$ DECLARE statement text; BEGIN FOR statement IN\n"
-        f"{_filled(_Q['drop_vanished'], defined=defined)}\n"
+        f"{_filled(_Q['drop_vanished'], defined=defined, channels=channels)}\n"
         "LOOP EXECUTE statement; END LOOP; END $drop$;"
     )
     statements = [drop]
@@ -89,6 +124,7 @@ def finishing_script(files: list[tuple[str, str, list[str]]], defined: list[str]
         f"{_filled(_Q['record_functions'], name=name, checksum=checksum, objects=objects)};"
         for name, checksum, objects in files
     ]
+    statements.append(f"{_filled(_Q['record_versions'], **_versions(sources))};")
     return "\n".join([*statements, f"{_Q['grant_roles']};"])
 
 

@@ -69,7 +69,8 @@ UPDATE draftsman.schema_functions
             ORDER BY 1)
  WHERE name = %(name)s
 
--- The statements that drop what the recorded files of functions defined and no file defines now.
+-- The statements that drop what the recorded files of functions of these packages defined and no file
+-- defines now.
 -- Dependent objects first; an object that something else depends on stops the migration.
 -- name: drop_vanished
 WITH
@@ -84,12 +85,26 @@ WITH
 )
 SELECT 'DROP ' || v.object
   FROM (SELECT unnest(objects) AS object FROM draftsman.schema_functions
+         WHERE CASE WHEN name LIKE '%%/%%' THEN split_part(name, '/', 1) ELSE '' END
+               = ANY (%(channels)s::text[])
         INTERSECT SELECT object FROM existing
         EXCEPT SELECT object FROM defined) v
  ORDER BY array_position('{TRIGGER,POLICY,VIEW,FUNCTION}', split_part(v.object, ' ', 1)), v.object
 
 -- name: forget_functions
-DELETE FROM draftsman.schema_functions WHERE name <> ALL (%(names)s)
+DELETE FROM draftsman.schema_functions
+ WHERE name <> ALL (%(names)s)
+   AND CASE WHEN name LIKE '%%/%%' THEN split_part(name, '/', 1) ELSE '' END
+       = ANY (%(channels)s::text[])
+
+-- name: packages
+SELECT name, package, version FROM draftsman.channels WHERE version IS NOT NULL ORDER BY name
+
+-- name: record_versions
+UPDATE draftsman.channels c SET version = v.version
+  FROM unnest(%(channels)s::text[], %(packages)s::text[], %(versions)s::text[])
+       AS v (name, package, version)
+ WHERE c.name = v.name AND c.package = v.package AND c.version IS DISTINCT FROM v.version
 
 -- name: lock_timeout
 SELECT set_config('lock_timeout', %(timeout)s, true)

@@ -23,6 +23,7 @@ _known_fields: Final = dict[type, tuple[str, ...]]()
 STORED_KEYS: Final = frozenset({"reason", "error"})
 """Keys of events and resolutions whose text the database may have written."""
 SENTENCES: Final = {
+    "channel_taken": "the channel {channel} belongs to the package {package}",
     "actor": "{role} cannot act as {actor}",
     "operator": "{role} is not an operator",
 }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from draftsman.agent_runs.changes.diff import is_diff
+from draftsman.channels import registry
 from draftsman.deliveries.delivery import (
     TARGET_GONE,
-    ChannelName,
     ClaimedDelivery,
     DeliveryKind,
     DeliveryOutcome,
@@ -23,9 +23,6 @@ from draftsman.deliveries.documents.plain import render_plain
 from draftsman.deliveries.result_text import raw_data
 from draftsman.errors import Failure
 from draftsman.ids import job_name
-
-CHAT_CHANNELS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO, ChannelName.FORGE})
-"""Channels that show files to people."""
 
 
 def overflow_files(message: Message) -> list[dict[str, Any]]:
@@ -62,7 +59,7 @@ def refused_file(
     """Return the warning that a chat refused a file; None where the chat gets no message either."""
     is_dead = transition.status is DeliveryStatus.DEAD_LETTER and item.kind is DeliveryKind.FILE
     is_gone = isinstance(outcome, Failure) and outcome.code == TARGET_GONE
-    if not is_dead or is_gone or item.channel not in CHAT_CHANNELS:
+    if not is_dead or is_gone or item.channel not in registry.taking_answers():
         return None
     text = f"File not attached: {transition.error or item.payload.get('name', 'file')}."
     if "artifact" in item.payload:

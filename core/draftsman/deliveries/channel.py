@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from draftsman.deliveries.delivery import ChannelName, File, Message, RateLimit, SendResult
+from draftsman.channels import ChannelName
+from draftsman.deliveries.delivery import File, Message, RateLimit, SendResult
 from draftsman.errors import Failure
 
 

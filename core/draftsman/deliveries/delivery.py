@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.channels import LOG, ChannelName
 from draftsman.errors import Failure
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
@@ -28,17 +29,6 @@ NOT_SERVED: Final = "not_served"
 """Failure code: this process cannot send to the target, and another may."""
 
 
-class ChannelName(StrEnum):
-    """Channels that deliver messages."""
-
-    LOG = "log"
-    WEBHOOK = "webhook"
-    SLACK = "slack"
-    TRELLO = "trello"
-    FORGE = "forge"
-    PAGER = "pager"
-
-
 class DeliveryKind(StrEnum):
     """Kind of a message; `question_closed` updates the copy of a closed question."""
 
@@ -49,6 +39,7 @@ class DeliveryKind(StrEnum):
     NOTICE = "notice"
     REMINDER = "reminder"
     FILE = "file"
+    DIGEST = "digest"
 
 
 class DeliveryStatus(StrEnum):
@@ -144,8 +135,8 @@ class Message:
 
     `root` is the reference of the job's status message at this target; `edits` is the reference of
     the copy to update; `thread` is the target's own. `payload` has the `text` of a notice, `to` for
-    its only recipient, or the `name` of a file. `recipients` are the people who may answer the
-    question.
+    its only recipient, the `name` of a file, or the questions of a digest. `recipients` are the
+    people who may answer the question, or the person of a digest.
     """
 
     marker: str
@@ -247,7 +238,7 @@ class UnservedTarget:
     def text(self) -> str:
         """The sentence for people."""
         name = str(self.channel)
-        if self.channel != ChannelName.LOG:
+        if self.channel != LOG:
             name += f":{self.target}"
         waiting = counted(self.count, "delivery waits", "deliveries wait")
         return f"no running process sends to {name}: {waiting}"

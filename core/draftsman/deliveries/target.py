@@ -8,8 +8,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.channels import LOG, WEBHOOK, ChannelName
 from draftsman.channels.targets import parse_target
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class Target:
     @property
     def name(self) -> str:
         """Notation of the target: `slack:C012`."""
-        if self.channel == ChannelName.LOG:
-            return str(self.channel)
+        if self.channel == LOG:
+            return self.channel
         return f"{self.channel}:{self.target}" + (f"/{self.thread}" if self.thread else "")
 
     def as_json(self) -> dict[str, Any]:
@@ -54,16 +55,12 @@ class Target:
 @lru_cache(maxsize=256)  # a request from chat is parsed at each of its checks
 def parse(text: str) -> Target:
     """Parse `log`, `webhook:NAME` or a target of a channel, `slack:C012`; raises UsageError."""
-    return _target(*parse_target(text))
+    return Target(*parse_target(text))
 
 
 def parse_recipient(text: str) -> Target:
     """Parse a target of a ladder, which may also be `pager:NAME`; raises UsageError."""
-    return _target(*parse_target(text, critical=True))
-
-
-def _target(channel: str, target: str, thread: str | None) -> Target:
-    return Target(ChannelName(channel), target, thread)
+    return Target(*parse_target(text, critical=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +86,14 @@ class Targets:
             self.check(target)
         names = {target.name for target in targets}
         for name, outcomes in self.hooks.items():
-            hook = Target(ChannelName.WEBHOOK, name, None, (DeliveryKind.RESULT,), tuple(outcomes))
+            hook = Target(WEBHOOK, name, None, (DeliveryKind.RESULT,), tuple(outcomes))
             if outcomes and hook.name not in names:
                 targets.append(hook)
         return targets
 
     def check(self, target: Target) -> None:
         """Raise UsageError for a webhook that is not configured."""
-        if target.channel == ChannelName.WEBHOOK and target.target not in self.hooks:
+        if target.channel == WEBHOOK and target.target not in self.hooks:
             names = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
             raise UsageError(f"unknown webhook {target.target!r}; configured: {names}")
 

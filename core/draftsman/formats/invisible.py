@@ -52,3 +52,8 @@ def escape_invisible(
     """
     pattern = _STRICT if strict else _INVISIBLE if lines else _INVISIBLE_OR_LINES
     return pattern.sub(lambda match: escape(match[0]), text)
+
+
+def one_line(text: str) -> str:
+    """Join the text into one line without invisible characters."""
+    return escape_invisible(" ".join(text.split()))

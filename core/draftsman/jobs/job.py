@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.channels import ChannelName
 from draftsman.ids import job_name
 from draftsman.text import STORED_SENTENCE
 
@@ -60,19 +61,15 @@ class OnFailure(StrEnum):
 
 
 class Source(StrEnum):
-    """Origin of an invocation or an answer."""
+    """Origins of requests and answers that are no channels."""
 
-    SLACK = "slack"
-    TRELLO = "trello"
     TUI = "tui"
     CLI = "cli"
     API = "api"
     MCP = "mcp"
     SCHEDULE = "schedule"
     INTERNAL = "internal"
-    FORGE = "forge"
     WEB = "web"
-    PAGER = "pager"
 
 
 class OnLost(StrEnum):
@@ -170,7 +167,7 @@ class Job:
     status: Status
     claimed_from: Status | None
     mode: Mode
-    source: Source
+    source: ChannelName
     source_type: str
     external_event_id: str | None
     invoker_id: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from draftsman.channels import ChannelName
 from draftsman.jobs.job import Source
 
 
@@ -14,7 +15,7 @@ class Actor:
     `id` is the channel's id: a login, a Slack user, a Trello member.
     """
 
-    channel: Source
+    channel: ChannelName
     id: str
     display_name: str
     person: str | None = None

@@ -52,7 +52,7 @@ def configured_policy(settings: Settings, stored: Directory | None = None) -> Po
 
 
 def _person(name: str, entry: DirectoryEntry, settings: Settings) -> Person:
-    ids = {Source(channel): id for channel, id in entry.ids.items()} | {Source.WEB: name}
+    ids = {**entry.ids, Source.WEB: name}
     if Source.CLI in ids:
         ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
     return Person(

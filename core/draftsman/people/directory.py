@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from draftsman.jobs.job import Source
+from draftsman.channels import ChannelName
 
 Channel = Literal["cli", "slack", "trello", "forge"]
 
@@ -150,7 +150,7 @@ def _differences(
 class IdentityLink:
     """An identity of a channel, and the person it is linked to."""
 
-    channel: Source
+    channel: ChannelName
     external_id: str
     display_name: str
     person: str

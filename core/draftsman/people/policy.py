@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
+from draftsman.channels import ChannelName
 from draftsman.errors import CommandHint, NotPermitted
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
@@ -79,15 +80,15 @@ class Person:
 
     name: str
     roles: frozenset[str]
-    ids: Mapping[Source, str] = field(default_factory=dict)
+    ids: Mapping[ChannelName, str] = field(default_factory=dict)
     quiet: InterruptibleHours | None = None
     """When the person may be interrupted; None: at any time."""
     pagers: frozenset[str] = frozenset()
     """Accounts in pagers."""
 
-    def has_account(self, channel: Source, id: str) -> bool:
+    def has_account(self, channel: ChannelName, id: str) -> bool:
         """Return whether this account is the person's."""
-        return self.ids.get(channel) == id or (channel == Source.PAGER and id in self.pagers)
+        return self.ids.get(channel) == id or (channel == "pager" and id in self.pagers)
 
     def free_at(self, now: datetime) -> datetime:
         """Return `now` if the person may be interrupted, else the next time."""

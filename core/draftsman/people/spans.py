@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from draftsman.jobs.job import Source
+from draftsman.channels import CHANNEL_NAME, ChannelName
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class ActorRef:
     display_name: str = ""
 
     @property
-    def channel(self) -> Source | None:
+    def channel(self) -> ChannelName | None:
         """Channel of an account; None for a person."""
         prefix, separator, _ = self.name.partition(":")
-        return Source(prefix) if separator and prefix in set(Source) else None
+        return prefix if separator and CHANNEL_NAME.fullmatch(prefix) else None
 
     @property
     def id(self) -> str:

@@ -15,8 +15,9 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, Field, ValidationError, field_serializer, model_validator
 
 from draftsman import field_errors
+from draftsman.errors import UsageError
 from draftsman.field_errors import matching
-from draftsman.settings.agents import RepoConfigName
+from draftsman.settings.agents import repo_config_names
 from draftsman.settings.hours import LadderChoice
 from draftsman.settings.network import Network, as_json
 from draftsman.settings.policies import PathRule, PolicySettings
@@ -159,7 +160,7 @@ class RepoProfile(ProfileSettings):
     """Default agent of the repository's jobs."""
     network: Network = True
     """Network of the setup commands, and the most that an agent has."""
-    agent_config: tuple[RepoConfigName, ...] = ()
+    agent_config: tuple[str, ...] = ()
     """Agents that load their own configuration of the repository, such as hooks and servers."""
     budget: dict[str, Annotated[float, Field(gt=0)]] = Field({}, max_length=20)
     """Budget of a job: `cost_usd`, `input_tokens`, `output_tokens`."""
@@ -240,7 +241,7 @@ def effective_profile(saved: RepoProfile | None, configured: ProfileSettings) ->
 def profile(fields: Any) -> RepoProfile:
     """Parse a profile; raises UsageError."""
     try:
-        return RepoProfile.model_validate(check_size(clean(fields), REQUEST_LIMIT, "a profile"))
+        parsed = RepoProfile.model_validate(check_size(clean(fields), REQUEST_LIMIT, "a profile"))
     except ValidationError as error:
         field, _ = field_errors.first_error(error)
         allowed = next(
@@ -249,6 +250,11 @@ def profile(fields: Any) -> RepoProfile:
         raise field_errors.field_error(
             error, "profile", parent="profile", allowed=allowed
         ) from None
+    names = repo_config_names() if parsed.agent_config else []
+    if unknown := [name for name in parsed.agent_config if name not in names]:
+        text = f"profile: agent_config has {unknown[0]!r:.100}; allowed: {', '.join(names)}"
+        raise UsageError(text)
+    return parsed
 
 
 # Detection of a repository's profile from its files, without running any of them.

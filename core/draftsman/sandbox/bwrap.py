@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from draftsman import plugins
 from draftsman.resources import PACKAGE_ROOT
 
 SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
@@ -71,6 +72,7 @@ def readable(extra: Sequence[Path], command: Sequence[str], network: bool) -> It
     etc = (*ETC, *(ETC_OF_NETWORK if network else ()))
     yield from (f"/etc/{name}" for name in etc)
     yield from interpreter()
+    yield from map(str, plugins.foreign_packages(plugins.AGENTS))
     yield from (str(path) for path in extra)
     for part in command:
         if part.startswith("/") and os.path.isfile(part):  # noqa: PTH113 - no error for odd names

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from draftsman import plugins
 from draftsman.resources import PACKAGE_ROOT, run_module_code
 from draftsman.sandbox import container_init
 from draftsman.sandbox.bwrap import Mount
@@ -63,8 +64,9 @@ def new_name() -> str:
 
 
 def mounts(settings: SandboxSettings, folders: Sequence[tuple[str, Path, str]]) -> list[Mount]:
-    """Return the bind mounts: draftsman's adapters, `read_only`, and the run's own folders."""
-    result: list[Mount] = [("ro", str(PACKAGE_ROOT / "draftsman"), f"{PACKAGES}/draftsman")]
+    """Return the bind mounts: the adapters, `read_only`, and the run's own folders."""
+    packages = [PACKAGE_ROOT / "draftsman", *plugins.foreign_packages(plugins.AGENTS)]
+    result: list[Mount] = [("ro", str(path), f"{PACKAGES}/{path.name}") for path in packages]
     result += [("ro", str(path.resolve()), str(path)) for path in settings.read_only]
     return result + [(kind, str(source), inside) for kind, source, inside in folders]
 

@@ -42,7 +42,7 @@ from draftsman.basic_settings import (
 )
 from draftsman.errors import ConfigError, OptionHint
 from draftsman.settings import env_variables
-from draftsman.settings.agents import TIDY, AgentSettings, check_agents, with_known_agents
+from draftsman.settings.agents import TIDY, AgentSettings, AnyAgent, check_agents, with_known_agents
 from draftsman.settings.attention import (
     HolidaySettings,
     LadderSettings,
@@ -177,9 +177,15 @@ class Settings(BaseSettings):
     )
     """Owners in CODEOWNERS, @organization/team, @login or an e-mail address, and the person or
     group of each."""
-    agents: dict[str, AgentSettings] = Field(
+    agents: dict[str, AnyAgent] = Field(
         default_factory=_tidy,
-        examples=[{"tidy": {"timeout": 3600.0, "call_timeout": 300.0, "on_lost": "new_job"}}],
+        examples=[
+            {
+                "tidy": {"timeout": 3600.0, "call_timeout": 300.0, "on_lost": "new_job"},
+                "claude": {"kind": "claude"},
+                "fixer": {"kind": "plain", "command": ["/opt/fixer/bin/fix"]},
+            }
+        ],
     )
     tools: dict[str, ToolSettings] = Field(
         {},

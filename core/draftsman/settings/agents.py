@@ -1,137 +1,31 @@
-"""Agents, with the settings of well-known agents."""
+"""Agents, and the plugins with their adapters and settings."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SerializeAsAny,
+    field_validator,
+)
 
+from draftsman import plugins
+from draftsman.errors import ConfigError
 from draftsman.settings.job_types import LimitSettings
 from draftsman.settings.network import Network
-
-NO_REPO_CONFIG: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
-"""Variable by which OpenCode does not load the configuration of a repository."""
-KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "claude": {
-        "kind": "claude",
-        "command": ("claude",),
-        "session_mode": "default",
-        "session_files": (".claude/projects",),
-        "allowed_tools": ("Read", "Glob", "Grep"),
-        "env": {
-            "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_MAX_RETRIES": "4",
-            "DISABLE_AUTOUPDATER": "1",
-        },
-    },
-    "opencode": {
-        "kind": "acp",
-        "command": ("opencode", "acp"),
-        "session_mode": "build",
-        "session_files": (
-            ".local/share/opencode/opencode.db",
-            ".local/share/opencode/opencode.db-wal",
-        ),
-        "env": {
-            "OPENCODE_PERMISSION": '{"*": "ask", "read": "allow", "list": "allow", "glob": "allow",'
-            ' "grep": "allow", "todoread": "allow", "todowrite": "allow"}',
-            "OPENCODE_DISABLE_AUTOUPDATE": "1",
-            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
-            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-            NO_REPO_CONFIG: "1",
-        },
-    },
-    "codex": {
-        "kind": "codex",
-        "command": ("codex", "app-server"),
-        "session_mode": "untrusted",
-        "session_files": (".codex/sessions",),
-    },
-    "qwen": {
-        "kind": "acp",
-        "command": ("qwen", "--acp", "--auth-type", "openai"),
-        "session_mode": "default",
-        "session_files": (".qwen/projects",),
-    },
-    "gemini": {
-        "kind": "acp",
-        "command": ("gemini", "--acp"),
-        "session_mode": "default",
-        "session_files": (".gemini/projects.json", ".gemini/tmp"),
-        "pass_env": ("GEMINI_API_KEY",),
-    },
-    "aider": {
-        "kind": "plain",
-        "command": (
-            *("aider", "--message", "{prompt}", "--yes-always", "--no-stream", "--no-pretty"),
-            *("--edit-format", "diff", "--no-check-update", "--no-analytics"),
-            *("--no-auto-commits", "--no-dirty-commits", "--no-gitignore"),
-            *("--no-suggest-shell-commands", "--no-show-release-notes"),
-            *("--no-show-model-warnings", "--no-fancy-input"),
-        ),
-        "prompt": "Work on this request: {title}\n\n{text}\n\n{history}",
-        "scratch": (".aider*",),
-        "env": {
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            "OPENAI_API_BASE": "{gateway_url}/v1",
-        },
-    },
-    "goose": {
-        "kind": "acp",
-        "command": ("goose", "acp"),
-        "session_mode": "approve",
-        "session_files": (
-            ".local/share/goose/sessions/sessions.db",
-            ".local/share/goose/sessions/sessions.db-wal",
-        ),
-        "env": {
-            "GOOSE_DISABLE_KEYRING": "1",
-            "GOOSE_DISABLE_SESSION_NAMING": "true",
-            "GOOSE_DISABLE_TOOL_CALL_SUMMARY": "true",
-            "GOOSE_PROVIDER": "openai",
-            "GOOSE_TELEMETRY_OFF": "1",
-        },
-    },
-}
-"""Keys of `[agents.NAME]` of well-known agents, for which an empty table is enough; keys of the
-configuration override them."""
-
 
 TIDY: Final[Mapping[str, Any]] = {"command": ("{python}", "-m", "draftsman.agents.tidy")}
 """The included agent, which is available without a table too."""
 
-RepoConfigName = Literal["claude", "codex", "opencode"]
-"""Agents whose own configuration of a repository can be allowed; it is not loaded otherwise."""
-
-
-def repo_config_name(kind: str, command: Sequence[str]) -> str:
-    """Return the name by which a profile allows the agent's own configuration."""
-    return kind if kind in ("claude", "codex") else Path(command[0]).name.removesuffix(".exe")
-
-
-def with_known_agents(agents: Any) -> Any:
-    """Return the tables of `[agents]` with the keys of known agents that they do not set."""
-    if not isinstance(agents, Mapping):
-        return agents
-    return {name: _complete(name, table) for name, table in agents.items()}
-
-
-def _complete(name: str, table: Any) -> Any:
-    known = TIDY if name == "tidy" else KNOWN_AGENTS.get(name)
-    if known is None or not isinstance(table, Mapping):
-        return table
-    env = {**known.get("env", {}), **(table.get("env") or {})}
-    return {**known, **table, "env": env}
-
-
-AgentKind = Literal["json", "acp", "claude", "codex", "plain"]
-PROMPT_PLACEHOLDERS = ("title", "text", "job", "branch", "history")
-"""Values of a job that the prompt of a plain program may contain."""
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+PROTOCOL: Final = "json"
+"""The kind of programs that speak the agent protocol themselves."""
 
 
 class AgentSettings(LimitSettings):
@@ -144,26 +38,17 @@ class AgentSettings(LimitSettings):
         min_length=1, examples=[["{python}", "-m", "draftsman.agents.tidy"]]
     )
     """Program and arguments; `{python}` is the interpreter that runs draftsman."""
-    kind: AgentKind = "json"
+    usable: ClassVar[bool] = True
+    """Whether the package of the kind can be loaded."""
+    kind: str = PROTOCOL
     """Protocol of the program: json, the agent protocol (docs/agent-protocol.md); acp, the Agent
-    Client Protocol; claude, that of Claude Code; codex; or plain, a program without a protocol
-    (docs/coding-agents.md). For tidy, claude, codex, opencode, qwen, gemini, goose and aider an
-    empty table is enough."""
-    prompt: str | None = Field(
-        None, min_length=1, max_length=20_000, examples=["{title}\n\n{text}\n\n{history}"]
-    )
-    """Prompt of a plain program, instead of {prompt} in its command or on its standard input;
-    {title}, {text}, {job}, {branch} and {history} are those of the job. Unset: title, text and
-    history."""
-    scratch: tuple[str, ...] = ()
-    """Untracked files that a plain program leaves in the workspace for itself, as patterns of git;
-    they are removed when it ends."""
+    Client Protocol; claude, that of Claude Code; codex; plain, a program without a protocol; or
+    that of another package (docs/coding-agents.md). For tidy, claude, codex, opencode, qwen,
+    gemini, goose and aider an empty table is enough."""
     session_mode: str | None = Field(None, min_length=1, max_length=100, examples=["build"])
     """Mode of a session; it is set and verified. Unset: the agent's own default."""
     session_files: tuple[str, ...] = ()
     """Files and folders below HOME with the agent's session; stored with each checkpoint."""
-    allowed_tools: tuple[str, ...] = ()
-    """Tools of an agent of kind claude that need no permission."""
     version: str | None = Field(None, max_length=100, examples=["1.4.0"])
     """Version of the agent, recorded with each of its runs. Unset: none."""
     env: dict[str, str] = Field({})
@@ -182,25 +67,145 @@ class AgentSettings(LimitSettings):
     _repo_config: bool = PrivateAttr(False)
 
     @property
+    def plugin(self) -> AgentPlugin:
+        """What the package of the kind declares; raises ConfigError if it cannot be loaded."""
+        return AgentPlugin() if self.kind == PROTOCOL else _plugin(self.kind)
+
+    def adapter_options(self) -> list[str]:
+        """Return the options of the adapter for the keys of the table."""
+        mode = [] if self.session_mode is None else [f"--mode={self.session_mode}"]
+        config = ["--repo-config"] if self.repo_config else []
+        return [*mode, *(f"--home={path}" for path in self.session_files), *config]
+
+    @property
     def repo_config(self) -> bool:
         """Whether it loads its own configuration of the repository."""
         return self._repo_config
 
+    @property
+    def repo_config_name(self) -> str | None:
+        """Name by which a profile allows its own configuration; None if none can be allowed."""
+        program = Path(self.command[0]).name.removesuffix(".exe")
+        names = (name for name in (self.kind, program) if name in repo_config_names())
+        return next(names, None)
+
     def with_repo_config(self) -> Self:
         """Return the settings of an agent that loads its own configuration of the repository."""
-        env = {name: value for name, value in self.env.items() if name != NO_REPO_CONFIG}
+        name = self.repo_config_name
+        prevented = () if name is None else _plugin(name).no_repo_config
+        env = {key: value for key, value in self.env.items() if key not in prevented}
         changed = self.model_copy(update={"env": env})
         changed._repo_config = True
         return changed
 
-    @field_validator("prompt")
     @classmethod
-    def _check_prompt(cls, value: str | None) -> str | None:
-        for name in _PLACEHOLDER.findall(value or ""):
-            if name not in PROMPT_PLACEHOLDERS:
-                allowed = ", ".join(f"{{{item}}}" for item in PROMPT_PLACEHOLDERS)
-                raise ValueError(f"unknown placeholder {{{name}}}; allowed: {allowed}")
+    def of(cls, table: Any) -> AgentSettings:
+        """Return the settings of a table by its kind; raises ValidationError."""
+        return cls.for_table(table).model_validate(table)
+
+    @classmethod
+    def for_table(cls, table: Any) -> type[AgentSettings]:
+        """Return the model of a table, by its kind."""
+        kind = table.get("kind") if isinstance(table, Mapping) else None
+        if kind not in plugins.names(plugins.AGENTS):
+            return AgentSettings
+        try:
+            return _plugin(kind).settings
+        except ConfigError:
+            return UnusableAgentSettings
+
+    @field_validator("kind")
+    @classmethod
+    def _check_kind(cls, value: str) -> str:
+        if value == PROTOCOL:
+            return value
+        known = plugins.names(plugins.AGENTS)
+        if value not in known:
+            kinds = ", ".join([PROTOCOL, *known])
+            raise ValueError(f"no installed package has this kind of agent; known: {kinds}")
+        table = _plugin(value).table if cls.usable else None
+        if table is not None and (kind := table.get("kind", PROTOCOL)) != value:
+            raise ValueError(f"is a program, not a kind; its kind is {kind}")
         return value
+
+
+class UnusableAgentSettings(AgentSettings):
+    """An agent whose package cannot be loaded: each use raises ConfigError, and harms no other."""
+
+    model_config = ConfigDict(extra="ignore")
+    usable = False
+
+
+AnyAgent = Annotated[AgentSettings, SerializeAsAny(), BeforeValidator(AgentSettings.of)]
+"""A table of `[agents]`, of any kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPlugin:
+    """A coding agent, a kind of them, or both: an entry point of `draftsman.agents` with its name.
+
+    Its module must import little, because it is imported with the configuration.
+    """
+
+    adapter: str | None = None
+    """Module that speaks the agent protocol for the program, run in the sandbox as
+    `python -m ADAPTER --name=PROGRAM OPTIONS -- COMMAND`. None: the program speaks it itself."""
+    settings: type[AgentSettings] = AgentSettings
+    """Model of the tables of this kind, with the keys and options that only its adapter has."""
+    table: Mapping[str, Any] | None = None
+    """Keys of the table `[agents.NAME]` with the name of the plugin, which is complete then; keys
+    of the configuration override them. None: this is a kind of several programs."""
+    needs_model: bool = True
+    """Whether a program without a gateway and without a network cannot work."""
+    has_repo_config: bool = False
+    """Whether a profile may allow the agent's own configuration of a repository, by the name of
+    the plugin; it is not loaded otherwise."""
+    no_repo_config: tuple[str, ...] = ()
+    """Variables of `table` that prevent it."""
+
+
+def known_table(name: str) -> Mapping[str, Any]:
+    """Return the keys that an agent with this name has by itself; raises ConfigError."""
+    known = _plugin(name).table if name in plugins.names(plugins.AGENTS) else None
+    return known or {}
+
+
+def repo_config_names() -> list[str]:
+    """Return the agents whose own configuration of a repository can be allowed."""
+    names = plugins.names(plugins.AGENTS)
+    return [name for name in names if _is_usable(name) and _plugin(name).has_repo_config]
+
+
+def with_known_agents(agents: Any) -> Any:
+    """Return the tables of `[agents]` with the keys of known agents that they do not set."""
+    if not isinstance(agents, Mapping):
+        return agents
+    return {name: _complete(name, table) for name, table in agents.items()}
+
+
+def _complete(name: str, table: Any) -> Any:
+    if not isinstance(table, Mapping):
+        return table
+    try:
+        known = known_table(name)
+    except ConfigError:
+        return {"kind": name, "command": (name,), **table}
+    if not known:
+        return table
+    env = {**known.get("env", {}), **(table.get("env") or {})}
+    return {**known, **table, "env": env}
+
+
+def _plugin(name: str) -> AgentPlugin:
+    return plugins.load(plugins.find(plugins.AGENTS, name), AgentPlugin)
+
+
+def _is_usable(name: str) -> bool:
+    try:
+        _plugin(name)
+    except ConfigError:
+        return False
+    return True
 
 
 def check_agents(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.deliveries.delivery import Delegation, DeliveryKind, Message, Subject
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef, encode_spans
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
@@ -30,7 +30,7 @@ DIFF: Final = """diff --git a/pay.py b/pay.py
 ANNA: Final = Person(
     "anna",
     frozenset(),
-    {Source.SLACK: "U0ANNA", Source.TRELLO: "5f1e0c9a8b7d6e5f4a3b2c1d", Source.FORGE: "github:ann"},
+    {"slack": "U0ANNA", "trello": "5f1e0c9a8b7d6e5f4a3b2c1d", "forge": "github:ann"},
 )
 BEN: Final = Person("ben", frozenset(), {})
 APPROVAL: Final[dict[str, Any]] = {
@@ -48,6 +48,14 @@ RESULT: Final[dict[str, Any]] = {
     "insertions": 9,
     "deletions": 1,
     "validation": [{"passed": True}, {"passed": False}],
+}
+
+DIGEST_ITEM: Final[dict[str, Any]] = {
+    "name": "D-8/1",
+    "jobs": 1,
+    "text": "May I push the branch that pays refunds once, and open a pull request for it?",
+    "title": "Pay refunds once, also if the network fails",
+    "expires_at": (WHEN + timedelta(hours=1)).isoformat(),
 }
 
 
@@ -176,6 +184,20 @@ def _examples() -> Iterator[tuple[str, Message]]:
             payload={"text": "you may not answer", "to": "5f1e0c9a8b7d6e5f4a3b2c1d"},
         ),
     )
+    yield (
+        "digest",
+        _digest(
+            {
+                "name": "D-7/2",
+                "jobs": 3,
+                "text": "Which color?",
+                "title": "Paint",
+                "expires_at": None,
+            },
+            {**DIGEST_ITEM, "text": HOSTILE, "title": HOSTILE},
+        ),
+    )
+    yield "digest of many questions", _digest(*[DIGEST_ITEM] * 3, count=60)
     yield "file", message(DeliveryKind.FILE, payload={"name": "patch.diff"})
 
 
@@ -214,6 +236,11 @@ def _about(kind: DeliveryKind, **fields: Any) -> Message:
     if kind is DeliveryKind.RESULT:
         subject = replace(subject, finished_at=WHEN + timedelta(minutes=12))
     return message(kind, subject=subject, question=None)
+
+
+def _digest(*questions: dict[str, Any], count: int = 0) -> Message:
+    payload = {"person": "anna", "count": count or len(questions), "questions": [*questions]}
+    return message(DeliveryKind.DIGEST, question=None, payload=payload, recipients=(ANNA,))
 
 
 def _asks(

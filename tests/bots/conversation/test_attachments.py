@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from draftsman.errors import Failure
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import JobAttachment, PendingFile
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
@@ -21,8 +20,8 @@ Download = Callable[[PendingFile], Awaitable[bytes]]
 
 async def ended(rt: Runtime, make: Factory, download: Download, *names: str) -> list[JobAttachment]:
     """Return the attachments of a job once the downloads have ended."""
-    anna = Actor(Source.SLACK, "U-ANNA", "Anna")
-    downloads = AttachmentDownloads(rt.attachments, Source.SLACK, download, (0.0, float("inf")))
+    anna = Actor("slack", "U-ANNA", "Anna")
+    downloads = AttachmentDownloads(rt.attachments, "slack", download, (0.0, float("inf")))
     running = asyncio.create_task(downloads.run())
     files = [{"reference": {"id": name}, "name": name} for name in names]
     number = await make.queued(actor=anna, attachments=files)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import pytest
 
-from draftsman.jobs.job import Source
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
@@ -17,9 +15,7 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.outbox import run_dispatcher
 from tests.bots.forges.forge_place import forge_place
-from tests.bots.forges.issues import Issue
-
-LOGINS: Final = {"anna": "acme:anna", "ben": "acme:ben", "carol": "acme:carol"}
+from tests.bots.forges.issues import LOGINS, Issue
 
 
 @pytest.fixture
@@ -32,7 +28,7 @@ async def issue(
     ) as place:
         await rt.repos.add(Repo.at(parse(place.fake.url)), profile({}), make.owner)
         rt.policy.people = {
-            name: replace(person, ids={**person.ids, Source.FORGE: LOGINS[name]})
+            name: replace(person, ids={**person.ids, "forge": LOGINS[name]})
             if name in LOGINS
             else person
             for name, person in rt.policy.people.items()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from draftsman.errors import NotFound, NotPermitted
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import QUESTION, Factory
@@ -39,10 +39,10 @@ async def test_a_login_that_another_account_took_is_refused_until_an_operator_un
     assert "`draftsman people unlink forge:acme:anna`" in reply
 
     with pytest.raises(NotPermitted, match="may not unlink"):
-        await rt.people.unlink(Source.FORGE, "acme:anna", people.ben)
-    assert await rt.people.unlink(Source.FORGE, "acme:anna", people.olga) == "anna"
+        await rt.people.unlink("forge", "acme:anna", people.ben)
+    assert await rt.people.unlink("forge", "acme:anna", people.olga) == "anna"
     with pytest.raises(NotFound, match="is not linked"):
-        await rt.people.unlink(Source.FORGE, "acme:anna", people.olga)
+        await rt.people.unlink("forge", "acme:anna", people.olga)
     again = replace(stolen, key="comment:4")
     assert await issue.on(again) == "answered", "the next account under the login is hers"
     assert await issue.on(comment("/draftsman pause", "anna", 5, author_id="7")) == "refused"
@@ -50,5 +50,5 @@ async def test_a_login_that_another_account_took_is_refused_until_an_operator_un
 
 async def test_the_login_of_a_stranger_is_bound_to_nobody(issue: Issue, rt: Runtime) -> None:
     assert await issue.on(replace(LABEL, author="mallory", author_id="5")) == "refused"
-    actor = Actor(Source.FORGE, "acme:mallory", "mallory")
+    actor = Actor("forge", "acme:mallory", "mallory")
     assert await rt.people.bind_account(actor, "6") == "6", "her first account is still open"

@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.repos.repo_catalog import Repo
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
+from draftsman.runtime import Runtime
 from draftsman_testing.channel.channel_contract import ChannelContract
 from draftsman_testing.channel.delivery_contract import DeliveryContract
+from draftsman_testing.factories import Factory
 from tests.bots.forges.forge_place import KINDS, ForgePlace, forge_place
+from tests.bots.forges.issues import ForgeTalk
+from tests.bots.story import ToldConversation
+from tests.core.forges.api_contract import FAKES
 
 
 class TestCalls(ChannelContract):
@@ -32,3 +40,21 @@ class TestDeliveries(DeliveryContract):
     ) -> AsyncIterator[ForgePlace]:
         async with forge_place("github", tmp_path, monkeypatch) as place:
             yield place
+
+
+class TestConversation(ToldConversation):
+    """What people write, in issues of a registered repository, on each forge."""
+
+    @pytest.fixture(params=KINDS)
+    async def place(
+        self,
+        request: pytest.FixtureRequest,
+        rt: Runtime,
+        make: Factory,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> AsyncIterator[ForgeTalk]:
+        async with FAKES[request.param](tmp_path / "forge") as fake:
+            monkeypatch.setenv("FORGE_TOKEN", fake.world.token)
+            await rt.repos.add(Repo.at(parse(fake.url)), profile({}), make.owner)
+            yield ForgeTalk(fake)

@@ -13,7 +13,7 @@ import pytest
 from draftsman.attention.attention import QuestionAttention
 from draftsman.database.database import Connection
 from draftsman.deliveries.channels.pager_channel import PagerChannel
-from draftsman.deliveries.delivery import ChannelName, DeliveryStatus
+from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman_bots.pagers.service import PagerService
@@ -86,7 +86,7 @@ class Paged:
 
         async def are_sent() -> bool:
             found = await deliveries_of(self.rt, self.work.number)
-            sent = [d.status for d in found if d.channel == ChannelName.PAGER]
+            sent = [d.status for d in found if d.channel == "pager"]
             return sent == [DeliveryStatus.SENT] * count
 
         await until(are_sent, f"{count} pages are sent")

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
-from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman_bots.slack.deliveries.channel import SlackChannel, client
 from draftsman_testing.channel import samples
@@ -34,7 +33,7 @@ def message(kind: DeliveryKind, target: str, /, **fields: Any) -> Message:
 
 def person(name: str, account: str | None = None) -> Person:
     """Return a person with or without a Slack id."""
-    return Person(name, frozenset({"approver"}), {Source.SLACK: account} if account else {})
+    return Person(name, frozenset({"approver"}), {"slack": account} if account else {})
 
 
 def texts(reply: Any) -> Iterator[str]:

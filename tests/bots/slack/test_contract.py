@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
+from draftsman.runtime import Runtime
 from draftsman_testing.channel.channel_contract import ChannelContract
 from draftsman_testing.channel.delivery_contract import DeliveryContract
 from draftsman_testing.channel.place import RETRY_AFTER, Fault, Post
-from draftsman_testing.slack import FakeSlack, error
+from draftsman_testing.slack import Ack, FakeSlack, error
 from draftsman_testing.slack import Fault as SlackFault
 from draftsman_testing.slack.message_store import remove
 from tests.bots.slack.channel_fixtures import Json, shown, slack_channel
+from tests.bots.slack.transport import service_harness
+from tests.bots.story import ToldConversation
 
 POST = "chat.postMessage"
 LIVE = re.compile(r"<(?:[@#]|!(?!date))[^>]*>|<http[^>]*\|[^>]*>")
@@ -92,6 +96,51 @@ def mrkdwn(message: Any) -> Iterator[str]:
             yield from mrkdwn(value)
 
 
+class SlackTalk(SlackPlace):
+    """The channel with people, who write in threads, and the whole bot."""
+
+    takes_requests = True
+    anyone_requests = False
+    reports_changes = True
+
+    def __init__(self, slack: FakeSlack) -> None:
+        super().__init__(slack)
+        self.accounts = {name: f"U{name.upper()}" for name in ("anna", "ben", "carol")}
+        self._users = {**self.accounts, "mallory": "UMALLORY"}
+        for name, user in self._users.items():
+            slack.user(name, id=user)
+            slack.world.channels[self._room].members.add(user)
+        self._acks: dict[str, Ack] = {}
+
+    @asynccontextmanager
+    async def running(self, rt: Runtime) -> AsyncIterator[None]:
+        async with service_harness.serving(rt, self._slack):
+            yield
+
+    async def request(self, person: str, text: str) -> None:
+        await self._slack.mention(self._users[person], self._room, f"fix {text}")
+
+    async def say(self, person: str, text: str) -> str:
+        thread = self._slack.messages(self._room)[-1]["ts"]
+        ack = await self._slack.say(self._users[person], self._room, text, thread)
+        self._acks[ack.ts] = ack
+        return ack.ts
+
+    async def edit(self, key: str, text: str) -> None:
+        await self._slack.edit(self._room, key, text)
+
+    async def delete(self, key: str) -> None:
+        await self._slack.delete(self._room, key)
+
+    async def repeat(self, key: str) -> None:
+        await self._slack.again(self._acks[key])
+
+    def told(self) -> list[str]:
+        people = self._users.values()
+        private = (item for user in people for item in self._slack.ephemerals(self._room, user))
+        return [post.text for post in self.posts()] + [item["text"] for item in private]
+
+
 @pytest.fixture
 async def place() -> AsyncIterator[SlackPlace]:
     async with FakeSlack() as slack:
@@ -104,3 +153,13 @@ class TestCalls(ChannelContract):
 
 class TestDeliveries(DeliveryContract):
     """The messages of jobs."""
+
+
+class TestConversation(ToldConversation):
+    """What people write."""
+
+    @pytest.fixture
+    async def place(self) -> AsyncIterator[SlackTalk]:
+        async with FakeSlack() as slack:
+            yield SlackTalk(slack)
+            assert slack.complaints == []

@@ -8,17 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.deliveries.delivery import (
-    ChannelName,
-    Delivery,
-    DeliveryKind,
-    DeliveryStatus,
-    Receipt,
-)
+from draftsman.deliveries.delivery import Delivery, DeliveryKind, DeliveryStatus, Receipt
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import Target, parse
-from draftsman.jobs.job import Source
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.store import people as store
@@ -77,14 +70,14 @@ class Flow:
             return not any(
                 delivery.status in LIVE
                 for delivery in await deliveries_of(self.rt, job)
-                if delivery.channel == ChannelName.SLACK
+                if delivery.channel == "slack"
             )
 
         await until(look, f"the deliveries of D-{job}")
         return [
             delivery
             for delivery in await deliveries_of(self.rt, job)
-            if delivery.channel == ChannelName.SLACK
+            if delivery.channel == "slack"
         ]
 
     def said_by_anna(self, text: str) -> Json:
@@ -179,7 +172,7 @@ async def test_approval_is_sent_to_absent_approvers_and_every_copy_is_closed(
 async def test_person_linked_by_a_code_receives_questions(flow: Flow, make: Factory) -> None:
     erin = flow.slack.user("erin")
     async with flow.rt.db.connection() as conn:
-        await store.create_link_code(conn, Source.SLACK, erin, "Erin", "hash", 60)
+        await store.create_link_code(conn, "slack", erin, "Erin", "hash", 60)
         assert await store.link(conn, "hash", "erin", "cli:erin")
     gate = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("erin",))
     work = await make.asked(gate, notify=flow.notify)
@@ -228,7 +221,7 @@ async def test_person_linked_by_a_code_receives_reminders(
     await flow.quiet(work.number)
     assert "For erin" in shown(flow.thread(flow.card())[0])
     async with flow.rt.db.connection() as conn:
-        await store.create_link_code(conn, Source.SLACK, erin, "Erin", "hash", 60)
+        await store.create_link_code(conn, "slack", erin, "Erin", "hash", 60)
         assert await store.link(conn, "hash", "erin", "cli:erin")
     await clock.forward(51 * 3600)
     await flow.rt.sweeps.run("remind", LeaderTerm())
@@ -250,7 +243,7 @@ async def test_archived_channel_falls_back_to_the_requester(
     flow: Flow, make: Factory, people: People
 ) -> None:
     flow.slack.world.channels[flow.room].archived = True
-    job = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
+    job = await make.queued(notify=flow.notify, actor=people.on("slack", "anna"))
     sent = await flow.quiet(job)
     assert [(item.target, item.status) for item in sent] == [
         (flow.room, DeliveryStatus.DEAD_LETTER),
@@ -259,7 +252,7 @@ async def test_archived_channel_falls_back_to_the_requester(
     (instead,) = flow.slack.messages(flow.slack.direct(flow.anna))
     assert f"D-{job}" in shown(instead)
     assert flow.slack.messages(flow.room) == []
-    await flow.rt.job_control.cancel(job, people.on(Source.SLACK, "anna"))
+    await flow.rt.job_control.cancel(job, people.on("slack", "anna"))
     sent = await flow.quiet(job)
     assert [item.status for item in sent].count(DeliveryStatus.DEAD_LETTER) == 1, "it is remembered"
     card = flow.slack.messages(flow.slack.direct(flow.anna))[0]
@@ -271,14 +264,14 @@ async def test_unlisted_refusal_falls_back_to_the_requester_once(
     flow: Flow, make: Factory, people: People, rt: Runtime
 ) -> None:
     flow.slack.faults.next("chat.postMessage", error("brand_new_error"))
-    job = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
+    job = await make.queued(notify=flow.notify, actor=people.on("slack", "anna"))
     sent = await flow.quiet(job)
     assert [(item.target, item.status) for item in sent] == [
         (flow.room, DeliveryStatus.DEAD_LETTER),
         (flow.anna, DeliveryStatus.SENT),
     ]
     flow.slack.faults.next("chat.postMessage", error("brand_new_error"), times=2)
-    other = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
+    other = await make.queued(notify=flow.notify, actor=people.on("slack", "anna"))
     await flow.quiet(other)
     assert [str(delivery.channel) for delivery in await deliveries_of(rt, other)] == [
         "slack",
@@ -286,7 +279,7 @@ async def test_unlisted_refusal_falls_back_to_the_requester_once(
         "log",
     ]
     assert await flow.rt.outbox.dead_letter_count() == 2
-    (logged,) = await rt.delivery_sender.claim(ChannelName.LOG, free=1, share=1)
+    (logged,) = await rt.delivery_sender.claim("log", free=1, share=1)
     await rt.delivery_sender.record(logged, Receipt("line 1"))
     assert await flow.rt.outbox.dead_letter_count() == 0
 

@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.plain import render_plain
-from draftsman.deliveries.plain_text import resolution_text
+from draftsman.deliveries.question_text import resolution_text
 from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.render import render
+from draftsman_testing.channel.examples import DIGEST_ITEM
 from draftsman_testing.channel.samples import question
 from draftsman_testing.slack.block_validation import message_blocks
 from tests.bots.messages import messages, words
@@ -101,7 +102,7 @@ def test_markup_is_escaped_in_every_kind_of_message(kind: DeliveryKind) -> None:
     output = rendered(
         kind,
         question=asked,
-        payload={"text": NASTY, "name": NASTY},
+        payload={"text": NASTY, "name": NASTY, "questions": [{**DIGEST_ITEM, "text": NASTY}]},
         subject_title=NASTY,
         subject_status=Status.FAILED,
         subject_error=NASTY,

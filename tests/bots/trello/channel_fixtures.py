@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
-from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.trello.board import BoardConfig
 from draftsman_bots.process.health import HealthState
@@ -90,4 +89,4 @@ class CardHarness:
 
 def person(name: str, own: str | None = None) -> Person:
     """Return a person, with or without a Trello id."""
-    return Person(name, frozenset({"approver"}), {Source.TRELLO: own} if own else {})
+    return Person(name, frozenset({"approver"}), {"trello": own} if own else {})

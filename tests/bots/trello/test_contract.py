@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
+from draftsman.runtime import Runtime
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.deliveries.markdown import marker_of
 from draftsman_testing.channel.channel_contract import ChannelContract
 from draftsman_testing.channel.delivery_contract import DeliveryContract
 from draftsman_testing.channel.place import RETRY_AFTER, Fault, Post
+from draftsman_testing.factories import Factory
+from draftsman_testing.outbox import run_dispatcher
+from draftsman_testing.people import People
 from draftsman_testing.trello import FakeTrello, Limits, error
 from draftsman_testing.trello import Fault as TrelloFault
+from tests.bots.story import ToldConversation
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
+from tests.bots.trello.inbound.conftest import TrelloBotHarness
 
 LIVE = re.compile(r"[^\\](?:\]\(|<[a-z!]|\*\*b)")
 FENCED = re.compile("(?s)```.*?```")
@@ -70,6 +77,61 @@ class TrelloPlace(CardHarness):
                 self.trello.delete_comment(self.trello.comments(self.card)[0].id)
 
 
+class TrelloTalk(TrelloPlace):
+    """A card of a watched board, whose bot gets webhooks."""
+
+    takes_requests = True
+    anyone_requests = True
+    reports_changes = True
+
+    def __init__(
+        self, trello: FakeTrello, channel: TrelloChannel, make: Factory, people: People
+    ) -> None:
+        super().__init__(trello, channel)
+        self._bot = TrelloBotHarness(trello, make.rt, make, people)
+        self._users = {"anna": self._bot.anna, "ben": self._bot.ben, "mallory": self._bot.mallory}
+        self._users["carol"] = trello.member("Carol")
+        self.accounts = {name: self._users[name] for name in ("anna", "ben", "carol")}
+        self.card = self._bot.card()
+        self.target = f"trello:{self.card}"
+
+    @asynccontextmanager
+    async def running(self, rt: Runtime) -> AsyncIterator[None]:
+        self._bot.context.me.id = self.trello.bot_member
+        await self._bot.watch()
+        await self._bot.poll()
+        await self._bot.serve_webhook()
+        async with run_dispatcher(rt, self.channel):
+            yield
+        await self._bot.close()
+
+    async def request(self, person: str, text: str) -> None:
+        self.trello.describe(self.card, text)
+        if "draftsman" in self.trello.labels_of(self.card):
+            self.trello.remove_label(self.card, self._bot.label)
+        self.trello.add_label(self.card, self._bot.label, self._users[person])
+        await self._bot.deliver_webhooks()
+
+    async def say(self, person: str, text: str) -> str:
+        comment = self.trello.comment(self.card, self._users[person], text)
+        await self._bot.deliver_webhooks()
+        return comment
+
+    async def edit(self, key: str, text: str) -> None:
+        self.trello.edit_comment(key, text)
+        await self._bot.deliver_webhooks()
+
+    async def delete(self, key: str) -> None:
+        self.trello.delete_comment(key)
+        await self._bot.deliver_webhooks()
+
+    async def repeat(self, key: str) -> None:
+        await self._bot.deliver_webhooks(replay=True)
+
+    def told(self) -> list[str]:
+        return [post.text for post in self.posts() if post.marker]
+
+
 @pytest.fixture
 async def place() -> AsyncIterator[TrelloPlace]:
     """Give a card; Trello says how long its window is, not when to come back."""
@@ -83,3 +145,12 @@ class TestCalls(ChannelContract):
 
 class TestDeliveries(DeliveryContract):
     """The messages of jobs."""
+
+
+class TestConversation(ToldConversation):
+    """What people write."""
+
+    @pytest.fixture
+    async def place(self, make: Factory, people: People) -> AsyncIterator[TrelloTalk]:
+        async with FakeTrello() as trello, trello_channel(trello) as channel:
+            yield TrelloTalk(trello, channel, make, people)

@@ -7,11 +7,10 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from draftsman.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.deliveries.delivery import Delivery, DeliveryKind, DeliveryStatus
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import Target, parse
-from draftsman.jobs.job import Source
 from draftsman.jobs.runs.outcome import Done
 from draftsman.people.store import people as store
 from draftsman.questions.question import QuestionKind
@@ -70,7 +69,7 @@ class Flow(CardHarness):
         return [
             delivery
             for delivery in await deliveries_of(self.rt, job)
-            if delivery.channel == ChannelName.TRELLO
+            if delivery.channel == "trello"
         ]
 
     def counted(self, method: str, path: str) -> int:
@@ -117,7 +116,7 @@ async def test_deleted_card_ends_its_deliveries_but_not_the_job(
     flow: Flow, make: Factory, people: People
 ) -> None:
     async with flow.rt.db.connection() as conn:
-        await store.create_link_code(conn, Source.TRELLO, flow.anna, "Erin", "hash", 60)
+        await store.create_link_code(conn, "trello", flow.anna, "Erin", "hash", 60)
         assert await store.link(conn, "hash", "erin", "cli:erin")
     job = await make.queued(notify=flow.notify, actor=people.erin)
     await flow.quiet(job)
@@ -127,9 +126,7 @@ async def test_deleted_card_ends_its_deliveries_but_not_the_job(
     assert (last.kind, last.status, last.attempts) == (DeliveryKind.RESULT, "dead_letter", 1)
     assert "not found" in (last.last_error or "")
     instead = [
-        delivery
-        for delivery in await deliveries_of(flow.rt, job)
-        if delivery.channel != ChannelName.TRELLO
+        delivery for delivery in await deliveries_of(flow.rt, job) if delivery.channel != "trello"
     ]
     assert {delivery.target for delivery in instead} == {"log"}, "a person is not a card"
     assert (await flow.rt.read_model.job(job)).status == "completed"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.agents.acp import distrust, keep_sessions, start_folder
-from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.agents import known_table
 from tests.support import acp_recording
 from tests.support.acp_recording import MODULE, PROGRAMS, REPLAY, SUMMARY, recorded
 from tests.support.adapter_driver import AdapterRuns
@@ -85,5 +85,5 @@ def test_a_recording_has_the_mode_and_never_an_answer_for_always(name: str) -> N
     modes = [message for message in sent if "mode" in str(message.get("method"))]
     methods = {message.get("method") for message in sent}
     assert modes or "session/set_config_option" in methods
-    assert str(KNOWN_AGENTS[name]["session_mode"]) in json.dumps(sent)
+    assert str(known_table(name)["session_mode"]) in json.dumps(sent)
     assert "always" not in json.dumps([message for message in sent if "result" in message])

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from draftsman.agent_runs.agent_probe import AgentProbe, probe_agent
 from draftsman.settings import Settings
-from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.agents import known_table
 from tests.core.worker.agent_jobs import agent
 from tests.support.fake_model import fake_model
 
@@ -55,5 +55,5 @@ async def test_codex_is_probed_through_its_adapter() -> None:
     fake = Path(__file__).parents[2] / "support" / "codex_agent.py"
     script = '[{"say": "ready"}]'
     command = [sys.executable, "-I", "-S", str(fake), script, "app-server"]
-    result = await probe("", entry=dict(KNOWN_AGENTS["codex"]) | {"command": command})
+    result = await probe("", entry=dict(known_table("codex")) | {"command": command})
     assert (result.succeeded, result.text) == (True, "ready")

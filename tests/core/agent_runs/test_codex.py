@@ -11,7 +11,7 @@ import pytest
 
 from draftsman.agent_runs.clones.tree_removal import remove_tree
 from draftsman.runtime import Runtime
-from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.settings.agents import known_table
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
 from tests.core.agent_runs.adapted_agents import (
@@ -57,7 +57,7 @@ def repo(tmp_path: Path) -> Path:
 def codex_agent(script: list[dict[str, Any]], *arguments: str, **settings: Any) -> dict[str, Any]:
     """Return the settings of Codex, with the scripted agent as its program."""
     program = ["{python}", "-I", "-S", str(FAKE), json.dumps(script), "app-server", *arguments]
-    return dict(KNOWN_AGENTS["codex"]) | {"command": program} | settings
+    return dict(known_table("codex")) | {"command": program} | settings
 
 
 async def test_an_approved_command_runs_once_in_a_later_run_on_another_host(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.jobs.job import Job, Source, Status
+from draftsman.jobs.job import Job, Status
 from draftsman.jobs.requests.invocation import FileRef
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
@@ -217,13 +217,13 @@ say("checkpoint", id="c", data=1); hear()
 say("result", summary="", data={"got": [message["text"], file["name"], text]})
 """
     number = await submit_agent_job(make, repo)
-    ben = people.on(Source.SLACK, "ben")
+    ben = people.on("slack", "ben")
     ref = FileRef(reference={"id": "F1"}, name="log.txt")
     async with agent_worker(rt, repo.parent / "data", code):
         await wait_for_agent(repo.parent / "data", "listening.txt")
         for _ in range(2):
             await rt.messages.send(number, ben, "see the log", event="m1", attachments=[ref])
-        (file,) = await rt.attachments.claim(Source.SLACK)
+        (file,) = await rt.attachments.claim("slack")
         await rt.attachments.store(file, b"boom")
         job = await wait_for_end(rt, number)
     assert got(job) == ["see the log", "log.txt", "boom"]
@@ -244,7 +244,7 @@ say("result", summary="", data={"got": [start["iteration"], *texts]})
 """
     number = await submit_agent_job(make, repo)
     data = repo.parent / "data"
-    ben = people.on(Source.SLACK, "ben")
+    ben = people.on("slack", "ben")
     ref = FileRef(reference={"id": "F1"}, name="log.txt")
     async with agent_worker(rt, data, code):
         agent = await wait_for_agent(data, "listening.txt")
@@ -257,7 +257,7 @@ say("result", summary="", data={"got": [start["iteration"], *texts]})
         clone = next(data.glob("**/runs/*/repo/listening.txt")).parent
         (clone.parent / "home" / "go").touch()
         await wait_for_exit(agent)
-        (file,) = await rt.attachments.claim(Source.SLACK)
+        (file,) = await rt.attachments.claim("slack")
         await rt.attachments.store(file, b"boom")
         job = await wait_for_end(rt, number)
     assert got(job) == [2, "see the log"]

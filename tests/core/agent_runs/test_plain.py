@@ -12,7 +12,7 @@ import pytest
 from draftsman.runtime import Runtime
 from draftsman.sandbox.gateway_access import GatewayAccess
 from draftsman.sandbox.processes.environment import agent_environment
-from draftsman.settings.agents import KNOWN_AGENTS, AgentSettings
+from draftsman.settings.agents import AgentSettings, known_table
 from draftsman_testing.factories import Factory
 from tests.core.agent_runs.adapted_agents import adapted_worker, asked, ended, lines_of
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
@@ -138,7 +138,7 @@ def test_a_program_in_the_background_does_not_delay_the_end(runs: AdapterRuns) -
 
 def test_an_unknown_placeholder_is_an_error_of_the_configuration() -> None:
     with pytest.raises(ValueError, match=r"unknown placeholder \{name\}; allowed: \{title\}"):
-        AgentSettings.model_validate({"command": ["x"], "kind": "plain", "prompt": "{name}"})
+        AgentSettings.of({"command": ["x"], "kind": "plain", "prompt": "{name}"})
 
 
 async def test_a_question_of_the_program_ends_it_and_its_answer_is_in_the_next_prompt(
@@ -162,7 +162,7 @@ async def test_a_question_of_the_program_ends_it_and_its_answer_is_in_the_next_p
 
 
 def test_aider_gets_the_address_of_a_gateway_and_no_address_without_a_gateway() -> None:
-    aider = AgentSettings.model_validate(KNOWN_AGENTS["aider"])
+    aider = AgentSettings.of(known_table("aider"))
     assert "OPENAI_API_BASE" not in agent_environment(aider, Path("/home/agent"), {})
     with GatewayAccess("openai", "token", private_network=False) as access:
         environment = agent_environment(aider, Path("/home/agent"), {}, access)

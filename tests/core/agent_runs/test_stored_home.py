@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.jobs.job import Source
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
@@ -70,10 +69,10 @@ assert not os.path.islink(path)
 say("result", summary=open(path).read(), data={"late": late, "name": notes["name"]})
 """
     files = [{"reference": {"id": name}, "name": name} for name in ("../notes.md", "b.png")]
-    anna = people.on(Source.SLACK, "anna")
+    anna = people.on("slack", "anna")
     await rt.repos.add(Repo.at(parse(str(repo))), profile({}), make.owner)
     number = await submit_agent_job(make, repo, actor=anna, attachments=files)
-    notes, late = await rt.attachments.claim(Source.SLACK)
+    notes, late = await rt.attachments.claim("slack")
     assert await rt.attachments.store(notes, b"use the v2 API") == "stored"
     assert await rt.attachments.refuse(late, "it was deleted") == "refused"
     async with agent_worker(rt, repo.parent / "data", code):

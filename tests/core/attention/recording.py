@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from draftsman.channels import ChannelName
 from draftsman.deliveries.delivery import (
-    ChannelName,
     DeliveryKind,
     File,
     Message,
@@ -16,6 +16,7 @@ from draftsman.deliveries.delivery import (
     Receipt,
     SendResult,
 )
+from draftsman.deliveries.documents.plain import render_plain
 from draftsman.errors import Failure
 
 
@@ -37,7 +38,7 @@ class RecordingChannel:
     """A Slack or a pager that records the messages; `now` is the time of the simulation."""
 
     now: datetime
-    name: ChannelName = ChannelName.SLACK
+    name: ChannelName = "slack"
     messages: list[Sent] = field(default_factory=list)
     markers: Counter[str] = field(default_factory=Counter)
 
@@ -63,7 +64,7 @@ class RecordingChannel:
 
     def _record(self, message: Message) -> None:
         question = message.question
-        text = str((message.payload or {}).get("text", ""))
+        text = render_plain(message)
         name, critical = (question.name, question.critical) if question else ("", False)
         self.messages.append(Sent(self.now, message.target, message.kind, name, critical, text))
 
@@ -71,7 +72,7 @@ class RecordingChannel:
         return None
 
     async def edit(self, message: Message) -> SendResult:
-        if self.name == ChannelName.PAGER:
+        if self.name == "pager":
             self._record(message)
         return Receipt(message.edits or "")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from draftsman.attention import store as attention
 from draftsman.attention.service.digests import Digests
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
@@ -69,12 +69,15 @@ async def _sent(rt: Runtime, job: int) -> list[tuple[str, str, str]]:
     return [(str(d.kind), d.target, str(d.status)) for d in await deliveries_of(rt, job)]
 
 
-async def _digests(conn: Connection) -> list[tuple[str, str]]:
+async def _digests(conn: Connection) -> list[tuple[str, dict[str, Any]]]:
     return await rows(
         conn,
-        "SELECT target, payload ->> 'text' FROM draftsman.deliveries WHERE kind = 'notice'"
-        " ORDER BY seq",
+        "SELECT target, payload FROM draftsman.deliveries WHERE kind = 'digest' ORDER BY seq",
     )
+
+
+def _names(payload: dict[str, Any]) -> list[str]:
+    return [question["name"] for question in payload["questions"]]
 
 
 async def test_questions_wait_for_the_digest_and_are_in_it_once(
@@ -91,11 +94,9 @@ async def test_questions_wait_for_the_digest_and_are_in_it_once(
     await clock.forward((at - datetime.now(UTC)).total_seconds() + 1)
     assert await known.digests.sweep(LeaderTerm()) == 2
     assert await known.digests.sweep(LeaderTerm()) == 0
-    ((target, text),) = await _digests(conn)
-    assert target == "U0BEN"
-    first, *lines = text.splitlines()
-    assert first == "Your digest: 2 questions waiting for an answer"
-    assert [line.split(":")[0] for line in lines] == [f"• {jobs[0].name}/1", f"• {jobs[2].name}/1"]
+    ((target, payload),) = await _digests(conn)
+    assert (target, payload["person"], payload["count"]) == ("U0BEN", "ben", 2)
+    assert _names(payload) == [f"{jobs[0].name}/1", f"{jobs[2].name}/1"]
     await clock.forward(2 * DAY)
     assert await known.digests.sweep(LeaderTerm()) == 0, "a question is in one digest"
     await known.sweeps.run("remind", LeaderTerm())
@@ -184,11 +185,9 @@ async def test_a_board_with_a_digest_card_has_the_digest_there_and_only_there(
     assert await known.digests.sweep(LeaderTerm()) == 0
     found = dict(await _digests(conn))
     assert set(found) == {digests, "U0BEN"}
-    assert all(job.name in found[digests] for job in asked)
-    assert elsewhere.name in found["U0BEN"]
-    assert elsewhere.name not in found[digests]
-    to = "SELECT payload ->> 'to' FROM draftsman.deliveries WHERE target = '" + digests + "'"
-    assert await rows(conn, to) == [("T-BEN",)]
+    assert _names(found[digests]) == [f"{job.name}/1" for job in asked]
+    assert _names(found["U0BEN"]) == [f"{elsewhere.name}/1"]
+    assert {payload["person"] for payload in found.values()} == {"ben"}
 
 
 async def test_identical_questions_are_in_the_digest_of_the_first_job_only(
@@ -202,11 +201,9 @@ async def test_identical_questions_are_in_the_digest_of_the_first_job_only(
     await clock.forward(DAY)
     assert await known.digests.sweep(LeaderTerm()) == 2
     found = dict(await _digests(conn))
-    assert f"• {jobs[0].name}/1 (3 jobs): " in found["U0BEN"]
-    assert len(found["U0BEN"].splitlines()) == 2
-    assert [line for line in found[DIGESTS].splitlines() if line.startswith("•")] == [
-        line for line in found[DIGESTS].splitlines() if later.name in line
-    ]
+    (question,) = found["U0BEN"]["questions"]
+    assert (question["name"], question["jobs"]) == (f"{jobs[0].name}/1", 3)
+    assert _names(found[DIGESTS]) == [f"{later.name}/1"]
 
 
 @pytest.mark.parametrize("limit", [1, 2])
@@ -218,8 +215,9 @@ async def test_identical_questions_of_a_digest_in_parts_are_in_it_once(
     await clock.forward(DAY)
     digests = Digests(db=known.db, policy=known.policy, timezone="UTC", limit=limit)
     assert [await digests.sweep(LeaderTerm()) for _ in jobs].count(1) == 1
-    ((_, text),) = await _digests(conn)
-    assert f"• {jobs[0].name}/1 (3 jobs): " in text
+    ((_, payload),) = await _digests(conn)
+    (question,) = payload["questions"]
+    assert (question["name"], question["jobs"]) == (f"{jobs[0].name}/1", 3)
 
 
 async def test_only_the_database_decides_what_was_sent(
@@ -250,7 +248,7 @@ async def test_a_person_with_a_digest_is_not_mentioned_in_the_channel(
 ) -> None:
     await _chosen(known, people)
     work = await make.asked(LONG, notify=DIRECT)
-    (item,) = await known.delivery_sender.claim(ChannelName.SLACK, free=1, share=1, busy=["U0BEN"])
+    (item,) = await known.delivery_sender.claim("slack", free=1, share=1, busy=["U0BEN"])
     assert item.kind == "status"
     other = await make.asked(GATE, notify=DIRECT)
     mentioned = {}

@@ -12,7 +12,6 @@ from draftsman.attention.figures import (
     metrics_text,
     with_quiet_pings,
 )
-from draftsman.jobs.job import Source
 from draftsman.people.hours import parse
 from draftsman.people.policy import Person, Policy
 from draftsman.questions.question import QuestionKind
@@ -20,7 +19,7 @@ from draftsman.questions.question import QuestionKind
 NIGHT = parse("22:00-07:00", "UTC")
 POLICY = Policy(
     {
-        "anna": Person("anna", frozenset({"approver"}), {Source.SLACK: "U1"}, NIGHT),
+        "anna": Person("anna", frozenset({"approver"}), {"slack": "U1"}, NIGHT),
         "ben": Person("ben", frozenset({"approver"})),
         "carol": Person("carol", frozenset({"approver"}), quiet=NIGHT),
     }

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from draftsman.deliveries.delivery import (
-    ChannelName,
     Deferred,
     DeliveryKind,
     DeliveryOutcome,
@@ -51,7 +50,7 @@ async def sent(rt: Runtime, job: int) -> list[str]:
     return [
         delivery.target
         for delivery in await deliveries_of(rt, job)
-        if delivery.kind is DeliveryKind.QUESTION and delivery.channel == ChannelName.SLACK
+        if delivery.kind is DeliveryKind.QUESTION and delivery.channel == "slack"
     ]
 
 
@@ -154,7 +153,7 @@ async def test_a_critical_question_interrupts_and_has_its_own_ladder(
     await sweep(rt)
     assert await sent(rt, number) == ["U0BEN"]
     assert (await rt.questions.get(number, 1)).critical
-    (item,) = await claim(rt, ChannelName.SLACK)
+    (item,) = await claim(rt, "slack")
     assert item.target == "U0BEN"
 
 
@@ -297,7 +296,7 @@ async def test_a_delegate_who_has_the_question_gets_a_notice_below_it(
 class RecordingChannel:
     """A Slack that keeps the messages that it sends."""
 
-    name = ChannelName.SLACK
+    name = "slack"
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -319,7 +318,7 @@ class RecordingChannel:
 async def _send(rt: Runtime, channel: RecordingChannel) -> list[DeliveryOutcome]:
     """Send all deliveries that are due; return the outcomes."""
     outcomes: list[DeliveryOutcome] = []
-    while items := await claim(rt, ChannelName.SLACK):
+    while items := await claim(rt, "slack"):
         for item in items:
             outcome = await rt.delivery_sender.send(item, cast(Any, channel))
             await rt.delivery_sender.record(item, outcome)

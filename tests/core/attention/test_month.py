@@ -17,9 +17,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from draftsman.attention.figures import FigureGroup
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.errors import Refused
-from draftsman.jobs.job import Source
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.policy import Person
 from draftsman.questions.question import OnExpire, QuestionStatus
@@ -67,7 +66,7 @@ PLAIN: Final = {"approval": "default", "critical": "urgent"}
 DIGESTS: Final = {"anna": "9:00,15:00", "dave": "06:30"}
 NEVER: Final = 1e9
 PINGS: Final = frozenset({DeliveryKind.QUESTION, DeliveryKind.REMINDER})
-ABOUT_QUESTIONS: Final = PINGS | {DeliveryKind.NOTICE}
+ABOUT_QUESTIONS: Final = PINGS | {DeliveryKind.NOTICE, DeliveryKind.DIGEST}
 APPROVALS: Final = (
     "SELECT 'D-' || job || '/' || ordinal FROM draftsman.job_questions WHERE kind = 'approval'"
 )
@@ -202,7 +201,7 @@ async def _simulate(
         await rt.checkpoints.now(),
         random.Random(seed),
         RecordingChannel(datetime.now(UTC)),
-        RecordingChannel(datetime.now(UTC), ChannelName.PAGER),
+        RecordingChannel(datetime.now(UTC), "pager"),
     )
     await month.run(days)
     await _check_messages(month)
@@ -280,7 +279,7 @@ async def _check_ladders(month: Month) -> None:
 
 async def _check_digests(month: Month) -> None:
     """A question is in a single digest of a person, and no message of it was sent before."""
-    digests = [item for item in month.slack.messages if item.text.startswith("Your digest:")]
+    digests = [item for item in month.slack.messages if item.kind is DeliveryKind.DIGEST]
     users = _users(month.rt)
     assert {users[item.target].name for item in digests} <= set(DIGESTS)
     assert digests, "people got digests"
@@ -335,11 +334,7 @@ async def _check_figures(month: Month) -> None:
 def _users(rt: Runtime) -> dict[str, Person]:
     """Return the people by their account in Slack."""
     people = rt.policy.people.values()
-    return {
-        item.ids[Source.SLACK].partition("@")[0]: item
-        for item in people
-        if Source.SLACK in item.ids
-    }
+    return {item.ids["slack"].partition("@")[0]: item for item in people if "slack" in item.ids}
 
 
 @pytest.mark.parametrize("seed", [21])

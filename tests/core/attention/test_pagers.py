@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from draftsman.deliveries.channels.pager_channel import PagerChannel
-from draftsman.deliveries.delivery import ChannelName, DeliveryStatus
+from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
@@ -61,7 +61,7 @@ async def paged(
 
 async def _sent(rt: Runtime, job: int, count: int) -> None:
     async def is_sent() -> bool:
-        pages = [d for d in await deliveries_of(rt, job) if d.channel == ChannelName.PAGER]
+        pages = [d for d in await deliveries_of(rt, job) if d.channel == "pager"]
         return [d.status for d in pages].count(DeliveryStatus.SENT) == count
 
     await until(is_sent, f"{count} pages of D-{job} are sent")
@@ -108,7 +108,7 @@ async def test_the_error_of_a_refused_page_has_no_secret(
 
     async def errors() -> list[str]:
         pages = [d for d in await deliveries_of(paged, work.number) if d.last_error]
-        return [str(d.last_error) for d in pages if d.channel == ChannelName.PAGER]
+        return [str(d.last_error) for d in pages if d.channel == "pager"]
 
     async def are_refused() -> bool:
         return len(await errors()) == 2

@@ -18,7 +18,7 @@ from draftsman_testing.factories import Factory
 @pytest.fixture(autouse=True)
 def _me(rt: Runtime) -> None:
     """Map the operating-system user to a person."""
-    ids = dict.fromkeys((Source.CLI, Source.API), login())
+    ids: dict[str, str] = dict.fromkeys((Source.CLI, Source.API), login())
     others = {
         name: person
         for name, person in rt.policy.people.items()

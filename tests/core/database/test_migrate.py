@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from draftsman import resources
-from draftsman.database import migrate
+from draftsman.database import migrate, migration_files
 from draftsman.database.database import Connection
 from draftsman.errors import (
     DatabaseUnreachable,
@@ -27,9 +27,12 @@ from tests.support.server import Server
 from tests.support.statements import rows, value
 
 ROOT = Path(__file__).resolve().parents[3]
-NUMBERED = [name for name, _ in resources.migrations()]
-FUNCTIONS = [name for name, _ in resources.functions()]
+FILES = migration_files.available()
+NUMBERED = [item.name for item in FILES if not item.has_functions]
+FUNCTIONS = [item.name for item in FILES if item.has_functions]
 NAMES = [*NUMBERED, *FUNCTIONS]
+OF_CHANNELS = [item.name for item in FILES if item.source is not None]
+"""Files of the packages of draftsman's own channels."""
 Files = list[tuple[str, str]]
 
 
@@ -76,14 +79,21 @@ async def test_each_file_is_recorded_with_its_checksum(conn: Connection) -> None
         await rows(conn, "SELECT name, checksum FROM draftsman.schema_migrations ORDER BY name")
     )
     assert recorded == {
-        name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.migrations()
+        item.name: hashlib.sha256(item.sql.encode()).hexdigest()
+        for item in FILES
+        if not item.has_functions
     }
 
 
 def test_files_are_numbered_without_gaps() -> None:
-    assert [name.split("_")[0] for name in NUMBERED] == [
-        f"{number:04}" for number in range(1, len(NUMBERED) + 1)
-    ]
+    numbers = dict[str, list[str]]()
+    for name in NUMBERED:
+        channel, _, number = name.split("_")[0].rpartition("/")
+        numbers.setdefault(channel, []).append(number)
+    assert numbers == {
+        channel: [f"{number:04}" for number in range(1, len(found) + 1)]
+        for channel, found in numbers.items()
+    }
 
 
 async def test_concurrent_migrations_apply_every_file_once(empty_url: str) -> None:
@@ -172,8 +182,8 @@ async def test_psql_can_apply_the_migrations_repeatedly(
     (tmp_path / "functions").mkdir()
     for name, sql in (*resources.migrations(), *resources.functions()):
         assert _psql(server, empty_url, name, sql, tmp_path)[0] == 0
+    assert await migrate.migrate(empty_url) == OF_CHANNELS
     await migrate.check(empty_url)
-    assert await migrate.migrate(empty_url) == []
     before = await migrate.applied_migrations(empty_url)
     for name, sql in resources.migrations():
         done = _psql(server, empty_url, name, sql, tmp_path)
@@ -196,9 +206,9 @@ def _psql_of_the_page(server: Server, url: str) -> str:
 async def test_psql_applies_all_files_in_one_transaction_as_the_page_says(
     empty_url: str, server: Server, database_url: str
 ) -> None:
-    for output in ("", "is already applied"):
+    for output, applied in (("", OF_CHANNELS), ("is already applied", [])):
         assert output in _psql_of_the_page(server, empty_url)
-        assert await migrate.migrate(empty_url) == []
+        assert await migrate.migrate(empty_url) == applied
     privileges = "SELECT relname, relacl::text FROM pg_class WHERE relacl IS NOT NULL ORDER BY 1"
     found = []
     for url in (empty_url, database_url):
@@ -216,7 +226,7 @@ async def test_files_that_draftsman_applied_are_left_alone_by_psql(
 
 @cases(("name", "sql"), resources.migrations())
 def test_statements_have_no_commands_of_psql(name: str, sql: str) -> None:
-    migration = migrate.Migration(name, sql)
+    migration = migration_files.Migration(name, sql)
     assert f"\\if :applied \\echo '{name} is already applied' \\quit \\endif\nINSERT INTO" in sql
     assert not re.search(r"^\\|\\gset", migration.statements, re.MULTILINE)
     assert len(sql.splitlines()) - len(migration.statements.splitlines()) == 2
@@ -314,7 +324,7 @@ async def test_an_older_program_never_replaces_functions(
 
 
 def test_the_objects_of_a_file_are_named_as_drop_names_them() -> None:
-    item = migrate.Migration("functions/x", EXTRA)
+    item = migration_files.Migration("functions/x", EXTRA)
     assert item.objects == [
         "FUNCTION draftsman.extra(int, text[])",
         "VIEW draftsman.extra_view",
@@ -327,7 +337,7 @@ async def test_every_object_of_the_files_is_recorded(conn: Connection) -> None:
         conn,
         "SELECT count(DISTINCT o) FROM draftsman.schema_functions, unnest(objects) o",
     )
-    files = [migrate.Migration(*file) for file in resources.functions()]
+    files = [migration_files.Migration(*file) for file in resources.functions()]
     assert recorded == sum(len(file.objects) for file in files)
     existing = await value(
         conn,

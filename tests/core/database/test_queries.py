@@ -14,7 +14,6 @@ import pytest
 import draftsman
 from bench.history import Backlog, seed_draftsman
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName
 from tests.soak.calls import CALLS, query_of
 from tests.support.cases import cases
 from tests.support.planner import planned
@@ -225,7 +224,7 @@ async def test_the_outbox_is_read_by_its_indexes(conn: Connection, query: str, i
     await conn.execute("SET enable_seqscan = off")
     await conn.execute("SET enable_bitmapscan = off")
     numbers = dict.fromkeys(("job", "limit", "most", "free", "share", "lease", "head_start"), 1)
-    params = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead_letter"]}
+    params = {"channel": "slack", "after": "", "statuses": ["dead_letter"]}
     params |= {"busy": [], "reserved": [], "channels": ["slack"]}
     family, name = query.split(".")
     plan = await explain(conn, TEXTS[family][name], numbers | params)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from draftsman.channels import ChannelName
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.target import Targets
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
@@ -39,10 +40,10 @@ async def test_a_request_without_targets_is_reported_to_the_fallback_once(
     assert due <= 0, "the leader does it at once"
     assert await rt.dead_letters.notify(LeaderTerm(make.worker, 1)) == 0, "it no longer leads"
     assert await rt.dead_letters.notify(LeaderTerm()) == 1
-    assert await results(rt, number) == [ChannelName.LOG]
+    assert await results(rt, number) == ["log"]
     assert await rt.dead_letters.notify(LeaderTerm()) == 0
     assert await value(conn, NOTED) == 0
-    (item,) = await rt.delivery_sender.claim(ChannelName.LOG, free=9, share=9)
+    (item,) = await rt.delivery_sender.claim("log", free=9, share=9)
     assert item.job == number
 
 
@@ -51,7 +52,7 @@ async def test_a_job_of_a_lost_worker_is_reported_too(make: Factory, rt: Runtime
     assert await rt.dead_workers.rescue(LeaderTerm(), [make.worker]) == 1
     assert (await rt.read_model.job(work.number)).status is Status.DEAD_LETTER
     assert await rt.dead_letters.notify(LeaderTerm()) == 1
-    assert await results(rt, work.number) == [ChannelName.LOG]
+    assert await results(rt, work.number) == ["log"]
 
 
 @pytest.mark.parametrize("notify", [("none",), ("slack:C1/1700000000.1",), ("trello:" + "5" * 24,)])
@@ -60,7 +61,7 @@ async def test_a_request_with_targets_or_without_notifications_is_not_reported_t
 ) -> None:
     number = await make.dead(notify=notify)
     assert await value(conn, NOTED) == 0
-    channels = [ChannelName(target.partition(":")[0]) for target in notify if target != "none"]
+    channels = [target.partition(":")[0] for target in notify if target != "none"]
     assert await results(rt, number) == channels
 
 
@@ -71,7 +72,7 @@ async def test_a_target_for_other_outcomes_does_not_count(
     monkeypatch.setattr(rt.submissions, "_targets", hooks)
     number = await make.dead()
     assert await rt.dead_letters.notify(LeaderTerm()) == 1
-    assert await results(rt, number) == [ChannelName.LOG]
+    assert await results(rt, number) == ["log"]
 
 
 @pytest.mark.parametrize("end", ["failed", "canceled", "completed"])

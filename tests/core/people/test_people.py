@@ -13,7 +13,7 @@ from draftsman.people.service.people import People
 from draftsman.runtime import Runtime
 from draftsman_testing.people import People as Actors
 
-IN_SLACK = Actor(Source.SLACK, "U1", "Somebody")
+IN_SLACK = Actor("slack", "U1", "Somebody")
 
 
 async def test_the_owner_of_an_embedded_database_needs_no_configuration(db: Database) -> None:
@@ -34,7 +34,7 @@ async def test_a_linked_identity_has_the_current_roles_of_its_person(
     await rt.people.link(await rt.people.create_link_code(IN_SLACK), people.olga)
     known = await rt.people.actor(IN_SLACK)
     assert (known.person, known.roles, known.voter) == ("olga", frozenset({"operator"}), "olga")
-    assert (await rt.people.actor(people.on(Source.SLACK, "ben"))).person == "ben"
+    assert (await rt.people.actor(people.on("slack", "ben"))).person == "ben"
 
 
 async def test_an_actor_without_a_person_cannot_link_an_identity(
@@ -46,7 +46,7 @@ async def test_an_actor_without_a_person_cannot_link_an_identity(
     with pytest.raises(NotFound, match="request a new code"):
         await rt.people.link("x", people.anna)
     with pytest.raises(UsageError, match="this account is already linked to ben"):
-        await rt.people.create_link_code(people.on(Source.SLACK, "ben"))
+        await rt.people.create_link_code(people.on("slack", "ben"))
 
 
 async def test_an_identity_is_unlinked_by_its_person_or_an_operator(
@@ -55,6 +55,6 @@ async def test_an_identity_is_unlinked_by_its_person_or_an_operator(
     for actor in (people.anna, people.olga):
         await rt.people.link(await rt.people.create_link_code(IN_SLACK), people.anna)
         with pytest.raises(NotPermitted):
-            await rt.people.unlink(Source.SLACK, "U1", people.ben)
-        assert await rt.people.unlink(Source.SLACK, "U1", actor) == "anna"
+            await rt.people.unlink("slack", "U1", people.ben)
+        assert await rt.people.unlink("slack", "U1", actor) == "anna"
     assert (await rt.people.links()) == []

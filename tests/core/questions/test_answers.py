@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.errors import UsageError
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
@@ -36,7 +36,7 @@ async def test_an_answer_is_stored_with_its_responder_and_channel(
 ) -> None:
     work = await make.asked()
     response = Response(source_event_id="1700.1", text="blue")
-    await rt.questions.answer(work.number, 1, response, people.on(Source.SLACK, "ben"))
+    await rt.questions.answer(work.number, 1, response, people.on("slack", "ben"))
     _, (answer,) = await rt.questions.of_job(work.number)
     assert (answer.source, answer.source_event_id) == ("slack", "1700.1")
     assert (answer.responder_id, answer.responder_display_name, answer.voter) == (
@@ -179,7 +179,7 @@ async def test_an_unauthorized_answer_is_stored_and_refused_with_the_permitted_p
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked()
-    for actor in (people.carol, people.on(Source.SLACK, "stranger")):
+    for actor in (people.carol, people.on("slack", "stranger")):
         verdict = await make.answer(work.number, "red", actor)
         assert not verdict.accepted
         assert verdict.reason is not None
@@ -195,7 +195,7 @@ async def test_an_invoker_can_answer_only_questions_of_own_jobs(
     other = await make.running()
     for work in (own, other):
         await rt.asking.ask(work.lease, QUESTION)
-    slack = people.on(Source.SLACK, "anna")
+    slack = people.on("slack", "anna")
     assert (await make.answer(own.number, "red", slack)).accepted
     assert not (await make.answer(other.number, "red", slack)).accepted
 

@@ -16,7 +16,7 @@ from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
 from tests.support.statements import rows
 
-BEARER = Actor(Source.SLACK, "U-CAROL", "Carol")
+BEARER = Actor("slack", "U-CAROL", "Carol")
 """The approver on another channel, which maps to the same person."""
 
 

@@ -86,7 +86,7 @@ async def test_one_person_through_two_channels_counts_once(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await _gate(make, quorum=2)
-    channels = (Source.CLI, Source.SLACK, Source.TRELLO)
+    channels = (Source.CLI, "slack", "trello")
     verdicts = [
         await make.decide(work.number, True, people.on(channel, "carol")) for channel in channels
     ]
@@ -172,14 +172,14 @@ async def test_no_decision_is_possible_without_configured_people(
     work = await _gate(make)
     with pytest.raises(UsageError, match="with these approvers: none"):
         await Factory(without_people, make.owner).asked(GATE.model_copy(update={"approvers": None}))
-    unlinked = people.on(Source.SLACK, "carol-2")
+    unlinked = people.on("slack", "carol-2")
     verdict = await Factory(without_people, make.owner).decide(work.number, True, unlinked)
     assert _refused(verdict, "no people are configured")
 
 
 async def test_an_unlinked_identity_does_not_count(make: Factory, people: People) -> None:
     work = await _gate(make)
-    unlinked = people.on(Source.SLACK, "stranger")
+    unlinked = people.on("slack", "stranger")
     assert _refused(await make.decide(work.number, True, unlinked), "Stranger may not approve")
 
 

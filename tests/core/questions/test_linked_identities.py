@@ -20,7 +20,7 @@ from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import PEOPLE
 
 HERE = {"login": login(), "slack": "U-ANNA", "roles": ["invoker", "approver"]}
-IN_SLACK = Actor(Source.SLACK, "U-ANNA", "Anna")
+IN_SLACK = Actor("slack", "U-ANNA", "Anna")
 TWO = GATE.model_copy(update={"quorum": 2, "approvers": ("anna", "carol")})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from draftsman.database.database import Connection
-from draftsman.deliveries.plain_text import resolution_text
+from draftsman.deliveries.question_text import resolution_text
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.asked_question import AskedQuestion

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from draftsman.database.database import Connection
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import MAX_BYTES
 from draftsman.jobs.requests.invocation import FileRef
 from draftsman.jobs.requests.service import attachments
@@ -15,7 +14,7 @@ from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
 from tests.support.races import FirstSession
 
-SLACK = Source.SLACK
+SLACK = "slack"
 
 
 async def with_files(make: Factory, people: People, *names: str) -> int:

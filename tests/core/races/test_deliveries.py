@@ -6,13 +6,7 @@ import asyncio
 from typing import Any
 
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import (
-    ChannelName,
-    ClaimedDelivery,
-    DeliveryKind,
-    DeliveryStatus,
-    Unconfirmed,
-)
+from draftsman.deliveries.delivery import ClaimedDelivery, DeliveryKind, DeliveryStatus, Unconfirmed
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
@@ -238,5 +232,5 @@ async def test_two_concurrent_redeliveries_resend_once(
     async with first.doing(redelivery) as revived:
         assert await first.then(rt.outbox.redeliver([item.seq], make.owner), conn) == []
     assert revived.result() == [item.seq]
-    (once,) = await claim(rt, ChannelName.LOG)
+    (once,) = await claim(rt, "log")
     assert once.in_doubt

@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 from draftsman.attention.pager_event import PagerEvent
 from draftsman.database.database import Connection
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from tests.support.races import FirstSession
 
-OWNER = Actor(Source.PAGER, "ops:p1", "Owner", owner=True)
+OWNER = Actor("pager", "ops:p1", "Owner", owner=True)
 
 
 async def _event(rt: Runtime, job: int) -> PagerEvent:

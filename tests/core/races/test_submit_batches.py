@@ -7,7 +7,6 @@ from collections import Counter
 
 from draftsman.database.database import Connection
 from draftsman.errors import DatabaseUnreachable, IdempotencyConflict, NotPermitted, UsageError
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.batching import Batcher
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
@@ -18,8 +17,8 @@ from draftsman_testing.waits import background, wait_blocked
 from tests.support.races import FirstSession
 
 Requests = Batcher[tuple[Invocation, Actor], SubmittedJob]
-ANNA = Actor(Source.SLACK, "U-ANNA", "Anna")
-BEN = Actor(Source.SLACK, "U-BEN", "Ben")
+ANNA = Actor("slack", "U-ANNA", "Anna")
+BEN = Actor("slack", "U-BEN", "Ben")
 TARGET = ("slack:C1/1700000000.000100",)
 
 

@@ -13,7 +13,7 @@ from draftsman.attention.attention import ReminderDelay
 from draftsman.attention.ladder import LadderStep
 from draftsman.attention.pager_event import PagerEvent
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.target import Target
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.jobs.job import Source
@@ -26,7 +26,7 @@ from tests.core.rights.conftest import As
 from tests.support.clock import Clock
 from tests.support.statements import rows
 
-ANY_TARGET = Target(ChannelName.SLACK, "C0ANY")
+ANY_TARGET = Target("slack", "C0ANY")
 DAY = {"expires_in": 86_400.0}
 
 

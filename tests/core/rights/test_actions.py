@@ -76,7 +76,7 @@ async def rows(as_role: As, known: Runtime, make: Factory, tmp_path: Path) -> Ma
     texts = ("pytest tests/**", "make test")
     proposed, active = [(await known.rules.propose("acme/shop", text, owner)).id for text in texts]
     await known.queues.pause("p", owner, "noon")
-    code = await known.people.create_link_code(Actor(Source.SLACK, "U9", "Erin"))
+    code = await known.people.create_link_code(Actor("slack", "U9", "Erin"))
     await erin.people.link(code, actor)
     await job(notify=["log"])
     delivery, *_ = await claim(known)
@@ -115,7 +115,7 @@ async def rows(as_role: As, known: Runtime, make: Factory, tmp_path: Path) -> Ma
         "repository.map": (RepoLocation(repo, ""), "pay"),
         "repository.unmap": (repo, "shop"),
         "repository.remove": (repo,),
-        "account.unlink": ((Source.SLACK, "U9"),),
+        "account.unlink": (("slack", "U9"),),
     }
 
 

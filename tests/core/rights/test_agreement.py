@@ -79,8 +79,7 @@ VERBS: Final = {
 def _policy(roles: Roles, self_approval: bool) -> Policy:
     known = roles.people()
     people = {
-        name: Person(name, entry.roles, {Source(key): id for key, id in entry.ids.items()})
-        for name, entry in known.people.items()
+        name: Person(name, entry.roles, dict(entry.ids)) for name, entry in known.people.items()
     }
     return Policy(people, known.groups, self_approval)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from draftsman.errors import Refused
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.invocation import FileRef
 from draftsman.jobs.requests.service import attachments
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
@@ -28,13 +27,13 @@ async def test_a_request_that_joins_the_job_of_another_person_keeps_its_files(
     bot = await as_role("bot")
 
     async def submit(account: str, key: str, name: str) -> SubmittedJob:
-        actor = await bot.people.actor(Actor(Source.SLACK, account, account))
+        actor = await bot.people.actor(Actor("slack", account, account))
         files = [FileRef(reference={"id": name}, name=name)]
         request = invocation(type="noop", subject_key="card", key=key, attachments=files)
         return await bot.submissions.submit(request, actor)
 
     job = (await submit("U-ANNA", "1", "a")).number
-    erins = await bot.people.actor(Actor(Source.SLACK, "U-ERIN", "Erin"))
+    erins = await bot.people.actor(Actor("slack", "U-ERIN", "Erin"))
     add = [FileRef(reference={"id": "x"}, name="x")]
     with pytest.raises(Refused, match=f"may not control D-{job}"):
         await bot.db.run_transaction(lambda conn: attachments.add(conn, job, erins, add))

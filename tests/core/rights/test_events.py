@@ -9,9 +9,7 @@ from typing import Final
 import pytest
 
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.jobs.event_kinds import EVENTS, EventWriter
-from draftsman.jobs.job import Source
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import QUESTION, Factory
@@ -63,7 +61,7 @@ async def test_an_event_of_a_delivery_names_one_that_is_being_sent(
     as_role: As, make: Factory, known: Runtime, session: Callable[[str], Awaitable[Connection]]
 ) -> None:
     job = await make.queued(notify=("slack:C1",))
-    (sending,) = await known.delivery_sender.claim(ChannelName.SLACK, free=1, share=1)
+    (sending,) = await known.delivery_sender.claim("slack", free=1, share=1)
     other = await make.queued(notify=("slack:C2",))
     waiting = await value(await session("bot"), _DELIVERY, {"job": other})
     for user in ("bot", "worker"):
@@ -86,7 +84,7 @@ async def test_a_bot_adds_keys_to_the_event_of_a_changed_answer_and_replaces_non
 ) -> None:
     job = (await make.asked(QUESTION)).number
     answer = Response(source_event_id="e", text="red")
-    assert (await make.rt.questions.answer(job, 1, answer, people.on(Source.SLACK, "ben"))).accepted
+    assert (await make.rt.questions.answer(job, 1, answer, people.on("slack", "ben"))).accepted
     forged = {"question": 9, "answer": "00000000-0000-0000-0000-000000000000", "event": "other"}
     change = (
         "SELECT draftsman.record_answer_change("

@@ -7,7 +7,6 @@ import pytest
 from draftsman.attention import store as attention
 from draftsman.attention.figures import AttentionFigures
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import Refused
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
@@ -38,7 +37,7 @@ async def test_people_read_their_own_figures_and_operators_those_of_all(
     work = await make.running()
     assert await known.asking.ask(work.lease, QUESTION, answer="red", invoker=make.owner.voter)
     await send_all(known)
-    await send_all(known, ChannelName.SLACK)
+    await send_all(known, "slack")
     await clock.forward(100)
     carol, ben, anna, olga = [await as_role(name) for name in ("carol", "ben", "anna", "olga")]
 

@@ -55,7 +55,7 @@ async def test_a_group_with_jobs_of_others_takes_jobs_of_its_creator_and_operato
     message = "may not add jobs to the group g, which has jobs of others; its creator or an"
     with pytest.raises(Refused, match=f"erin {message}"):
         await erin.submissions.submit(more, await erin.actor())
-    on_slack = Actor(Source.SLACK, "U-ANNA", "Anna")
+    on_slack = Actor("slack", "U-ANNA", "Anna")
     assert (await bot.submissions.submit(more, on_slack)).outcome == "created"
     # the programs of the owner of the schema decide by the same rule, and know the operators
     for name, refused in (("erin", True), ("root", False)):

@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.jobs.details.invariants import violations
 from draftsman.jobs.runs.run import Lease
 from draftsman.jobs.runs.store import claim
@@ -238,7 +237,7 @@ async def world(rt: Runtime, known: Runtime, make: Factory, as_role: As) -> Asyn
     own = await make.running(actor=actor)
     asked = await make.asked(QUESTION.model_copy(update={"freeform": True}), actor=actor)
     sent = await make.queued(notify=("slack:C9",))
-    (sending,) = await known.delivery_sender.claim(ChannelName.SLACK, free=1, share=1)
+    (sending,) = await known.delivery_sender.claim("slack", free=1, share=1)
     assert sending.job == sent
     conn = await rt.db.dedicated_connection()
     repo = await value(

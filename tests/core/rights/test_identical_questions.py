@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.answer import Verdict
@@ -19,7 +19,7 @@ async def test_a_person_and_a_bot_answer_for_all_jobs(
 ) -> None:
     ben = await as_role("ben")
     bot = await as_role("bot")
-    accounts = ((ben, await ben.actor()), (bot, Actor(Source.SLACK, "U-BEN", "Ben")))
+    accounts = ((ben, await ben.actor()), (bot, Actor("slack", "U-BEN", "Ben")))
     for number, (rt, actor) in enumerate(accounts):
         jobs = [await make.asked(repo=SHOP, notify=["slack:C1"]) for _ in range(3)]
         response = Response(source_event_id=f"e{number}", text="red")

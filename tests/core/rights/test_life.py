@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import Refused
 from draftsman.ids import new_id
-from draftsman.jobs.job import TERMINAL, Source, Status
+from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.requests.store import submissions
 from draftsman.jobs.runs.outcome import Done
@@ -34,14 +33,14 @@ async def test_each_role_can_run_its_part_of_a_job(as_role: As) -> None:
     work = await make.running(job.number)
     await worker.checkpoints.save(work.lease, {"n": 1})
     assert await worker.asking.ask(work.lease, QUESTION, invoker="anna")
-    ben = Actor(Source.SLACK, "U-BEN", "Ben")
+    ben = Actor("slack", "U-BEN", "Ben")
     red = Response(source_event_id="click", text="red")
     assert (await bot.questions.answer(work.number, 1, red, ben)).resolved
     next_run = await make.running(work.number)
     gate = GATE.model_copy(update={"quorum": 2})
     assert await worker.asking.ask(next_run.lease, gate, invoker="anna")
     yes = Response(source_event_id="dave", decision=True)
-    dave = Actor(Source.SLACK, "U-DAVE", "Dave")
+    dave = Actor("slack", "U-DAVE", "Dave")
     assert (await bot.questions.answer(work.number, 2, yes, dave)).accepted
     verdict = await carol.questions.answer(
         work.number, 2, Response(source_event_id="c", decision=True), await carol.actor()
@@ -96,18 +95,16 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
     conn = await bot.db.dedicated_connection()
     try:
         await lock.hold(conn)
-        (item,) = await bot.delivery_sender.claim(
-            ChannelName.SLACK, free=1, share=1, sender=lock.number
-        )
+        (item,) = await bot.delivery_sender.claim("slack", free=1, share=1, sender=lock.number)
         assert item.job == number
-        assert await bot.delivery_sender.rescue([ChannelName.SLACK]) == 0
+        assert await bot.delivery_sender.rescue(["slack"]) == 0
         assert await bot.boards.acquire(owner, 60, lock.number) is not None
     finally:
         await conn.close()
     other = await as_role("bot")
 
     async def free() -> bool:
-        return await other.delivery_sender.rescue([ChannelName.SLACK]) == 1
+        return await other.delivery_sender.rescue(["slack"]) == 1
 
     await until(free, "the delivery of a session that ended")
     assert await other.boards.acquire(new_id(), 60) is not None
@@ -142,12 +139,12 @@ async def test_a_person_cancels_retries_and_links(as_role: As) -> None:
     await olga.job_control.cancel(two.number, await olga.actor())
     assert (await anna.job_control.retry(first.number, await anna.actor())).outcome == "created"
     assert (await olga.job_control.retry(two.number, await olga.actor())).outcome == "created"
-    newcomer = Actor(Source.SLACK, "U-NEW", "Newcomer")
+    newcomer = Actor("slack", "U-NEW", "Newcomer")
     code = await bot.people.create_link_code(newcomer)
     assert (await anna.people.link(code, await anna.actor())).person == "anna"
     linked = await bot.people.actor(newcomer)
     assert (await bot.submissions.submit(invocation(type="noop"), linked)).outcome == "created"
-    assert await anna.people.unlink(Source.SLACK, "U-NEW", await anna.actor()) == "anna"
+    assert await anna.people.unlink("slack", "U-NEW", await anna.actor()) == "anna"
 
 
 async def test_the_people_of_a_process_are_those_of_the_database(

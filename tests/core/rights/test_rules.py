@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.errors import NotPermitted, Refused
 from draftsman.jobs.job import Source, Status
 from draftsman.jobs.runs.run import LeaderTerm
@@ -136,13 +135,13 @@ async def test_the_bot_decides_for_operators_in_slack_on_a_rule_as_it_was_propos
     olga = await as_role("olga")
     bot = await as_role("bot")
     conn = await session("bot")
-    pressed = await bot.people.actor(Actor(Source.SLACK, "U-OLGA", "x"))
+    pressed = await bot.people.actor(Actor("slack", "U-OLGA", "x"))
     patterns = ("pytest tests/**", "make test", "make lint")
     active, revoked, declined = [
         await olga.rules.propose("git.example.org/acme/shop", text, await olga.actor())
         for text in patterns
     ]
-    for other in (Actor(Source.SLACK, "U-BEN", "x"), Actor(Source.WEB, "olga", "x")):
+    for other in (Actor("slack", "U-BEN", "x"), Actor(Source.WEB, "olga", "x")):
         with pytest.raises(Refused, match="may not change rules"):
             await bot.rules.ratify(active.id, other)
     with pytest.raises(Refused, match="may not change the time of a rule"):
@@ -177,7 +176,7 @@ async def test_the_message_with_buttons_has_the_rule_as_it_is_recorded(
         values = {"rule": json.dumps(value), "target": target}
         ((seq,),) = await rows(worker, FORGED, values)
         await worker.commit()
-        claimed = await bot.delivery_sender.claim(ChannelName.SLACK, free=9, share=9)
+        claimed = await bot.delivery_sender.claim("slack", free=9, share=9)
         (item,) = [item for item in claimed if item.seq == seq]
         return (await bot.delivery_sender._read(item))[1].payload
 

@@ -108,7 +108,7 @@ async def test_each_role_does_its_part_of_a_schedule(as_role: As, clock: Clock) 
 async def test_a_bot_acts_for_people_with_a_chat_account(as_role: As, people: People) -> None:
     bot = await as_role("bot")
     olga = await as_role("olga")
-    anna, ben, root = (Actor(Source.SLACK, id, id) for id in ("U-ANNA", "U-BEN", "U-ROOT"))
+    anna, ben, root = (Actor("slack", id, id) for id in ("U-ANNA", "U-BEN", "U-ROOT"))
     anna = await bot.people.actor(anna)
     schedule = await bot.schedules.add(SPEC, anna)
     assert (schedule.created_by, schedule.due_at is not None) == ("anna", True)

@@ -13,6 +13,7 @@ from tests.support.queries import TEXTS, plan
 
 SCHEMA: Final = {
     *("schema.record", "schema.record_functions", "schema.forget_functions"),
+    "schema.record_versions",
     *("schema.grant_roles", "schema.new_epoch", "people.save"),
 }
 PEOPLE: Final = {"people.create_link_code", "people.link", "people.unlink"}

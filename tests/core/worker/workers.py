@@ -63,9 +63,7 @@ def runtime_with(
     values["types"] = {
         name: TypeSettings.model_validate(limits) for name, limits in (types or {}).items()
     }
-    values["agents"] = {
-        name: AgentSettings.model_validate(agent) for name, agent in (agents or {}).items()
-    }
+    values["agents"] = {name: AgentSettings.of(agent) for name, agent in (agents or {}).items()}
     values["limits"] = UsageSettings.model_validate(limits or {})
     values["quotas"] = QuotaSettings.model_validate(quotas or {})
     values["questions"] = rt.settings.questions.model_copy(update={"ask_grace": ask_grace})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import PATIENCE, PendingFile, rows_of
 from draftsman.jobs.requests.invocation import FileRef
 from draftsman.jobs.requests.store import attachments
@@ -18,6 +17,6 @@ CALLS: Final[dict[str, Call]] = {
     "attachments.of_job": Call(lambda conn: attachments.of_job(conn, MIDDLE, PATIENCE)),
     "attachments.of_job: none": Call(lambda conn: attachments.of_job(conn, MISSING, PATIENCE)),
     "attachments.content": Call(lambda conn: attachments.content(conn, 1, 1)),
-    "attachments.claim": Call(lambda conn: attachments.claim(conn, Source.SLACK, 5, 60)),
+    "attachments.claim": Call(lambda conn: attachments.claim(conn, "slack", 5, 60)),
     "attachments.end": Call(lambda conn: attachments.end(conn, FILE, b"data", None)),
 }

@@ -10,7 +10,6 @@ from uuid import uuid4
 from draftsman.agent_runs.activity.live_thread import LiveThread
 from draftsman.database.database import Connection
 from draftsman.deliveries.store import live_threads, threads
-from draftsman.jobs.job import Source
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.store import people
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call
@@ -65,12 +64,12 @@ CALLS: Final[dict[str, Call]] = {
     "live_threads.known_streams": Call(lambda conn: live_threads.known_streams(conn, ["C1/1.1"])),
     "live_threads.paused": Call(lambda conn: live_threads.paused(conn, 600)),
     "people.create_link_code": Call(
-        lambda conn: people.create_link_code(conn, Source.SLACK, "U1", "anna", "hash", 900)
+        lambda conn: people.create_link_code(conn, "slack", "U1", "anna", "hash", 900)
     ),
     "people.link": Call(lambda conn: people.link(conn, "hash", "anna", "cli:anna")),
-    "people.unlink": Call(lambda conn: people.unlink(conn, Source.SLACK, "U1")),
+    "people.unlink": Call(lambda conn: people.unlink(conn, "slack", "U1")),
     "people.bind_account": Call(lambda conn: people.bind_account(conn, "github:anna", "7")),
-    "people.person": Call(lambda conn: people.person(conn, Source.SLACK, "U1")),
+    "people.person": Call(lambda conn: people.person(conn, "slack", "U1")),
     "people.links": Call(lambda conn: people.links(conn, 1000)),
     "people.directory": Call(people.directory),
     "people.save": Call(lambda conn: people.save(conn, Directory({"anna": DirectoryEntry()}))),

@@ -7,7 +7,6 @@ from typing import Final
 
 from draftsman.database.database import Connection
 from draftsman.deliveries.delivery import (
-    ChannelName,
     ClaimedDelivery,
     DeliveryKind,
     DeliveryStatus,
@@ -33,7 +32,7 @@ def _claim(
     return Call(
         lambda conn: delivery_claims.claim(
             conn,
-            ChannelName.SLACK,
+            "slack",
             free=16,
             share=4,
             busy=busy,
@@ -49,7 +48,7 @@ def _with(work: Callable[[Connection, ClaimedDelivery], Awaitable[object]]) -> C
 
     async def call(conn: Connection) -> object:
         claimed = await delivery_claims.claim(
-            conn, ChannelName.SLACK, free=1, share=1, busy=(), after="", lease=60
+            conn, "slack", free=1, share=1, busy=(), after="", lease=60
         )
         return await work(conn, claimed[0])
 
@@ -69,9 +68,9 @@ def _notify(*targets: str) -> Call:
 async def _rescue(conn: Connection) -> None:
     """Rescue deliveries claimed by a process without a session lock."""
     await delivery_claims.claim(
-        conn, ChannelName.SLACK, free=16, share=4, busy=(), after="", lease=60, sender=2**31 - 1
+        conn, "slack", free=16, share=4, busy=(), after="", lease=60, sender=2**31 - 1
     )
-    assert await delivery_claims.rescue(conn, [ChannelName.SLACK]) == 16
+    assert await delivery_claims.rescue(conn, ["slack"]) == 16
 
 
 async def _dead(conn: Connection) -> list[int]:
@@ -84,14 +83,14 @@ async def _revive(conn: Connection) -> object:
 
 async def _release(conn: Connection) -> None:
     await deliveries.pause(conn, "slack", 60.0, "token_revoked")
-    await deliveries.resume(conn, ChannelName.SLACK)
+    await deliveries.resume(conn, "slack")
 
 
 ADD = Call(lambda conn: deliveries.add_targets(conn, [(WAITS, [parse("log"), parse("slack:C1")])]))
 CALLS: Final[dict[str, Call]] = {
     "deliveries.digest_readers": Call(lambda conn: deliveries.digest_readers(conn, WAITS, 1)),
     "deliveries.post": Call(
-        lambda conn: deliveries.post(conn, NEWEST, parse("log"), "digest", "text")
+        lambda conn: deliveries.post(conn, NEWEST, parse("log"), "digest", DeliveryKind.DIGEST, {})
     ),
     "jobs.lock_jobs": ADD,
     "deliveries.add_targets": ADD,
@@ -109,16 +108,12 @@ CALLS: Final[dict[str, Call]] = {
     "delivery_claims.claim: the rest": _claim("C3", ("C4", "C5")),
     "delivery_claims.claim: served targets": _claim(served=("C3", "C4")),
     "delivery_claims.unserved": Call(lambda conn: delivery_claims.unserved(conn, 300, 300), 3000),
-    "delivery_claims.next_due": Call(
-        lambda conn: delivery_claims.next_due(conn, ChannelName.SLACK)
-    ),
-    "delivery_claims.next_due: nothing": Call(
-        lambda conn: delivery_claims.next_due(conn, ChannelName.LOG)
-    ),
+    "delivery_claims.next_due": Call(lambda conn: delivery_claims.next_due(conn, "slack")),
+    "delivery_claims.next_due: nothing": Call(lambda conn: delivery_claims.next_due(conn, "log")),
     "delivery_claims.claim: urgent ones alone": Call(
         lambda conn: delivery_claims.claim(
             conn,
-            ChannelName.SLACK,
+            "slack",
             free=16,
             share=4,
             busy=(),

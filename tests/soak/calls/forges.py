@@ -8,14 +8,13 @@ from draftsman.deliveries.store import threads
 from draftsman.forges import store as forges
 from draftsman.forges.follow_up import TrackedPull
 from draftsman.forges.forge_event import EventKind, ForgeEvent
-from draftsman.jobs.job import Source
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from tests.soak.calls.call import NEWEST, OLDEST, Call
 
 EVENT: Final = ForgeEvent(EventKind.COMMENT, "acme/pay", 1, "comment:1:a", author="anna")
 PULL: Final = TrackedPull(1, "github", "acme/pay", 1, "u", "b", "main", "a" * 40)
-BEN: Final = Actor(Source.SLACK, "U-BEN", "Ben")
+BEN: Final = Actor("slack", "U-BEN", "Ben")
 
 
 CALLS: Final[dict[str, Call]] = {

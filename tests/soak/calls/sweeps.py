@@ -158,9 +158,15 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "schema.lost_functions": _schema("lost_functions", names="{none}"),
     "schema.drop_vanished": _schema(
-        "drop_vanished", 3000, "all that files define", defined="{FUNCTION draftsman.now()}"
+        "drop_vanished",
+        3000,
+        "all that files define",
+        defined="{FUNCTION draftsman.now()}",
+        channels="{none}",
     ),
-    "schema.forget_functions": _schema("forget_functions", names="{none}"),
+    "schema.forget_functions": _schema("forget_functions", names="{none}", channels="{none}"),
+    "schema.packages": Call(schema.packages),
+    "schema.record_versions": Call(lambda conn: schema.record_versions(conn, [])),
     "schema.record": _schema("record", name="none", checksum="none"),
     "schema.lock_timeout": _schema("lock_timeout", timeout="2000ms"),
     "schema.lock_holders": Call(schema.lock_holders),

@@ -10,10 +10,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from draftsman import resources
 from draftsman.database import migrate
 from draftsman.database.embedded import EmbeddedServer
+from draftsman.database.migration_files import available
 from draftsman.errors import Refused
+from draftsman.version import installed
 from draftsman_tui.cli.app import App
 from draftsman_tui.cli.database import _server
 from tests.support.server import Server, make_home
@@ -22,7 +23,7 @@ from tests.tui.cli.cli_runner import Cli, process
 # The tests share an embedded server, so a single process of the test run must run them.
 pytestmark = pytest.mark.xdist_group("cli_embedded")
 ODD = Path("link", "a b ü %s{}#?", "x" * 120)
-NAMES = [name for name, _ in (*resources.migrations(), *resources.functions())]
+NAMES = [item.name for item in available()]
 
 
 @pytest.fixture
@@ -64,9 +65,18 @@ async def test_a_server_is_migrated_only_on_request(
     done = await cli("migrate")
     assert (done.code, done.out) == (0, "")
     assert "up to date" in done.err
-    migrations_state = (await cli("migrate", "--check", "--json")).json
+    state = (await cli("migrate", "--check", "--json")).json
+    migrations_state = state["migrations"]
     assert [migration["name"] for migration in migrations_state] == NAMES
     assert all(migration["applied_at"] for migration in migrations_state)
+    channels = [package["channel"] for package in state["packages"]]
+    assert channels == ["forge", "pager", "slack", "trello", "web"]
+    async with await psycopg.AsyncConnection.connect(empty_url, autocommit=True) as conn:
+        insertion = "INSERT INTO draftsman.channels (name, package, version) VALUES (%s, %s, %s)"
+        await conn.execute(insertion, ("fax", "acme-fax", "1.0"))
+    done = await cli("migrate")
+    assert "channel fax  acme-fax 1.0  absent here; its tables are kept" in done.err.splitlines()
+    assert f"channel slack  draftsman {installed()}" in done.err.splitlines()
 
 
 async def test_the_printed_sql_does_the_same_as_the_command(

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
-from draftsman_tui.terminal.output import CommandOutput, one_line, plain
+from draftsman_tui.terminal.output import CommandOutput, plain
 
 
 class Colour(StrEnum):

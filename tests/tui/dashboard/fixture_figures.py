@@ -7,9 +7,9 @@ from typing import Final
 
 from draftsman.attention.figures import AttentionFigures, FigureGroup
 from draftsman.costs.budgets import Cost, CostGroup
+from draftsman.entities.costs import CostRow
+from draftsman.entities.figures import FigureRow
 from draftsman.questions.permission_rules.permission_rule import PermissionRule, RuleStatus
-from draftsman_tui.entities.costs import CostRow
-from draftsman_tui.entities.figures import FigureRow
 
 _NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 _PERSON: Final = FigureGroup.PERSON

@@ -8,7 +8,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.costs.budgets import BudgetUse
-from draftsman.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.deliveries.delivery import Delivery, DeliveryKind, DeliveryStatus
+from draftsman.entities.costs import BudgetRow
+from draftsman.entities.repos import RepoRow
+from draftsman.entities.workers import Health, WorkerRow
 from draftsman.events.event import Event
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
@@ -35,13 +38,10 @@ from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman.worker.registry.registered_worker import RegisteredWorker
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import JobGroup
+from draftsman_tui.common.boards import BoardRow
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.snapshot import JobPatch, JobSnapshot
-from draftsman_tui.entities.boards import BoardRow
-from draftsman_tui.entities.costs import BudgetRow
-from draftsman_tui.entities.repos import RepoRow
-from draftsman_tui.entities.workers import Health, WorkerRow
 from tests.tui.dashboard.fixture_figures import COSTS, FIGURES, RULES
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -208,7 +208,7 @@ def delivery(seq: int, status: DeliveryStatus) -> Delivery:
     dead = status is DeliveryStatus.DEAD_LETTER
     return Delivery(
         *(seq, UUID(int=seq), 140, None, None),
-        channel=ChannelName.WEBHOOK if dead else ChannelName.SLACK,
+        channel="webhook" if dead else "slack",
         target="ops" if dead else "C012ABCDE",
         thread=None,
         kind=DeliveryKind.RESULT if dead else DeliveryKind.QUESTION,
@@ -372,7 +372,7 @@ def whole_job() -> Job:
     line = ROWS["jobs"][1]
     same = {name: getattr(line, name) for name in line.__slots__ if name in nothing}
     given = {
-        "source": Source.TRELLO,
+        "source": "trello",
         "source_type": "card",
         "invoker_display_name": "Anna",
         "ticket_url": "https://trello.example/c/abc123",

@@ -139,7 +139,7 @@ async def test_earlier_answer_is_reported_and_the_input_stays(
 ) -> None:
     first = (await make.asked(MANY)).number
     second = (await make.asked(MANY)).number
-    ben = people.on(Source.SLACK, "ben")
+    ben = people.on("slack", "ben")
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{first}/1", f"D-{second}/1")
         await seen.press("a")

@@ -19,7 +19,7 @@ async def test_a_self_approval_in_the_dashboard_is_marked(settings: Settings, db
     linked = wire(Settings.model_validate(values), db, True)
     actor = await linked.actor(Source.TUI)
     assert (actor.person, actor.owner) == ("anna", True)
-    make = Factory(linked, await linked.people.actor(Actor(Source.SLACK, "U-ANNA", "Anna")))
+    make = Factory(linked, await linked.people.actor(Actor("slack", "U-ANNA", "Anna")))
     work = await make.asked(GATE)
     async with open_dashboard(linked, actor, view="inbox") as dashboard:
         await dashboard.rows(f"{work.name}/1")

@@ -12,7 +12,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
 from draftsman.repos.repo_url import parse
-from draftsman_tui.entities.artifacts import no_diff_reason
+from draftsman_tui.common.artifacts import no_diff_reason
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

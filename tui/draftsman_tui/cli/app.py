@@ -18,10 +18,10 @@ from draftsman_tui.terminal.output import CommandOutput
 
 if TYPE_CHECKING:
     from draftsman.actions.action import Action
+    from draftsman.entities.entity import Entity
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
-    from draftsman_tui.entities.entity import Entity
     from draftsman_tui.terminal.params import Completed
 
 Function = Callable[..., Any]

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import click
 
 from draftsman.costs.budgets import Cost, CostGroup
+from draftsman.entities.costs import BUDGETS, COSTS, BudgetRow, CostRow, budget_title, cost_rows
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.entities.costs import BUDGETS, COSTS, BudgetRow, CostRow, budget_title, cost_rows
 from draftsman_tui.terminal import params
 
 

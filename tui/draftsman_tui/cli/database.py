@@ -17,7 +17,8 @@ from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.database.embedded import EmbeddedServer
-    from draftsman.database.migrate import Migration
+    from draftsman.database.migrate import RecordedPackage
+    from draftsman.database.migration_files import Migration
 
 
 @command(
@@ -39,7 +40,8 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
 
     The embedded database is migrated automatically, a server only by this command. It is safe to
     run it several times at once and while workers are running. A migration that cannot lock a table
-    gives up after two seconds and is retried for five minutes.
+    gives up after two seconds and is retried for five minutes. The packages of channels have their
+    own tables; those of a package that is absent here are named, and kept.
     """
     from draftsman.database import migrate as migrations
     from draftsman.database.server_url import database_url, session_url
@@ -55,14 +57,17 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
     elif sql:
         _print_sql(app, await migrations.script(url))
     elif check:
-        _print_state(app, await migrations.applied_migrations(url))
+        state = await migrations.applied_migrations(url)
+        _print_state(app, state, await migrations.packages(url))
         await migrations.check(url)
     elif restored:
         _print_epoch(app, await migrations.start_epoch(url))
     else:
-        _print_applied(app, await migrations.migrate(url, app.out.info))
+        applied = await migrations.migrate(url, app.out.info)
+        _print_applied(app, applied, await migrations.packages(url))
         if not embedded:
             await _import_people(app, yes)
+        await migrations.check(url)
 
 
 async def _import_people(app: App, yes: bool) -> None:
@@ -92,15 +97,24 @@ def _print_sql(app: App, missing: list[tuple[str, str]]) -> None:
         app.out.write(f"-- {name}\n{sql.rstrip()}\n\n")
 
 
-def _print_state(app: App, migrations: list[Migration]) -> None:
+def _print_state(app: App, migrations: list[Migration], packages: list[RecordedPackage]) -> None:
     if app.json:
-        app.out.document(
-            [{"name": item.name, "applied_at": item.applied_at} for item in migrations]
-        )
+        files = [{"name": item.name, "applied_at": item.applied_at} for item in migrations]
+        app.out.document({"migrations": files, "packages": packages})
         return
     for migration in migrations:
         state = styled("applied", "green") if migration.applied_at else styled("missing", "red")
         app.out.print(line(f"{migration.name}  ", state))
+    _print_packages(app, packages)
+
+
+def _print_packages(app: App, packages: list[RecordedPackage]) -> None:
+    for item in packages:
+        text = f"channel {item.channel}  {item.package} {item.version}"
+        if item.installed is None:
+            app.out.info(f"{text}  absent here; its tables are kept")
+        else:
+            app.out.info(text)
 
 
 def _print_epoch(app: App, epoch: int) -> None:
@@ -110,14 +124,15 @@ def _print_epoch(app: App, epoch: int) -> None:
         app.out.print(f"events are in epoch {epoch}; earlier cursors remain valid")
 
 
-def _print_applied(app: App, names: list[str]) -> None:
+def _print_applied(app: App, names: list[str], packages: list[RecordedPackage]) -> None:
     if app.json:
-        app.out.document({"applied": names})
+        app.out.document({"applied": names, "packages": packages})
         return
     for name in names:
         app.out.print(line(f"{name}  ", styled("applied", "green")))
     if not names:
         app.out.info("the database is up to date")
+    _print_packages(app, packages)
 
 
 @command_group(

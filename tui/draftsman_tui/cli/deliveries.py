@@ -9,6 +9,7 @@ import click
 from draftsman.actions.maintenance import deliveries as count_of
 from draftsman.actions.maintenance import redeliver as redeliver_action
 from draftsman.deliveries.delivery import DeliveryStatus
+from draftsman.entities.deliveries import DELIVERIES
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.deliveries import unserved_texts
@@ -16,7 +17,6 @@ from draftsman.text import humanize
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, confirm_action, print_result
-from draftsman_tui.entities.deliveries import DELIVERIES
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

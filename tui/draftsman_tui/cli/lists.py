@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from draftsman_tui.entities.cells import STYLES
-from draftsman_tui.entities.entity import Column, Entity, Surface
+from draftsman.entities.entity import Column, Entity, Surface
+from draftsman_tui.terminal.colors import CELL_STYLES
 from draftsman_tui.terminal.output import GAP, styled
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def print_table(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -
 
 def _text(column: Column[T], row: T, now: datetime) -> Text:
     cell = column.cell(row, now)
-    return styled(cell.text, STYLES.get(cell.role, ""))
+    return styled(cell.text, CELL_STYLES.get(cell.role, ""))
 
 
 def _full_width(shown: Sequence[tuple[Column[Any], Sequence[Text]]]) -> int:

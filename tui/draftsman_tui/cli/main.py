@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, InvalidDatabaseUrl
+from draftsman.formats.invisible import one_line
 from draftsman.processes import early_signals
 from draftsman.processes.hardening import deny_inspection
 from draftsman_tui.cli import command_index
 from draftsman_tui.cli.app import REGISTRY, SECTIONS, App, Group, example_lines, shared_options
 from draftsman_tui.terminal import stdio
-from draftsman_tui.terminal.output import CommandOutput, one_line
+from draftsman_tui.terminal.output import CommandOutput
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

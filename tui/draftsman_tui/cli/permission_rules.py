@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.actions import rules as actions
+from draftsman.entities.permission_rules import RULES, backtest_lines, history_lines, rule_data
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.invisible import one_line
 from draftsman.questions.permission_rules.permission_rule import MEANINGS, RuleStatus
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, confirm_action
-from draftsman_tui.entities.permission_rules import RULES, backtest_lines, history_lines, rule_data
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
-from draftsman_tui.terminal.output import line, one_line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.questions.permission_rules.permission_rule import Backtest, PermissionRule

@@ -14,7 +14,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman_tui.changes.user_repository import UserRepository
 from draftsman_tui.cli.app import App, command_group, number_of
-from draftsman_tui.entities.artifacts import no_diff_reason
+from draftsman_tui.common.artifacts import no_diff_reason
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 

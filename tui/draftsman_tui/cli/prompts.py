@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 import click
 
 from draftsman.errors import Refused
+from draftsman.formats.invisible import one_line
 from draftsman.processes.early_signals import SIGNALS
-from draftsman_tui.terminal.output import one_line
 
 
 def prompt(question: str, *, choices: Sequence[str] = (), default: str | None = None) -> str:

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.actions.jobs import cancel_group, canceled
+from draftsman.entities.groups import GROUPS, group_data
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.invisible import one_line
 from draftsman.ids import actor_name
 from draftsman.text import first_line
 from draftsman.workflows.groups import MEANINGS
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, confirm_action, print_results
-from draftsman_tui.entities.groups import GROUPS, group_data
-from draftsman_tui.entities.jobs import status_text
+from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
-from draftsman_tui.terminal.output import line, one_line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.worker import Worker, WorkerError
 
+from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.attention.alerts import TerminalAlerts
 from draftsman_tui.dashboard.attention.attention import AttentionPoller
 from draftsman_tui.dashboard.command_table import COMMANDS
@@ -29,7 +30,6 @@ from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.questions.undo_window import UndoWindow
 from draftsman_tui.dashboard.tables.screen import MainScreen
 from draftsman_tui.dashboard.themes import THEMES
-from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.connection import Connect

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.formats.invisible import escape_invisible
+from draftsman.formats.invisible import escape_invisible, one_line
 from draftsman.formats.json_data import as_data
 from draftsman_tui.terminal import stdio
 from draftsman_tui.terminal.column_widths import share
@@ -34,11 +34,6 @@ MAX_ERROR_TEXT: Final = 300
 def plain(text: str) -> str:
     """Escape invisible characters; line breaks and tabs are kept."""
     return escape_invisible(text)
-
-
-def one_line(text: str) -> str:
-    """Join the text into one line without invisible characters."""
-    return plain(" ".join(text.split()))
 
 
 def styled(value: object, style: str = "") -> Text:

@@ -10,7 +10,6 @@ from draftsman.deliveries.delivery import (
     COPY_GONE,
     NOT_SERVED,
     TARGET_GONE,
-    ChannelName,
     DeliveryKind,
     File,
     Message,
@@ -42,7 +41,7 @@ _GONE: Final = (404, 410)
 class ForgeChannel:
     """Comments by the accounts of `[forges]`."""
 
-    name = ChannelName.FORGE
+    name = "forge"
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

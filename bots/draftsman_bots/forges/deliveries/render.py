@@ -18,7 +18,6 @@ from draftsman.deliveries.documents.markdown import print_markdown
 from draftsman.forges import untrusted_text
 from draftsman.forges.untrusted_text import ZERO_WIDTH
 from draftsman.formats.truncation import truncate
-from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
 
@@ -110,11 +109,11 @@ class CommentMarkup:
 
     def actor(self, actor: ActorRef) -> str:
         """Return the login of an account of a forge, or the name."""
-        return actor.name.rpartition(":")[2] if actor.channel == Source.FORGE else str(actor)
+        return actor.name.rpartition(":")[2] if actor.channel == "forge" else str(actor)
 
     def mention(self, person: Person) -> str:
         """Return a mention of an account of this forge, or the name."""
-        table, _, login = person.ids.get(Source.FORGE, "").partition(":")
+        table, _, login = person.ids.get("forge", "").partition(":")
         is_here = login and table == self.target.partition("/")[0].casefold()
         return f"@{login}" if is_here else line(person.name, 100)
 

@@ -13,7 +13,6 @@ from slack_sdk.web.async_client import AsyncWebClient
 from draftsman.deliveries.delivery import (
     COPY_GONE,
     TARGET_GONE,
-    ChannelName,
     DeliveryKind,
     File,
     Message,
@@ -25,7 +24,6 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.documents.document import LENGTH
 from draftsman.deliveries.documents.plain import render_plain
 from draftsman.errors import Failure
-from draftsman.jobs.job import Source
 from draftsman.questions.question import QuestionKind
 from draftsman_bots.json_fields import mapping
 from draftsman_bots.slack import ids
@@ -66,7 +64,7 @@ _log = logging.getLogger(__name__)
 class SlackChannel:
     """One workspace. A call takes at most `timeout` seconds; an upload has three calls."""
 
-    name = ChannelName.SLACK
+    name = "slack"
 
     def __init__(
         self,
@@ -280,7 +278,7 @@ class SlackChannel:
         approvers = {
             ids.account_user_id(account)
             for person in message.recipients
-            if (account := person.ids.get(Source.SLACK))
+            if (account := person.ids.get("slack"))
         }
         if not (is_approval and is_request and approvers) or is_direct(message.target):
             return ()

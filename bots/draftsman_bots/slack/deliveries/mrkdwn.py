@@ -8,7 +8,7 @@ graphemes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 from urllib.parse import quote
@@ -33,7 +33,7 @@ _UNESCAPES: Final = re.compile(r"&(amp|lt|gt);")
 _CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">"}
 
 _USER_ID: Final = re.compile(r"[UW][A-Z0-9]{1,20}")
-_ORIGINS: Final = {
+_ORIGINS: Final[Mapping[str, str]] = {
     Source.CLI: "in a terminal",
     Source.TUI: "in a terminal",
     Source.API: "by API",
@@ -71,7 +71,7 @@ def _plain_name(actor: ActorRef, reader: str) -> str:
 def _user_id(actor: ActorRef) -> str | None:
     """Return the id of a Slack user who reported no name; events carry the id in its place."""
     user_id = account_user_id(actor.id)
-    if actor.channel != Source.SLACK or actor.display_name not in ("", user_id):
+    if actor.channel != "slack" or actor.display_name not in ("", user_id):
         return None
     return user_id if _USER_ID.fullmatch(user_id) else None
 
@@ -79,7 +79,7 @@ def _user_id(actor: ActorRef) -> str | None:
 def _name(actor: ActorRef) -> str:
     if actor.display_name:
         return actor.display_name
-    if actor.channel == Source.TRELLO:
+    if actor.channel == "trello":
         return "a Trello user"
     origin = _ORIGINS.get(actor.channel) if actor.channel is not None else None
     return f"{actor.id} ({origin})" if origin else actor.name

@@ -34,6 +34,7 @@ from draftsman.deliveries.documents.document import (
     Footer,
     Headline,
     InFile,
+    Items,
     Note,
     Paragraph,
     Part,
@@ -42,12 +43,12 @@ from draftsman.deliveries.documents.document import (
     Text,
     elsewhere,
     fit,
+    more_items,
     truncate_spans,
 )
 from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_DESCRIPTIONS
 from draftsman.deliveries.documents.plain import brief_text
 from draftsman.formats.truncation import utf16_length
-from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.questions.question import Question
 from draftsman_bots.slack import ids
@@ -224,6 +225,11 @@ class _Printer:
                 yield code_block(truncate(text, most))
             case Choices(items):
                 yield from paragraphs(_described(items), 3)
+            case Items(items):
+                lines = tuple(span for item in items for span in ("\n", "• ", *item))
+                yield from paragraphs(self._with_steps(lines[1:]), 6)
+                if more := more_items(part, len(items)):
+                    yield context(self.text(more))
             case Addressees(people):
                 yield section(f"For {_mentions(people)}")
             case Controls(items):
@@ -349,6 +355,6 @@ def _mentions(people: Sequence[Person]) -> str:
 
 
 def _mention(person: Person) -> str:
-    user_id = ids.account_user_id(person.ids.get(Source.SLACK, ""))
+    user_id = ids.account_user_id(person.ids.get("slack", ""))
     usable = user_id.isascii() and user_id.isalnum()
     return f"<@{user_id}>" if usable else escape_truncated(person.name, 100)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import NotPermitted
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionKind
 from draftsman_bots.slack.identity import NETWORK
@@ -57,8 +56,8 @@ async def _is_configured(ctx: BotContext, user: SlackUser) -> bool:
     Slack resolved that id in the home organization when the conversation was opened.
     """
     people = ctx.rt.people
-    stranger = await people.actor(Actor(Source.SLACK, f"{user.id}@{user.team}", user.id))
-    colleague = await people.actor(Actor(Source.SLACK, user.id, user.id))
+    stranger = await people.actor(Actor("slack", f"{user.id}@{user.team}", user.id))
+    colleague = await people.actor(Actor("slack", user.id, user.id))
     return (
         stranger.person is None
         and colleague.person is not None
@@ -130,7 +129,7 @@ def check_modal_access(ctx: BotContext, user: SlackUser) -> None:
 
 def actor_of(ctx: BotContext, user: SlackUser) -> Actor:
     """Return the actor of a Slack user, without a person."""
-    return Actor(Source.SLACK, user.account(*ctx.company), user.name or user.id)
+    return Actor("slack", user.account(*ctx.company), user.name or user.id)
 
 
 async def may_answer(ctx: BotContext, actor: Actor, question: Question) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import parse
 from draftsman.errors import (
     FieldError,
@@ -87,7 +86,7 @@ async def submit(
     """
     fields = await request_fields(ctx, request, origin.target)
     submission = invocation(key=origin.key, external_event_id=origin.key, **fields)
-    await ctx.rt.request_checks.check(submission, origin=ChannelName.SLACK)
+    await ctx.rt.request_checks.check(submission, origin="slack")
     return await submit_request(ctx, actor, origin, submission)
 
 

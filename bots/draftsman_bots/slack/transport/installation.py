@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 
-from draftsman.deliveries.delivery import ChannelName, Unconfirmed
+from draftsman.deliveries.delivery import Unconfirmed
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.errors import Failure
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
@@ -86,12 +86,12 @@ class Installation:
         attempts = 0
 
         async def pause() -> None:
-            await self._delivery_sender.pause(ChannelName.SLACK, ACCOUNT_PAUSE, self._reason)
+            await self._delivery_sender.pause("slack", ACCOUNT_PAUSE, self._reason)
 
         async def resume() -> None:
             losses = self._losses
             self._restored = False
-            await self._delivery_sender.resume(ChannelName.SLACK)
+            await self._delivery_sender.resume("slack")
             if self._losses == losses:  # no call was rejected in the meantime
                 self._lost = False
                 self._health.clear(INSTALLATION)

@@ -125,7 +125,7 @@ def needs_context(config: BoardConfig, message: Message) -> bool:
 
 
 def _mentions_member(message: Message) -> bool:
-    if message.kind in QUESTION_KINDS and message.mentions:
+    if message.kind in (*QUESTION_KINDS, DeliveryKind.DIGEST) and message.mentions:
         return True
     return bool((message.payload or {}).get("to")) or names_members(message)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.delivery import (
     COPY_GONE,
-    ChannelName,
     DeliveryKind,
     File,
     Message,
@@ -234,7 +233,7 @@ class TrelloChannel:
     A problem with a board is a health note until an update succeeds.
     """
 
-    name = ChannelName.TRELLO
+    name = "trello"
 
     def __init__(
         self,

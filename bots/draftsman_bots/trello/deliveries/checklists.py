@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.deliveries.plain_text import resolution_spans
+from draftsman.deliveries.question_text import resolution_spans
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman.trello.board import BoardConfig, ChecklistUse
 from draftsman.trello.cards import CardChecklist

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
-from draftsman.deliveries.plain_text import job_outcome_spans, notice_spans, resolution_spans
-from draftsman.jobs.job import Source
+from draftsman.deliveries.message_text import job_outcome_spans, notice_spans
+from draftsman.deliveries.question_text import resolution_spans
 from draftsman.people.spans import ActorRef, Spans
 from draftsman_bots.trello.ids import is_id
 
@@ -41,4 +41,4 @@ def member_name(actor: ActorRef, names: MemberNames) -> str:
 
 
 def _is_member(actor: ActorRef) -> bool:
-    return actor.channel == Source.TRELLO and is_id(actor.id)
+    return actor.channel == "trello" and is_id(actor.id)

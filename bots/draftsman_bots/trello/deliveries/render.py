@@ -13,9 +13,8 @@ from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.builder import build_document
 from draftsman.deliveries.documents.document import LENGTH, Action, Step
 from draftsman.deliveries.documents.markdown import print_markdown
-from draftsman.deliveries.plain_text import job_outcome_text, status_text
+from draftsman.deliveries.message_text import job_outcome_text, status_text
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url
-from draftsman.jobs.job import Source
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
 from draftsman.text_template import fill
@@ -77,7 +76,7 @@ class CardMarkup:
 
     def mention(self, person: Person) -> str:
         """Return a mention of a member, or the name."""
-        username = self.names.get(person.ids.get(Source.TRELLO, ""))
+        username = self.names.get(person.ids.get("trello", ""))
         return f"@{username}" if username else escape_truncated(person.name, 100)
 
     def step(self, step: Step) -> str:

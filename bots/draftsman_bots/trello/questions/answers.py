@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman.deliveries.delivery import ChannelName
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman_bots.conversation.commands import About, Surface, help_text, unavailable
 from draftsman_bots.conversation.parser import REPLY, ParsedText, is_attachment_only, parse
@@ -58,7 +56,7 @@ async def on_comment(context: BotContext, action: Action) -> str:
     if await _is_own(context, action):
         return "own"
     actor = await context.rt.people.actor(
-        Actor(Source.TRELLO, action.member, action.name or action.member)
+        Actor("trello", action.member, action.name or action.member)
     )
     place = await _place(context, action, actor)
     if not place.jobs:
@@ -89,12 +87,12 @@ async def _is_own(context: BotContext, action: Action) -> bool:
     """Return whether the bot wrote the comment: by its account, its marker or its delivery."""
     if action.member == context.me.id or marker_of(action.text) is not None:
         return True
-    return await context.rt.threads.is_own_message(ChannelName.TRELLO, action.comment)
+    return await context.rt.threads.is_own_message("trello", action.comment)
 
 
 async def _place(context: BotContext, action: Action, author: Actor) -> Place:
     """Return the card with its jobs, and the questions posted there."""
-    copies = await context.rt.threads.place(ChannelName.TRELLO, action.card)
+    copies = await context.rt.threads.place("trello", action.card)
     posted = {(copy.job, copy.question): copy.ref for copy in copies if copy.question is not None}
 
     def since(question: Question) -> datetime:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from draftsman.actions import questions
 from draftsman.deliveries.target import parse
 from draftsman.errors import Failure
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_bots.conversation.replies import ReplyKind, press
@@ -37,7 +36,7 @@ async def on_item(context: BotContext, action: Action) -> str:
         return "ignored"
     question = await context.rt.questions.get(stored.job, stored.question)
     actor = await context.rt.people.actor(
-        Actor(Source.TRELLO, action.member, action.name or action.member)
+        Actor("trello", action.member, action.name or action.member)
     )
     if action.checked:
         return await _answer(context, action, actor, question, number)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from draftsman.errors import Failure, NotPermitted, Refused, UsageError
 from draftsman.formats.times import spelled_time
 from draftsman.ids import question_name
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman_bots.trello.deliveries.due_dates import read_due
 from draftsman_bots.trello.deliveries.error_text import error_text
@@ -43,7 +42,7 @@ async def on_rescheduled(context: BotContext, board: BoardConfig, action: Action
     if not await _is_current(context, action):
         return "outdated"
     actor = await context.rt.people.actor(
-        Actor(Source.TRELLO, action.member, action.name or action.member)
+        Actor("trello", action.member, action.name or action.member)
     )
     first = expiring[0]
     if action.due is None or action.due < first.expires_at - SAME:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from draftsman.errors import Failure, NotPermitted
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import MAX_FILES
 from draftsman.jobs.requests.invocation import FileRef
 from draftsman.jobs.requests.service import attachments
@@ -50,7 +49,7 @@ async def on_attached(context: BotContext, action: Action) -> str:
     if job is None:
         return "ignored"
     actor = await context.rt.people.actor(
-        Actor(Source.TRELLO, action.member, action.name or action.member)
+        Actor("trello", action.member, action.name or action.member)
     )
     try:
         context.rt.policy.check(actor, Verb.TELL, invoker=job.invoker_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import parse
 from draftsman.jobs.job import TERMINAL, Job
 from draftsman.trello.board import card_subject_key
@@ -54,7 +53,7 @@ async def notify_answer_edited(
 async def live_job(context: BotContext, card: str) -> Job | None:
     """Return the live job that was created from a card; a card has a single live job at a time."""
     for number in sorted(
-        {copy.job for copy in await context.rt.threads.place(ChannelName.TRELLO, card)},
+        {copy.job for copy in await context.rt.threads.place("trello", card)},
         reverse=True,
     ):
         job = await context.rt.read_model.job(number)

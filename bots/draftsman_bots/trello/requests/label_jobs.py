@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import parse
 from draftsman.errors import (
     Failure,
@@ -22,7 +21,7 @@ from draftsman.errors import (
     RejectedField,
     UsageError,
 )
-from draftsman.jobs.job import TERMINAL, Source
+from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.people.actor import Actor
 from draftsman.text import first_line
@@ -57,7 +56,7 @@ def board_actor(board: BoardConfig) -> Actor:
     Members of a watched board may submit jobs, and cancel them with the card.
     """
     return Actor(
-        Source.TRELLO,
+        "trello",
         f"board:{board.board_id}",
         board.name,
         roles=frozenset({"invoker", "operator"}),
@@ -148,9 +147,7 @@ async def cancel_removed_card(
     context: BotContext, board: BoardConfig, card: str, member_name: str
 ) -> None:
     """Cancel the jobs of a card if it is still archived or deleted. Raises Failure."""
-    numbers = sorted(
-        {copy.job for copy in await context.rt.threads.place(ChannelName.TRELLO, card)}
-    )
+    numbers = sorted({copy.job for copy in await context.rt.threads.place("trello", card)})
     if not numbers:
         return
     current = await fetch(context, card)
@@ -253,7 +250,7 @@ async def _card_request(
         with suppress(RejectedField):  # the run fails, or its repository has an agent
             agent = await context.rt.request_checks.agent(request)
             request = request.model_copy(update={"agent": agent})
-    await context.rt.request_checks.check(request, origin=ChannelName.TRELLO)
+    await context.rt.request_checks.check(request, origin="trello")
     return request
 
 

@@ -13,8 +13,8 @@ from draftsman.attention.attention import (
     QuestionAttention,
     ReminderDelay,
 )
+from draftsman.channels.accounts import direct_target
 from draftsman.database.database import Connection, Database
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import Target
 from draftsman.errors import DraftsmanError, QuestionClosed, Refused, UsageError
 from draftsman.formats.times import format_time
@@ -119,8 +119,8 @@ class Acknowledgments:
             locked = await self._check(conn, job, ordinal, actor, seconds)
             delegate = self._policy.people[person]
             self._check_delegate(locked, delegate)
-            account = delegate.ids.get(Source.SLACK, "").partition("@")[0]
-            target = Target(ChannelName.SLACK, account) if account else None
+            direct = direct_target(delegate.ids)
+            target = None if direct is None else Target(*direct)
             return await store.delegate(
                 conn, job, ordinal, actor=actor, seconds=seconds, delegate=person, target=target
             )

@@ -9,11 +9,11 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from draftsman.attention import store
-from draftsman.attention.digests import DigestHours, digest_text, parse_hours
+from draftsman.attention.digests import DigestHours, digest_payload, parse_hours
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
-from draftsman.deliveries.delivery import ChannelName
+from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.store import deliveries
 from draftsman.deliveries.target import Target
 from draftsman.errors import NotPermitted, UsageError
@@ -94,11 +94,11 @@ class Digests:
             for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
                 questions = list(group)
                 at = max(i.digest_at for i in questions)
-                target = Target(ChannelName(place[0]), place[1])
+                target = Target(place[0], place[1])
                 key = f"digest {person} {at.isoformat()} {questions[0].job}"
-                to = questions[0].mention if target.channel == ChannelName.TRELLO else None
-                text = digest_text(questions, shared=to is not None)
-                await deliveries.post(conn, questions[0].job, target, key, text, to=to)
+                payload = digest_payload(questions)
+                job = questions[0].job
+                await deliveries.post(conn, job, target, key, DeliveryKind.DIGEST, payload)
             return len(due)
 
         return await self._isolation.run(

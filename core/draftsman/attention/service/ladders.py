@@ -10,7 +10,6 @@ from draftsman.attention import store
 from draftsman.attention.ladder import DueStep, LadderStep, WhenAway, plan_step
 from draftsman.database.database import Connection, Database
 from draftsman.database.isolation import Isolation
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.service.message_builder import with_identity_links
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.sweep import DueTime, DueTurn, Sweep, repeat
@@ -52,7 +51,7 @@ class LadderSweep:
             due = await store.due_steps(conn, term, self._limit, self._isolation.aside)
             if not due:
                 return 0
-            policy = await with_identity_links(conn, self._policy, ChannelName.SLACK)
+            policy = await with_identity_links(conn, self._policy)
         on_duty = await self._oncall.on_duty(due[0].now)
         return await self._isolation.each(
             [(step.job, step) for step in due],

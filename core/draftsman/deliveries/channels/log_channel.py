@@ -12,15 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.deliveries.delivery import (
-    ChannelName,
-    File,
-    Message,
-    RateLimit,
-    Receipt,
-    SendResult,
-    Unconfirmed,
-)
+from draftsman.channels import LOG
+from draftsman.deliveries.delivery import File, Message, RateLimit, Receipt, SendResult, Unconfirmed
 from draftsman.deliveries.documents.json import message_json
 from draftsman.errors import Failure
 
@@ -34,7 +27,7 @@ class LogChannel:
     A line that a crash cut off is terminated before the next line is written.
     """
 
-    name = ChannelName.LOG
+    name = LOG
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -16,7 +16,6 @@ from draftsman.deliveries.channels import pager_alert
 from draftsman.deliveries.channels.http_post import not_served, post
 from draftsman.deliveries.channels.usable_secrets import UsableSecrets
 from draftsman.deliveries.delivery import (
-    ChannelName,
     DeliveryKind,
     File,
     Message,
@@ -25,7 +24,7 @@ from draftsman.deliveries.delivery import (
     SendResult,
 )
 from draftsman.deliveries.documents.plain import how_to_answer
-from draftsman.deliveries.plain_text import resolution_text
+from draftsman.deliveries.question_text import resolution_text
 from draftsman.errors import Failure
 from draftsman.formats.truncation import truncate
 from draftsman.outbound import secret_values
@@ -49,7 +48,7 @@ _STATES: Final = {"trigger": "alerting", "acknowledge": "acknowledged", "resolve
 class PagerChannel:
     """Posts to the configured pagers; `timeout` of a call is in seconds."""
 
-    name = ChannelName.PAGER
+    name = "pager"
 
     def __init__(
         self, pagers: Mapping[str, PagerSettings], http: HttpSettings, timeout: float

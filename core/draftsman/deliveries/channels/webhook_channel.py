@@ -12,15 +12,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from draftsman.channels import WEBHOOK
 from draftsman.deliveries.channels.http_post import not_served, post
 from draftsman.deliveries.channels.usable_secrets import UsableSecrets
-from draftsman.deliveries.delivery import (
-    ChannelName,
-    File,
-    Message,
-    RateLimit,
-    SendResult,
-)
+from draftsman.deliveries.delivery import File, Message, RateLimit, SendResult
 from draftsman.deliveries.documents.json import message_json
 from draftsman.errors import Failure, UsageError
 from draftsman.outbound import secret_values, webhook_signature
@@ -32,7 +27,7 @@ from draftsman.settings.webhooks import WebhookSettings
 class WebhookChannel:
     """Posts to the configured webhooks; `timeout` of a call is in seconds."""
 
-    name = ChannelName.WEBHOOK
+    name = WEBHOOK
 
     def __init__(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from draftsman.agent_runs.changes.diff import diffstat, is_diff
@@ -24,6 +25,7 @@ from draftsman.deliveries.documents.document import (
     Footer,
     Headline,
     InFile,
+    Items,
     Link,
     Note,
     Paragraph,
@@ -34,19 +36,18 @@ from draftsman.deliveries.documents.document import (
     Time,
     is_cut,
 )
-from draftsman.deliveries.plain_text import (
+from draftsman.deliveries.message_text import (
     job_outcome_spans,
-    missing_diff,
     notice_spans,
     pause_text,
     progress_text,
-    resolution_spans,
     same_question_text,
     shown_error,
     state_text,
-    title_before,
 )
+from draftsman.deliveries.question_text import missing_diff, resolution_spans, title_before
 from draftsman.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
+from draftsman.formats.amounts import counted
 from draftsman.formats.times import span
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
 from draftsman.jobs.status_display import display_of
@@ -87,6 +88,8 @@ def _parts(message: Message) -> Iterator[Part]:
             yield from _result(message)
         case DeliveryKind.NOTICE:
             yield from _notice(message)
+        case DeliveryKind.DIGEST:
+            yield from _digest(message)
         case DeliveryKind.FILE:
             name = (message.payload or {}).get("name")
             yield Paragraph((f"{message.subject.name}: file {name}",), LENGTH)
@@ -268,6 +271,24 @@ def _notice(message: Message) -> Iterator[Part]:
         yield InFile("Truncated. The full text")
     if isinstance(rule := payload.get("rule"), int) and rule > 0:
         yield Controls((Control(Action.RATIFY, "Ratify"), Control(Action.DECLINE, "Decline")))
+
+
+def _digest(message: Message) -> Iterator[Part]:
+    payload = message.payload or {}
+    items = tuple(map(_digest_item, payload.get("questions") or ()))
+    total = int(payload.get("count") or len(items))
+    yield Paragraph((f"Your digest: {counted(total, 'question')} waiting for an answer",), LENGTH)
+    yield Items(items, total, Command("draftsman questions"))
+    if message.mentions:
+        yield Addressees(message.mentions)
+
+
+def _digest_item(question: Mapping[str, Any]) -> Text:
+    jobs = f" ({question['jobs']} jobs)" if question.get("jobs", 1) > 1 else ""
+    words = f"{question['name']}{jobs}: {question['text']} · {question['title']}"
+    if not (expires_at := question.get("expires_at")):
+        return (words,)
+    return words, ", expires ", Time(datetime.fromisoformat(expires_at), "at")
 
 
 def _headline(subject: Subject, says: Text) -> Headline:

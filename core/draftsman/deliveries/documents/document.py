@@ -189,6 +189,15 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
+class Items:
+    """Short texts in a list, the first of `total`; `full` is where to read all."""
+
+    items: tuple[Text, ...]
+    total: int
+    full: Command
+
+
+@dataclass(frozen=True, slots=True)
 class Addressees:
     """The people whom a message asks, and notifies."""
 
@@ -218,6 +227,7 @@ Part = (
     | Code
     | InFile
     | Choices
+    | Items
     | Addressees
     | Footer
     | Controls
@@ -235,6 +245,13 @@ def is_cut(part: Part) -> bool:
             return len(text) > most
         case _:
             return False
+
+
+def more_items(part: Choices | Items, shown: int) -> Text:
+    """Return the notice of those that are not shown, and where to read them; empty for none."""
+    total = part.total if isinstance(part, Items) else len(part.items)
+    hidden = total - shown
+    return (f"… and {hidden:,} more: ", part.full) if hidden > 0 else ()
 
 
 def elsewhere(part: Part) -> Text:

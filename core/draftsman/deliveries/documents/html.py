@@ -6,7 +6,7 @@ classes or inline. What differs between media is in their `HtmlMedium`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
@@ -15,6 +15,7 @@ from typing import Final
 from draftsman.deliveries.documents.document import (
     SHORT,
     Addressees,
+    Choice,
     Choices,
     Code,
     Command,
@@ -25,6 +26,7 @@ from draftsman.deliveries.documents.document import (
     Footer,
     Headline,
     InFile,
+    Items,
     Link,
     Note,
     Paragraph,
@@ -35,9 +37,10 @@ from draftsman.deliveries.documents.document import (
     Text,
     Time,
     elsewhere,
+    more_items,
     truncate_spans,
 )
-from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_CHOICES, MAX_TITLE
+from draftsman.deliveries.documents.markdown import MAX_ADDRESSEES, MAX_TITLE, fitting_lines
 from draftsman.formats.invisible import replace_invisible
 from draftsman.formats.times import format_time, spelled_time
 from draftsman.formats.truncation import truncate
@@ -116,8 +119,10 @@ class _Printer:
                 yield self._element("blockquote", "quote", self._text((text.strip(),), most))
             case Code(text, most):
                 yield self._element("pre", "code", inert(self._cut(text, most)))
-            case Choices():
-                yield from self._choices(part)
+            case Choices(items):
+                yield from self._list("ol", part, [*map(_choice, items)])
+            case Items(items):
+                yield from self._list("ul", part, [self._text(item) for item in items])
             case Controls(items):
                 urls = ((item.label, self._medium.url(item)) for item in items)
                 links = " ".join(_anchor(url, label) for label, url in urls if url)
@@ -146,20 +151,12 @@ class _Printer:
                 sentences = " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts)
                 return self._element("p", "footer", sentences)
 
-    def _choices(self, choices: Choices) -> Iterator[str]:
-        """Yield the choices as a list, whose numbers answer."""
-        items: list[str] = []
-        room = MAX_CHOICES
-        for choice in choices.items:
-            described = f"{choice.label} - {choice.description}".removesuffix(" - ")
-            room -= len(described)
-            if room < 0 and not self._medium.is_whole:
-                break
-            items.append(f"<li>{inert(described)}</li>")
-        yield self._element("ol", "choices", "".join(items))
-        if hidden := len(choices.items) - len(items):
-            more = (f"… and {hidden} more: ", choices.full)
-            yield self._element("p", "note", self._text(more))
+    def _list(self, tag: str, part: Choices | Items, items: Sequence[str]) -> Iterator[str]:
+        """Yield a list, within a length, and the notice of what it leaves out."""
+        fitting = len(items) if self._medium.is_whole else fitting_lines(items)
+        elements = "".join(f"<li>{item}</li>" for item in items[:fitting])
+        yield self._element(tag, "items", elements)
+        yield self._element("p", "note", self._text(more_items(part, fitting)))
 
     def _text(self, text: Text, most: int = SHORT) -> str:
         """Return a text, within a length, with line breaks."""
@@ -187,6 +184,10 @@ class _Printer:
         style = self._medium.styles.get(name)
         inline = f' style="{style}"' if style else ""
         return f'<{tag} class="{name}"{inline}>{content}</{tag}>' if content else ""
+
+
+def _choice(choice: Choice) -> str:
+    return inert(f"{choice.label} - {choice.description}".removesuffix(" - "))
 
 
 def _strong(text: str) -> str:

@@ -8,7 +8,7 @@ from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.deliveries.documents.builder import build_document
 from draftsman.deliveries.documents.document import Addressees, Document, Headline, Part
 from draftsman.deliveries.documents.plain import how_to_answer, render_plain
-from draftsman.deliveries.plain_text import resolution_text
+from draftsman.deliveries.question_text import resolution_text
 from draftsman.formats.json_data import as_data
 from draftsman.questions.question import Question
 
@@ -20,6 +20,7 @@ TYPES: Final = {
     DeliveryKind.RESULT: "job.result",
     DeliveryKind.NOTICE: "job.notice",
     DeliveryKind.FILE: "job.file",
+    DeliveryKind.DIGEST: "questions.digest",
 }
 """The `type` of a message by its kind."""
 _LAYOUT: Final = frozenset({"most", "folds", "full"})

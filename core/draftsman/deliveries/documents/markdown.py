@@ -5,7 +5,8 @@ What differs between media is in their `Markup`: escapes, mentions, and how peop
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final, Protocol
 
 from draftsman.deliveries.documents.document import (
@@ -20,6 +21,7 @@ from draftsman.deliveries.documents.document import (
     Footer,
     Headline,
     InFile,
+    Items,
     Link,
     Note,
     Paragraph,
@@ -29,6 +31,7 @@ from draftsman.deliveries.documents.document import (
     Text,
     Time,
     elsewhere,
+    more_items,
 )
 from draftsman.people.policy import Person
 from draftsman.people.spans import ActorRef
@@ -38,8 +41,8 @@ MAX_ADDRESSEES: Final = 20
 """People who are mentioned; the others are counted."""
 MAX_DESCRIPTIONS: Final = 10
 """Choices that are described; of more, only the labels are shown."""
-MAX_CHOICES: Final = 5000
-"""Characters of all choices together; one that is left out can still be named by its number."""
+MAX_LIST: Final = 5000
+"""Characters of a list; a choice that is left out can still be named by its number."""
 
 
 class Markup(Protocol):
@@ -100,8 +103,8 @@ def _paragraph(part: Part, markup: Markup) -> str:
             return markup.code(text, most, language)
         case InFile(what):
             return f"{what} is {markup.in_file}."
-        case Choices():
-            return _choices(part, markup)
+        case Choices() | Items():
+            return _list(part, markup)
         case Addressees(people):
             mentions = ", ".join(markup.mention(person) for person in people[:MAX_ADDRESSEES])
             hidden = len(people) - MAX_ADDRESSEES
@@ -171,17 +174,29 @@ def _padded(escaped: str, words: str) -> str:
     return f"{before}{escaped.strip(' ')}{after}"
 
 
-def _choices(choices: Choices, markup: Markup) -> str:
-    described = len(choices.items) <= MAX_DESCRIPTIONS
-    lines: list[str] = []
-    room = MAX_CHOICES
-    for number, choice in enumerate(choices.items, 1):
+def fitting_lines(lines: Sequence[str]) -> int:
+    """Return how many lines of a list are shown."""
+    lengths = accumulate(len(line) + 1 for line in lines)
+    return sum(length <= MAX_LIST for length in lengths)
+
+
+def _lines(part: Choices | Items, markup: Markup) -> Iterator[str]:
+    """Yield the lines of a list; of many choices, only the labels are shown."""
+    if isinstance(part, Items):
+        for item in part.items:
+            yield f"- {print_text(item, markup, most=SHORT, is_line=True)}"
+        return
+    described = len(part.items) <= MAX_DESCRIPTIONS
+    for number, choice in enumerate(part.items, 1):
         line = f"{number}. {markup.line(choice.label, 200)}"
         if described and choice.description:
             line += f" - {markup.line(choice.description, 400)}"
-        room -= len(line) + 1
-        if room < 0:
-            hidden = len(choices.items) - len(lines)
-            return "\n".join(lines) + f"\n\n… and {hidden} more: `{choices.full.line}`"
-        lines.append(line)
-    return "\n".join(lines)
+        yield line
+
+
+def _list(part: Choices | Items, markup: Markup) -> str:
+    """Return the lines of a list, and the notice of what it leaves out."""
+    lines = [*_lines(part, markup)]
+    shown = fitting_lines(lines)
+    more = print_text(more_items(part, shown), markup, most=SHORT)
+    return "\n\n".join(filter(None, ("\n".join(lines[:shown]), more)))

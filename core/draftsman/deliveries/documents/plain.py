@@ -19,12 +19,14 @@ from draftsman.deliveries.documents.document import (
     Footer,
     Headline,
     InFile,
+    Items,
     Note,
     Paragraph,
     Part,
     Quote,
     Step,
     Text,
+    more_items,
 )
 from draftsman.people.spans import ActorRef
 from draftsman.questions.question import Question
@@ -109,6 +111,10 @@ def _part(
             yield from (_spans(item, step) for item in items)
         case Choices():
             yield from ((line,) for line in _choices(part, is_brief=is_brief))
+        case Items(items):
+            yield from (("• ", *_spans(item, step)) for item in items)
+            if more := more_items(part, len(items)):
+                yield _spans(more, step)
         case Facts(items) if not is_brief and items:
             facts = (_spans(item, step) for item in items)
             yield tuple(span for fact in facts for span in (" · ", *fact))[1:]

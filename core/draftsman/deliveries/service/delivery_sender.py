@@ -12,9 +12,10 @@ from datetime import UTC
 from typing import Any, Final
 
 from draftsman.agent_runs.changes.service import Changes
+from draftsman.channels import ChannelName, registry
+from draftsman.channels.accounts import person_target, reaches_people
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.deliveries.attachment import (
-    CHAT_CHANNELS,
     file_content,
     overflow_files,
     refused_file,
@@ -24,7 +25,6 @@ from draftsman.deliveries.delivery import (
     COPY_GONE,
     NOT_SERVED,
     QUESTION_KINDS,
-    ChannelName,
     ClaimedDelivery,
     Deferred,
     DeliveryKind,
@@ -91,8 +91,6 @@ async def with_rule(db: Database, message: Message) -> Message:
 # Messages about questions that wait for the hours of their only recipient.
 
 
-PERSONAL_CHANNELS: Final = frozenset({ChannelName.SLACK})
-"""Channels with private messages."""
 INTERRUPTING_KINDS: Final = QUESTION_KINDS | {DeliveryKind.NOTICE}
 """Kinds of messages about a question that interrupt people."""
 MAX_SECONDS: Final = 6 * 3600.0
@@ -104,8 +102,9 @@ async def quiet_delay(
 ) -> Deferred | None:
     """Return how long a message waits, None if it may be sent; critical questions never wait."""
     question = message.question
-    is_personal = item.channel in PERSONAL_CHANNELS and item.kind in INTERRUPTING_KINDS
-    if question is None or question.critical or not is_personal:
+    if question is None or question.critical or item.kind not in INTERRUPTING_KINDS:
+        return None
+    if not reaches_people(item.channel):
         return None
     async with db.connection() as conn:
         policy = await with_identity_links(conn, policy, item.channel)
@@ -245,7 +244,7 @@ class DeliverySender:
                     conn, item.job, item.question
                 )
                 digested = await store.digest_readers(conn, item.job, item.question)
-            if question is not None:
+            if question is not None or item.kind is DeliveryKind.DIGEST:
                 policy = await with_identity_links(conn, policy, item.channel)
             if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
                 stop = await store.group_stop(conn, item.seq)
@@ -265,7 +264,7 @@ class DeliverySender:
             message = replace(message, kind=facts.copy_kind or item.kind)
         message = await with_rule(self._db, await self._with_changes(message))
         if stop is not None and stop.reporter not in (None, facts.number):
-            return facts, message, item.channel in CHAT_CHANNELS
+            return facts, message, item.channel in registry.taking_answers()
         return facts, message, item.kind in QUESTION_KINDS and is_closed
 
     async def record(
@@ -318,20 +317,19 @@ class DeliverySender:
     ) -> Target | None:
         """Return the target of a replacement: the requester after a permanent refusal."""
         refused = isinstance(outcome, Failure) and classify(outcome) is ErrorClass.PERMANENT
-        if not refused or item.channel not in PERSONAL_CHANNELS:
+        if not refused or not reaches_people(item.channel):
             return self._fallback
         facts = await store.message_facts(conn, item.seq)
         policy = await with_identity_links(conn, self._policy, item.channel)
-        person = requester(policy, facts.invoker_id, item.channel)
-        if person is None or person == item.target:
-            return self._fallback
-        return Target(item.channel, person)
+        account = requester(policy, facts.invoker_id, item.channel)
+        target = None if account is None else person_target(item.channel, account)
+        return self._fallback if target in (None, item.target) else Target(item.channel, target)
 
     async def _write_follow_ups(
         self, conn: Connection, item: ClaimedDelivery, receipt: Receipt
     ) -> None:
         """Write the files of a sent delivery, and copies for people who cannot see it."""
-        if item.channel not in CHAT_CHANNELS or item.kind not in COPIED_KINDS:
+        if item.channel not in registry.taking_answers() or item.kind not in COPIED_KINDS:
             return
         facts = await store.message_facts(conn, item.seq)
         question = None

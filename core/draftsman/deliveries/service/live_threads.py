@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread
 from draftsman.database.database import Database, on_connection
-from draftsman.deliveries.delivery import ChannelName, RateLimit
+from draftsman.deliveries.delivery import RateLimit
 from draftsman.deliveries.service.message_builder import requester, with_identity_links
 from draftsman.deliveries.store import deliveries
 from draftsman.deliveries.store import live_threads as store
@@ -63,8 +63,8 @@ class LiveThreads:
     async def reader(self, thread: LiveThread) -> str | None:
         """Return the Slack account of the job's requester, for whom a stream is."""
         async with self._db.connection() as conn:
-            policy = await with_identity_links(conn, self._policy, ChannelName.SLACK)
-        return requester(policy, thread.invoker_id, ChannelName.SLACK)
+            policy = await with_identity_links(conn, self._policy, "slack")
+        return requester(policy, thread.invoker_id, "slack")
 
     async def consume_tokens(self, limits: Sequence[RateLimit]) -> float | None:
         """Take a token of each limit; else return the seconds until a retry."""

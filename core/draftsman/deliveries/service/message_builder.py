@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.channels import LOG, WEBHOOK, ChannelName
+from draftsman.channels.accounts import person_target
 from draftsman.database.database import Connection
 from draftsman.database.sentences import sentence
 from draftsman.deliveries.delivery import (
-    ChannelName,
     ClaimedDelivery,
     Delegation,
     DeliveryKind,
@@ -20,7 +21,7 @@ from draftsman.deliveries.delivery import (
 from draftsman.deliveries.message_facts import GroupStop, MessageFacts
 from draftsman.deliveries.result_text import usage_text
 from draftsman.ids import actor_name
-from draftsman.jobs.job import Job, Source, Status
+from draftsman.jobs.job import Job, Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.log import redact
 from draftsman.people.policy import Person, Policy
@@ -32,12 +33,6 @@ from draftsman.questions.question import (
     asking_text,
 )
 
-CHANNEL_SOURCES: Final = {
-    ChannelName.SLACK: Source.SLACK,
-    ChannelName.TRELLO: Source.TRELLO,
-    ChannelName.FORGE: Source.FORGE,
-}
-"""The source of requests and answers from each channel."""
 MAX_LINKS: Final = 10_000
 """Maximum number of identity links read."""
 
@@ -67,6 +62,8 @@ def build_message(
         recipients = _addressees(policy, question, facts.invoker_id, item.channel)
         unmentioned = _unmentioned(policy, question, facts, recipients, identical_questions)
         unmentioned |= frozenset(digested)
+    elif (person := policy.people.get(str(item.payload.get("person")))) is not None:
+        recipients = (person,)
     return Message(
         marker=str(item.id),
         seq=item.seq,
@@ -104,17 +101,19 @@ def build_result(job: Job, questions: Sequence[Question] = ()) -> Message:
     )
 
 
-async def with_identity_links(conn: Connection, policy: Policy, channel: ChannelName) -> Policy:
-    """Return the policy extended by the linked identities of a channel."""
-    if channel not in CHANNEL_SOURCES:
+async def with_identity_links(
+    conn: Connection, policy: Policy, channel: ChannelName | None = None
+) -> Policy:
+    """Return the policy extended by the linked identities of a channel, or of all."""
+    if channel in (LOG, WEBHOOK):
         return policy
-    source = CHANNEL_SOURCES[channel]
     people_by_name = dict(policy.people)
     for link in await people.links(conn, MAX_LINKS):
         person = people_by_name.get(link.person)
-        if link.channel == source and person is not None and source not in person.ids:
-            ids = {**person.ids, source: link.external_id}
-            people_by_name[link.person] = replace(person, ids=ids)
+        if person is None or link.channel in person.ids or channel not in (None, link.channel):
+            continue
+        ids = {**person.ids, link.channel: link.external_id}
+        people_by_name[link.person] = replace(person, ids=ids)
     return replace(policy, people=people_by_name)
 
 
@@ -124,18 +123,16 @@ def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
     A requesting board, `trello:board:ID`, has none.
     """
     if (person := policy.people.get(invoker)) is not None:
-        return person.ids.get(CHANNEL_SOURCES[channel]) if channel in CHANNEL_SOURCES else None
+        return person.ids.get(channel)
     source, _, channel_id = invoker.partition(":")
-    if channel not in CHANNEL_SOURCES or source != channel or ":" in channel_id:
-        return None
-    return channel_id or None
+    return None if source != channel or ":" in channel_id else channel_id or None
 
 
 def recipient(policy: Policy, target: str, channel: ChannelName) -> Person | None:
     """Return the known person who alone reads a target of a channel; None for any other target."""
-    source = CHANNEL_SOURCES[channel]
     for person in policy.people.values():
-        if person.ids.get(source, "").partition("@")[0] == target:
+        account = person.ids.get(channel)
+        if account is not None and person_target(channel, account) == target:
             return person
     return None
 
@@ -192,7 +189,7 @@ def _addressees(
     nearest = [person for person in eligible if person.name in addressed_names]
     channel_id = None if invoker in policy.people else requester(policy, invoker, channel)
     if channel_id is not None:
-        nearest.append(Person(invoker, frozenset(), {CHANNEL_SOURCES[channel]: channel_id}))
+        nearest.append(Person(invoker, frozenset(), {channel: channel_id}))
     return tuple(nearest or eligible)
 
 

@@ -183,7 +183,8 @@ class Outbox:
 
     async def announce_rule(self, target: Target, conn: Connection, rule: ProposedRule) -> None:
         """Write the message about a proposed permission rule, once, in the caller's transaction."""
-        await store.post(conn, rule.job, target, rule.key, proposal_text(rule), rule=rule.id)
+        payload = {"text": proposal_text(rule), "names_job": True, "rule": rule.id}
+        await store.post(conn, rule.job, target, rule.key, DeliveryKind.NOTICE, payload)
 
     async def file(self, job: int, name: str) -> int:
         """Send the newest artifact of that name to the targets of a job, once; return their number.

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
+from draftsman.channels import ChannelName
 from draftsman.database.database import (
     Connection,
     execute,
@@ -18,7 +19,6 @@ from draftsman.database.database import (
 from draftsman.database.named_queries import load, load_parts
 from draftsman.database.selection import ALL, Selection
 from draftsman.deliveries.delivery import (
-    ChannelName,
     ClaimedDelivery,
     Delivery,
     DeliveryKind,
@@ -110,21 +110,12 @@ async def post(
     job: int,
     target: Target,
     key: str,
-    text: str,
-    *,
-    to: str | None = None,
-    rule: int | None = None,
+    kind: DeliveryKind,
+    payload: dict[str, Any],
 ) -> None:
-    """Insert a notice in a thread of its own, once for each key; it names its jobs itself.
-
-    `to` is the account to mention where others read the target as well; `rule` is the proposed
-    permission rule that its buttons decide on.
-    """
+    """Insert a message in a thread of its own, once for each key."""
     params = {"job": job, "channel": target.channel, "target": target.target, "key": key}
-    payload: dict[str, Any] = {"text": text, "names_job": True}
-    payload |= {} if to is None else {"to": to}
-    payload |= {} if rule is None else {"rule": rule}
-    await execute(conn, _Q["post"], params | {"payload": Jsonb(payload)})
+    await execute(conn, _Q["post"], params | {"kind": kind, "payload": Jsonb(payload)})
 
 
 async def of_key(conn: Connection, job: int, key: str) -> list[int]:

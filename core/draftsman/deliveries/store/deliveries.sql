@@ -390,7 +390,7 @@ SELECT person FROM draftsman.digest_questions
 -- A notice in a thread of its own, so that it waits for no other message.
 -- name: post
 INSERT INTO draftsman.deliveries (job, channel, target, thread_key, kind, payload, dedupe_key)
-VALUES (%(job)s, %(channel)s, %(target)s, %(key)s, 'notice', %(payload)s, %(key)s)
+VALUES (%(job)s, %(channel)s, %(target)s, %(key)s, %(kind)s, %(payload)s, %(key)s)
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
 -- How the group of a delivery's job stopped: the job that ended, the number of jobs that were skipped,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from draftsman.channels import ChannelName
 from draftsman.database.database import Connection, execute, fetch_all, scalar
 from draftsman.database.named_queries import load
-from draftsman.deliveries.delivery import ChannelName, ClaimedDelivery, UnservedTarget
+from draftsman.deliveries.delivery import ClaimedDelivery, UnservedTarget
 
 HEAD_START: Final = 30.0
 """Seconds by which an urgent delivery precedes earlier deliveries of its target."""

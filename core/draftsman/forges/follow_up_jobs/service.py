@@ -28,7 +28,7 @@ from draftsman.forges.forge_event import EventKind
 from draftsman.ids import job_name, new_id, unknown_job
 from draftsman.jobs.control import store as control
 from draftsman.jobs.control.service.control import INHERITED, insert_row
-from draftsman.jobs.job import TERMINAL, Source
+from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.store import attachments
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import jobs as job_store
@@ -120,7 +120,7 @@ class FollowUpSweep:
     def _actor(self, event: FollowUpEvent) -> Actor:
         """Return the author of an event as an actor, with person and roles."""
         id = event.author if event.is_message else f"{event.forge}:{event.author}"
-        return self._policy.resolve(Actor(Source(event.source), id, event.author_name))
+        return self._policy.resolve(Actor(event.source, id, event.author_name))
 
     def _mention(self, forge: str) -> str:
         """Return the login that comments on a forge mention."""
@@ -252,7 +252,7 @@ async def _insert_follow_up(
     row: dict[str, Any] = {key: old[key] for key in INHERITED} | {
         "id": new_id(),
         "idempotency_key": f"follow-up:{root}:{ordinal}",
-        "source": Source.FORGE,
+        "source": "forge",
         "external_event_id": None,
         "invoker_id": old["invoker_id"],
         "invoker_display_name": old["invoker_display_name"],

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from draftsman.channels import ChannelName
 from draftsman.errors import UsageError
 from draftsman.ids import job_name
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.text import clean
 
 MAX_TEXT: Final = 10_000
@@ -23,7 +24,7 @@ class JobMessage:
 
     job: int
     ordinal: int
-    source: Source
+    source: ChannelName
     sender: str
     sender_display_name: str | None
     text: str

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.channels import ChannelName
 from draftsman.errors import UsageError
 from draftsman.ids import job_name, question_name
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class PendingDecision:
     id: int
     job: int
     question: int | None
-    source: Source
+    source: ChannelName
     source_event_id: str
     actor_id: str
     actor_display_name: str

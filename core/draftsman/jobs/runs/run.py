@@ -12,7 +12,7 @@ from uuid import UUID
 
 from draftsman.errors import LeaseLost
 from draftsman.ids import job_name
-from draftsman.jobs.job import Mode, Source, Status
+from draftsman.jobs.job import Mode, Status
 from draftsman.jobs.retries import RetryCounts
 from draftsman.jobs.status_display import Meaning
 from draftsman.text import STORED_SENTENCE
@@ -143,7 +143,7 @@ class ClaimedJob:
     max_retries = _Column[int](16)
     id = _Parsed(17, UUID)
     mode = _Parsed(18, Mode)
-    source = _Parsed(19, Source)
+    source = _Column[str](19)
     payload = _Parsed[dict[str, Any]](20, json.loads)
     overrides = _Parsed[dict[str, Any]](21, json.loads)
     requested_skills = _Parsed[list[str]](22, json.loads)

@@ -6,9 +6,9 @@ import hashlib
 import secrets
 from typing import Final
 
+from draftsman.channels import ChannelName
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import NotFound, NotPermitted, UsageError
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.people.directory import Directory, IdentityLink
 from draftsman.people.policy import Policy, Verb
@@ -95,7 +95,7 @@ class People:
             raise NotFound("the code is invalid, used or expired; request a new code")
         return link
 
-    async def unlink(self, channel: Source, id: str, actor: Actor) -> str:
+    async def unlink(self, channel: ChannelName, id: str, actor: Actor) -> str:
         """Unlink an identity from its person; return the person's name.
 
         The login of a forge keeps its person, and is bound to the next account that acts under it.
@@ -105,7 +105,7 @@ class People:
 
         async def work(conn: Connection) -> str | None:
             person = await store.person(conn, channel, id)
-            if channel == Source.FORGE:
+            if channel == "forge":
                 person = self._policy.resolve(Actor(channel, id, id)).person or id
             if person is None:
                 return None

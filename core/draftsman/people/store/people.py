@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from psycopg.types.json import Jsonb
 
+from draftsman.channels import ChannelName
 from draftsman.database.database import Connection, execute, fetch_all, fetch_one, scalar
 from draftsman.database.named_queries import load
-from draftsman.jobs.job import Source
 from draftsman.people import directory as reading
 from draftsman.people.directory import Directory, IdentityLink
 
@@ -14,7 +14,7 @@ _Q = load(__name__)
 
 
 async def create_link_code(
-    conn: Connection, channel: Source, id: str, name: str, code_hash: str, seconds: float
+    conn: Connection, channel: ChannelName, id: str, name: str, code_hash: str, seconds: float
 ) -> None:
     """Store the hash of a code that links this identity, valid for `seconds`."""
     params = {"channel": channel, "id": id, "name": name, "hash": code_hash, "seconds": seconds}
@@ -27,7 +27,7 @@ async def link(conn: Connection, code_hash: str, person: str, actor: str) -> Ide
     return await fetch_one(conn, _Q["link"], params, IdentityLink)
 
 
-async def unlink(conn: Connection, channel: Source, id: str) -> str | None:
+async def unlink(conn: Connection, channel: ChannelName, id: str) -> str | None:
     """Unlink an identity; return its person's name, None where it had none."""
     name = await scalar(conn, _Q["unlink"], {"channel": channel, "id": id})
     return None if name is None else str(name)
@@ -39,7 +39,7 @@ async def bind_account(conn: Connection, login: str, account_id: str) -> str:
     return str(await scalar(conn, _Q["bind_account"], params))
 
 
-async def person(conn: Connection, channel: Source, id: str) -> str | None:
+async def person(conn: Connection, channel: ChannelName, id: str) -> str | None:
     """Return the person that an identity is linked to."""
     name = await scalar(conn, _Q["person"], {"channel": channel, "id": id})
     return None if name is None else str(name)

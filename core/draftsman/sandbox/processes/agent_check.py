@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from draftsman.errors import Failure
+from draftsman.errors import ConfigError, Failure
 from draftsman.outbound import secret_values
 from draftsman.outbound.secret_values import MissingSecret
 from draftsman.sandbox.mode_detection import (
@@ -19,14 +19,13 @@ from draftsman.sandbox.mode_detection import (
     run_probe,
 )
 from draftsman.sandbox.processes.environment import (
-    ADAPTERS,
     agent_command,
     agent_environment,
     find_program,
     is_own_agent,
 )
 from draftsman.sandbox.sandbox_plan import SandboxMode
-from draftsman.settings.agents import AgentSettings
+from draftsman.settings.agents import PROTOCOL, AgentSettings
 from draftsman.settings.llm import GatewaySettings
 from draftsman.version import installed
 
@@ -293,8 +292,10 @@ def check_agent(
     `sandbox` is None if no sandbox works here: then only the files of this machine are checked.
     With `gateways`, the way to its model is checked, too.
     """
-    program = agent.model_copy(update={"kind": "json"})  # without the adapter, which is ours
-    problem, hint = find_command_problem(program, sandbox) or (None, None)
+    program = agent.model_copy(update={"kind": PROTOCOL})  # without the adapter
+    has_adapter = agent.usable and agent.plugin.adapter is not None
+    found = _package_problem(agent) or find_command_problem(program, sandbox)
+    problem, hint = found or (None, None)
     if problem is None and sandbox is not None:
         try:
             sandbox.check_network(agent.network)
@@ -305,10 +306,10 @@ def check_agent(
     if problem is None and (warning := relative_arguments(program)) is not None:
         hint = "use an absolute path"
     version = agent.version or (installed() if is_own_agent(agent) else None)
-    if version is None and problem is None and agent.kind in ADAPTERS and sandbox is not None:
+    if version is None and problem is None and has_adapter and sandbox is not None:
         version = read_version(program, sandbox)
     model = None
-    if gateways is not None and agent.kind in ADAPTERS:
+    if gateways is not None and has_adapter:
         model, model_warning = find_model(agent, gateways, os.environ)
         if problem is None and warning is None and model_warning is not None:
             warning = model_warning
@@ -324,6 +325,15 @@ def check_agent(
         hint=hint,
         model=model,
     )
+
+
+def _package_problem(agent: AgentSettings) -> tuple[str, str | None] | None:
+    """Return why the package of the kind cannot be used; None if it can."""
+    try:
+        agent.plugin  # noqa: B018 - raises
+    except ConfigError as error:
+        return str(error), None
+    return None
 
 
 def find_model(
@@ -344,7 +354,7 @@ def find_model(
         return f"{way}, with a key", None
     if not agent.network:
         text = "it has no gateway and no network to reach a model"
-        return "none", None if agent.kind == "plain" else text
+        return "none", text if agent.plugin.needs_model else None
     names = ", ".join(agent.pass_env) or "its own configuration"
     missing = [variable for variable in agent.pass_env if not environment.get(variable)]
     problem = f"{', '.join(missing)} of pass_env is not set here" if missing else None

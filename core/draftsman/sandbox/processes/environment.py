@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from draftsman import plugins
 from draftsman.basic_settings import POSTGRESQL
 from draftsman.errors import Failure
 from draftsman.resources import PACKAGE_ROOT
@@ -22,13 +23,6 @@ from draftsman.settings.agents import AgentSettings
 
 ALLOWED: Final = re.compile(r"(PATH|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|USER|LOGNAME)\Z")
 FORBIDDEN: Final = re.compile(r"DRAFTSMAN_|PG[A-Z]|.*DATABASE_URL", re.IGNORECASE)
-ADAPTERS: Final = {
-    "acp": "draftsman.agents.acp",
-    "claude": "draftsman.agents.claude",
-    "codex": "draftsman.agents.codex",
-    "plain": "draftsman.agents.plain",
-}
-"""Module of the adapter of each kind of agent that does not speak the agent protocol."""
 
 
 def expand(command: Sequence[str], python: str = sys.executable) -> tuple[str, ...]:
@@ -48,7 +42,7 @@ def agent_command(agent: AgentSettings, sandbox: SandboxMode | None = None) -> t
     command = expand(agent.command, python)
     if in_image:
         command = tuple(python if part == sys.executable else part for part in command)
-    if (adapter := ADAPTERS.get(agent.kind)) is not None:
+    if (adapter := agent.plugin.adapter) is not None:
         options = _options(agent)
         if in_image:
             return (python, "-P", "-m", adapter, *options, "--", *command)
@@ -86,11 +80,10 @@ def agent_environment(
     in_image = sandbox is not None and sandbox.mode == "container"
     if in_image:
         allowed.pop("PATH", None)
-    if is_own_agent(agent) or agent.kind in ADAPTERS:
-        if in_image:
-            python_path["PYTHONPATH"] = container.PACKAGES
-        elif not _is_installed():
-            python_path["PYTHONPATH"] = str(PACKAGE_ROOT)
+    adapter = agent.plugin.adapter
+    if is_own_agent(agent) or adapter is not None:
+        path = (container.PACKAGES,) if in_image else _python_path(adapter or "draftsman")
+        python_path = {"PYTHONPATH": os.pathsep.join(path)} if path else {}
     base = allowed | {"HOME": str(home)} | python_path | passed
     if proxy is not None:
         base |= proxy.environment()
@@ -121,13 +114,7 @@ def _native(program: str) -> str:
 def _options(agent: AgentSettings) -> list[str]:
     """Return the options of the adapter."""
     name = Path(expand(agent.command)[0]).name.removesuffix(".exe")
-    mode = [] if agent.session_mode is None else [f"--mode={agent.session_mode}"]
-    files = [f"--home={path}" for path in agent.session_files]
-    prompt = [] if agent.prompt is None else [f"--prompt={agent.prompt}"]
-    tools = [f"--allow={tool}" for tool in agent.allowed_tools]
-    scratch = [f"--scratch={pattern}" for pattern in agent.scratch]
-    config = ["--repo-config"] if agent.repo_config else []
-    return [f"--name={name}", *mode, *files, *prompt, *tools, *scratch, *config]
+    return [f"--name={name}", *agent.adapter_options()]
 
 
 def find_program(
@@ -153,9 +140,15 @@ def is_own_agent(agent: AgentSettings) -> bool:
     return command[:2] == ("{python}", "-m") and "".join(command[2:3]).startswith("draftsman.")
 
 
-def _is_installed() -> bool:
-    """Return whether draftsman is in site-packages, so that any HOME can import it."""
-    return any(Path(folder).resolve() == PACKAGE_ROOT for folder in site.getsitepackages())
+def _python_path(module: str) -> tuple[str, ...]:
+    """Return the folders of draftsman and a module; none if site-packages has both.
+
+    The first is that of draftsman: by it, adapters know the variable as their own.
+    """
+    package = plugins.package_path(module)
+    needed = dict.fromkeys((PACKAGE_ROOT, PACKAGE_ROOT if package is None else package.parent))
+    installed = {Path(folder).resolve() for folder in site.getsitepackages()}
+    return () if needed.keys() <= installed else tuple(map(str, needed))
 
 
 def _forbidden(name: str) -> Failure:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
@@ -275,7 +274,7 @@ async def test_cancel_and_retry_buttons_require_permission(
     message = await bench.post("a job", blocks=created)
     await bench.slack.press(BEN, bench.general, message["ts"], ids.CANCEL)
     assert "ben may not cancel" in (await bench.ephemeral_texts(BEN))[0]
-    own_job = await bench.make.queued(actor=Actor(Source.SLACK, ANNA, "anna"))
+    own_job = await bench.make.queued(actor=Actor("slack", ANNA, "anna"))
     value = ids.job_value(own_job)
     created = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
     message = await bench.post("mine", blocks=created)

@@ -140,7 +140,7 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHar
 async def test_completed_job_is_retried_with_the_suggested_option(
     bench: SlackBotHarness, option: str
 ) -> None:
-    anna = Actor(Source.SLACK, ANNA, "anna")
+    anna = Actor("slack", ANNA, "anna")
     work = await bench.make.running(await bench.make.queued(actor=anna))
     await bench.rt.settlement.outcome(work, Done({}))
     replies = []

@@ -10,7 +10,7 @@ from draftsman_testing.factories import GATE
 from tests.bots.slack.channel_fixtures import Json, actionable, shown, texts
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, SlackBotHarness
 
-ME = Actor(Source.SLACK, ANNA, "anna")
+ME = Actor("slack", ANNA, "anna")
 
 
 async def _home(bench: SlackBotHarness, user: str) -> Json:

@@ -114,13 +114,6 @@ async def test_edited_request_is_answered_that_it_has_no_effect(
     assert await bench.jobs() == ["it"]
 
 
-async def test_a_reply_in_the_thread_answers(bench: SlackBotHarness) -> None:
-    question, root = await bench.asked()
-    await bench.slack.say(BEN, bench.general, "Blue", root)
-    assert await bench.answer(question) == ("blue", ("ben",))
-    assert await bench.ephemeral_texts(BEN) == []
-
-
 async def test_invalid_choice_is_answered_with_the_choices(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "green", root)
@@ -202,14 +195,6 @@ async def test_edit_after_acceptance_is_recorded_once(bench: SlackBotHarness) ->
     assert await bench.answer(question) == ("blue", ("ben",))
     (note,) = await bench.job_events(question, "answer_edited")
     assert (note["question"], note["text"]) == (1, "red")
-
-
-async def test_deleted_reply_keeps_its_answer(bench: SlackBotHarness) -> None:
-    question, root = await bench.asked()
-    ack = await bench.slack.say(BEN, bench.general, "blue", root)
-    await bench.slack.delete(bench.general, ack.ts, copies=2)
-    assert await bench.answer(question) == ("blue", ("ben",))
-    assert len(await bench.job_events(question, "answer_deleted")) == 1
 
 
 async def test_link_unfurl_is_not_an_edit(bench: SlackBotHarness) -> None:

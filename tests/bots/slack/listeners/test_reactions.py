@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 
 from draftsman.deliveries.delivery import DeliveryKind
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question
 from draftsman.questions.question_spec import QuestionSpec
@@ -112,7 +111,7 @@ async def test_a_reaction_to_a_notice_about_a_question_is_no_answer(
     bench.limit(reaction_approvals=True)
     gate, root = await bench.asked(GATE)
     await seen(bench.general, root, GATE.text)
-    carol = await bench.rt.people.actor(Actor(Source.SLACK, CAROL, "Carol"))
+    carol = await bench.rt.people.actor(Actor("slack", CAROL, "Carol"))
     await bench.rt.acknowledgments.acknowledge(gate.job, gate.ordinal, carol, 3600)
     notice = await seen(bench.general, root, "works on the answer")
     await bench.slack.react(CAROL, bench.general, notice["ts"], "+1")

@@ -11,7 +11,6 @@ import pytest
 
 from draftsman import Client
 from draftsman.errors import FieldError, NotPermitted, RejectedField
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman_bots.conversation.requests import JobRequest
 from draftsman_bots.slack.requests import job_requests
@@ -35,7 +34,7 @@ class Ways:
         return await _field_of(lambda: Client(self.bench.rt).submit("Tidy", repo=repo))
 
     async def chat(self, repo: str) -> list[str]:
-        actor = self.bench.rt.policy.resolve(Actor(Source.SLACK, ANNA, "Anna"))
+        actor = self.bench.rt.policy.resolve(Actor("slack", ANNA, "Anna"))
         origin = job_requests.RequestOrigin("key", f"slack:{self.bench.general}")
         request = JobRequest("Tidy", "fix", {"repo": repo})
         return await _field_of(lambda: job_requests.submit(self.bench.ctx, actor, origin, request))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from draftsman.jobs.job import Condition, Job, Source
+from draftsman.jobs.job import Condition, Job
 from draftsman.people.actor import Actor
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
@@ -106,7 +106,7 @@ async def test_a_long_request_keeps_its_text(bench: SlackBotHarness) -> None:
 
 
 async def test_its_files_are_those_of_the_first(bench: SlackBotHarness, people: People) -> None:
-    actor = Actor(Source.SLACK, ANNA, "Anna")
+    actor = Actor("slack", ANNA, "Anna")
     files = [{"reference": {"file": "F1"}, "name": "a.txt"}]
     number = await bench.make.queued(**AGENT, actor=actor, attachments=files)
     await bench.rt.job_control.cancel(number, bench.make.owner)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.jobs.job import Job, Source
+from draftsman.jobs.job import Job
 from draftsman.schedules.template import define
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.requests.templates import MAX_LISTED
@@ -77,7 +77,7 @@ async def test_form_submits_a_job_of_the_template(bench: SlackBotHarness, text: 
     job = await only_job(bench)
     assert job.ticket_text == "Update httpx to the newest major version of  days, dry: false"
     assert (job.source, job.invoker_id, job.idempotency_key) == (
-        Source.SLACK, "anna", f"slack:view:{view['id']}",
+        "slack", "anna", f"slack:view:{view['id']}",
     )  # fmt: skip
     assert (job.template, job.template_version) == ("bump", 1)
     (target,) = await bench.rt.outbox.targets(job.number)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from draftsman.jobs.job import Source
 from draftsman_testing.factories import GATE, QUESTION
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, SlackBotHarness
 
@@ -22,7 +21,7 @@ async def running(bench: SlackBotHarness, **fields: Any) -> tuple[int, str]:
 
 async def texts(bench: SlackBotHarness, number: int) -> list[tuple[str, str]]:
     messages = await bench.rt.messages.of_job(number)
-    assert {item.source for item in messages} <= {Source.SLACK}
+    assert {item.source for item in messages} <= {"slack"}
     return [(item.sender, item.text) for item in messages]
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind, ActivityState
 from draftsman.deliveries.service.live_threads import LiveThreads
-from draftsman.jobs.job import Source
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.runtime import Runtime
@@ -39,7 +38,7 @@ class LiveHarness:
         self.clock = clock
         slack.user("anna", id=ANNA)
         self.room = slack.channel("ops", [ANNA])
-        self.anna = people.on(Source.SLACK, "anna")
+        self.anna = people.on("slack", "anna")
         self.health = BotHealth()
         self.threads = LiveThreads(rt.db, rt.policy)
         self.loop = self.bot()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
-from draftsman.jobs.job import Source
 from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime
 from draftsman_bots.slack.live import loop
@@ -25,7 +24,7 @@ async def test_the_bot_shows_a_run_until_its_result(
     slack.user("anna", id=ANNA)
     room = slack.channel("ops", [ANNA])
     async with serving(rt, slack):
-        actor = people.on(Source.SLACK, "anna")
+        actor = people.on("slack", "anna")
         work = await make.running(notify=(f"slack:{room}",), actor=actor)
         steps = {"entries": [{"text": "write tests", "state": "running"}]}
         plan = Activity(ActivityKind.PLAN, "", key="plan", detail=steps)

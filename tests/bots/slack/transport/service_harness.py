@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from slack_sdk.web.async_client import AsyncWebClient
 
 from draftsman.database.database import Database
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import ENUMS, Runtime, wire
@@ -93,7 +92,7 @@ class RecordingListeners:
         await ack()
 
     async def submit(self, key: str, text: str, user: str) -> str:
-        actor = Actor(Source.SLACK, user, user)
+        actor = Actor("slack", user, user)
         submission = invocation(type="echo", key=key, text=text, notify=("slack:C1",))
         return (await self.rt.submissions.submit(submission, actor)).name
 

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import parse
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
@@ -208,7 +206,7 @@ async def test_of_an_answer_in_slack_and_a_checked_item_the_first_counts(
                 await holder.then(bench.poll(), conn)
         else:
             (action,) = [a for a in await _actions(bench) if a.kind is ActionKind.ITEM_CHECKED]
-            actor = await bench.rt.people.actor(Actor(Source.TRELLO, bench.ben, "Ben Ono"))
+            actor = await bench.rt.people.actor(Actor("trello", bench.ben, "Ben Ono"))
             checked = Response(source_event_id=ids.action_key(action.id), text="blue")
             answered = holder.rt.questions.answer(question.job, 1, checked, actor)
             async with holder.doing(answered):
@@ -289,7 +287,7 @@ async def test_a_bot_killed_before_it_stored_the_checklist_makes_no_second(
 
 async def _send_all(sender: DeliverySender, channel: TrelloChannel) -> None:
     """Send the due deliveries, one after the other."""
-    while items := await sender.claim(ChannelName.TRELLO, free=1, share=1):
+    while items := await sender.claim("trello", free=1, share=1):
         for item in items:
             await sender.record(item, await sender.send(item, channel))
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from draftsman.deliveries.delivery import ChannelName, DeliveryStatus
+from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import parse
-from draftsman.jobs.job import Job, Source
+from draftsman.jobs.job import Job
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
@@ -145,7 +145,7 @@ class TrelloBotHarness:
     async def _all_sent(self) -> bool:
         query = "SELECT FROM draftsman.deliveries WHERE channel = %s AND status = ANY (%s) LIMIT 1"
         async with self.rt.db.connection() as conn:
-            live = await conn.execute(query, (ChannelName.TRELLO, list(LIVE)))
+            live = await conn.execute(query, ("trello", list(LIVE)))
             return live.rowcount == 0
 
     async def ask_question(
@@ -204,4 +204,4 @@ async def bench(
 
 async def join(rt: Runtime, member: str, actor: Any) -> None:
     """Link a Trello member to a person."""
-    await rt.people.link(await rt.people.create_link_code(Actor(Source.TRELLO, member, "x")), actor)
+    await rt.people.link(await rt.people.create_link_code(Actor("trello", member, "x")), actor)

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.deliveries.target import parse
@@ -56,7 +55,7 @@ class ChatHarness:
             return not [
                 delivery
                 for delivery in deliveries
-                if delivery.status in LIVE and delivery.channel == ChannelName.SLACK
+                if delivery.status in LIVE and delivery.channel == "slack"
             ]
 
         await until(look, f"the deliveries of D-{job}")

@@ -9,13 +9,9 @@ from typing import Any
 
 import pytest
 
+from draftsman.channels import ChannelName
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import (
-    ChannelName,
-    ClaimedDelivery,
-    DeliveryStatus,
-    Unconfirmed,
-)
+from draftsman.deliveries.delivery import ClaimedDelivery, DeliveryStatus, Unconfirmed
 from draftsman.deliveries.service.delivery_sender import DeliverySender
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
@@ -140,15 +136,15 @@ async def test_a_retry_after_delays_every_process_without_using_an_attempt(
         await until(refused, "the refusal")
     second = await make.queued(**CHAT)
     other = await make.queued(notify=("slack:C2",))
-    assert [item.job for item in await claim(rt, ChannelName.SLACK)] == [other]
+    assert [item.job for item in await claim(rt, "slack")] == [other]
     (delivery,) = await deliveries_of(rt, first)
     assert (delivery.status, delivery.attempts) == (DeliveryStatus.PENDING, 0)
     assert paths == ["/post"]
-    due = await rt.delivery_sender.next_due(ChannelName.SLACK)
+    due = await rt.delivery_sender.next_due("slack")
     assert due is not None
     assert due <= 60, "the lease of the other delivery"
     await clock.forward(3601, while_in_flight=True)
-    assert {item.job for item in await claim(rt, ChannelName.SLACK)} == {first, second, other}
+    assert {item.job for item in await claim(rt, "slack")} == {first, second, other}
 
 
 async def test_a_rate_limited_delivery_is_not_claimed_before_its_time(
@@ -285,7 +281,7 @@ async def test_a_process_suspended_longer_than_its_lease_sends_nothing(
     make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     await make.queued(**CHAT)
-    (item,) = await claim(rt, ChannelName.SLACK)
+    (item,) = await claim(rt, "slack")
     channel = ChatChannel(chat.url)
     outcome = await rt.delivery_sender.send(item, channel, time.monotonic() - 1)
     await channel.close()

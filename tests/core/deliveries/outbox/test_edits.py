@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind, DeliveryStatus
+from draftsman.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.deliveries.target import parse
 from draftsman.errors import NotFound
 from draftsman.jobs.runs.outcome import Done
@@ -212,5 +212,5 @@ async def test_a_private_notice_goes_to_one_target_and_names_its_reader(
         for delivery in await deliveries_of(rt, number)
         if delivery.kind is DeliveryKind.NOTICE
     ]
-    assert (notice.channel, notice.thread) == (ChannelName.SLACK, "9.5")
+    assert (notice.channel, notice.thread) == ("slack", "9.5")
     assert await rt.outbox.notice(number, "b", "hello") == 3

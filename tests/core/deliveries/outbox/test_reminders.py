@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.deliveries.documents.plain import render_plain
 from draftsman.deliveries.service.message_builder import build_message
 from draftsman.deliveries.store import deliveries
@@ -73,7 +73,7 @@ async def test_a_reminder_follows_its_question_once_for_each_target(
         for delivery in await deliveries_of(rt, work.number)
         if delivery.kind == "reminder"
     ]
-    assert sorted(channels) == [ChannelName.LOG, ChannelName.SLACK]
+    assert sorted(channels) == ["log", "slack"]
     assert question.reminders == 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import ChannelName, DeliveryKind, Unconfirmed
+from draftsman.deliveries.delivery import DeliveryKind, Unconfirmed
 from draftsman.errors import Failure
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.runs.outcome import Done
@@ -179,12 +179,12 @@ async def test_a_question_that_closes_settles_every_copy_once(
     deliveries = await deliveries_of(rt, work.number)
     settles = [delivery for delivery in deliveries if delivery.kind is DeliveryKind.QUESTION_CLOSED]
     assert [(delivery.original, delivery.channel) for delivery in settles] == [
-        (question.seq, ChannelName.LOG)
+        (question.seq, "log")
     ]
     (other,) = [
         delivery
         for delivery in deliveries
-        if delivery.kind is DeliveryKind.QUESTION and delivery.channel == ChannelName.SLACK
+        if delivery.kind is DeliveryKind.QUESTION and delivery.channel == "slack"
     ]
     assert str(other.status) == "superseded"
     broken = {name: bad for name, bad in (await rt.read_model.invariants()).items() if bad}
@@ -235,9 +235,7 @@ async def test_a_target_gets_only_its_selected_outcomes(
     )
     await _end(make, rt, number, status)
     hook = [
-        delivery
-        for delivery in await deliveries_of(rt, number)
-        if delivery.channel == ChannelName.WEBHOOK
+        delivery for delivery in await deliveries_of(rt, number) if delivery.channel == "webhook"
     ]
     expected = ["result"] if status in (Status.FAILED, Status.DEAD_LETTER) else []
     assert [delivery.kind for delivery in hook] == expected
@@ -277,7 +275,7 @@ async def test_a_process_claims_only_the_targets_that_it_serves(rt: Runtime, mak
     """A name that ends with a slash is that of all issues of a forge; a similar name is not."""
     for target in ("github/a/b#1", "github2/a/b#1", "gitlab/a/b!2"):
         await make.queued(notify=(f"forge:{target}",))
-    forge = ChannelName.FORGE
+    forge = "forge"
     assert await claim(rt, forge, served=["github"]) == []
     assert await rt.delivery_sender.next_due(forge, ["github"]) is None
     assert await rt.delivery_sender.next_due(forge, ["gitlab/"]) is not None

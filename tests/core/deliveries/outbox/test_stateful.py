@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from draftsman.database.database import Database
 from draftsman.deliveries.delivery import (
-    ChannelName,
     ClaimedDelivery,
     DeliveryKind,
     DeliveryOutcome,
@@ -64,7 +63,7 @@ class World:
         """Take a step, if it is possible now."""
         match kind:
             case ("take", channel):
-                for item in await claim(self.rt, ChannelName(channel)):
+                for item in await claim(self.rt, channel):
                     assert item.thread_key not in {held.thread_key for held in self.held}
                     self.held.append(item)
             case ("end", how, nth) if self.held:
@@ -105,9 +104,7 @@ class World:
             for item in self.held:
                 await self._end(item, "sent")
             self.held = [
-                item
-                for channel in (ChannelName.LOG, ChannelName.SLACK)
-                for item in await claim(self.rt, channel)
+                item for channel in ("log", "slack") for item in await claim(self.rt, channel)
             ]
             if not self.held:
                 return

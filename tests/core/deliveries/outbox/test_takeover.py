@@ -11,13 +11,7 @@ from typing import Final
 import pytest
 
 from draftsman.database.database import Connection, Database
-from draftsman.deliveries.delivery import (
-    ChannelName,
-    Deferred,
-    DeliveryStatus,
-    Receipt,
-    Unconfirmed,
-)
+from draftsman.deliveries.delivery import Deferred, DeliveryStatus, Receipt, Unconfirmed
 from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
 from draftsman.settings.notifications import NotificationSettings
@@ -171,10 +165,10 @@ async def test_a_sender_without_a_session_starts_no_call_for_a_rescued_delivery(
     make: Factory, rt: Runtime, chat: ChatHarness, conn: Connection
 ) -> None:
     number = await make.queued(**CHAT)
-    (first_claim,) = await claim(rt, ChannelName.SLACK, sender=GONE)
-    assert await rt.delivery_sender.rescue([ChannelName.LOG]) == 0, "another channel"
-    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 1
-    (second_claim,) = await claim(rt, ChannelName.SLACK, sender=GONE)
+    (first_claim,) = await claim(rt, "slack", sender=GONE)
+    assert await rt.delivery_sender.rescue(["log"]) == 0, "another channel"
+    assert await rt.delivery_sender.rescue(["slack"]) == 1
+    (second_claim,) = await claim(rt, "slack", sender=GONE)
     assert (second_claim.seq, second_claim.in_doubt, second_claim.call_left) == (
         first_claim.seq,
         False,
@@ -207,12 +201,12 @@ async def test_a_sender_without_a_session_ends_the_call_that_its_successor_waits
     await make.queued(**CHAT)
     deliver = wire(short_lease_settings, rt.db, False).delivery_sender
     channel = ChatChannel(chat.url, timeout=60)
-    (first_claim,) = await deliver.claim(ChannelName.SLACK, free=1, share=1, sender=GONE)
+    (first_claim,) = await deliver.claim("slack", free=1, share=1, sender=GONE)
     try:
         async with background(deliver.send(first_claim, channel)) as sending:
             await arrived.wait()
-            assert await deliver.rescue([ChannelName.SLACK]) == 1
-            (second_claim,) = await deliver.claim(ChannelName.SLACK, free=1, share=1, sender=GONE)
+            assert await deliver.rescue(["slack"]) == 1
+            (second_claim,) = await deliver.claim("slack", free=1, share=1, sender=GONE)
             assert second_claim.in_doubt
             assert TIMEOUT / 2 < second_claim.call_left <= TIMEOUT
             outcome = await sending
@@ -241,7 +235,7 @@ async def test_the_lease_of_a_call_is_renewed_while_it_lasts(
     await make.queued(**CHAT)
     deliver = wire(short_lease_settings, rt.db, False).delivery_sender
     channel = ChatChannel(chat.url, timeout=60)
-    (item,) = await deliver.claim(ChannelName.SLACK, free=1, share=1)
+    (item,) = await deliver.claim("slack", free=1, share=1)
     try:
         async with background(deliver.send(item, channel)) as sending:
             await arrived.wait()
@@ -262,18 +256,18 @@ async def test_a_delivery_of_a_live_session_is_not_rescued(
 ) -> None:
     await make.queued(**CHAT)
     await run(conn, "SELECT pg_advisory_lock(1146242644, 77)")
-    await claim(rt, ChannelName.SLACK, sender=77)
-    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 0
+    await claim(rt, "slack", sender=77)
+    assert await rt.delivery_sender.rescue(["slack"]) == 0
     await run(conn, "SELECT pg_advisory_unlock(1146242644, 77)")
-    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 1
+    assert await rt.delivery_sender.rescue(["slack"]) == 1
 
 
 async def test_a_delivery_claimed_without_a_session_is_rescued_after_its_lease(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     await make.queued(**CHAT)
-    await claim(rt, ChannelName.SLACK)
-    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 0
+    await claim(rt, "slack")
+    assert await rt.delivery_sender.rescue(["slack"]) == 0
     await run(conn, "UPDATE draftsman.deliveries SET next_attempt_at = now()")
-    (item,) = await claim(rt, ChannelName.SLACK)
+    (item,) = await claim(rt, "slack")
     assert item.in_doubt, "it is unknown whether it began a call"

@@ -7,12 +7,7 @@ from typing import Any, Final
 import pytest
 
 from draftsman.database.database import Connection
-from draftsman.deliveries.delivery import (
-    ChannelName,
-    ClaimedDelivery,
-    Deferred,
-    DeliveryStatus,
-)
+from draftsman.deliveries.delivery import ClaimedDelivery, Deferred, DeliveryStatus
 from draftsman.deliveries.store.delivery_claims import HEAD_START
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
@@ -28,7 +23,7 @@ ROUND: Final[dict[str, Any]] = {"free": 4, "share": 1}
 
 
 async def claim(rt: Runtime, **more: Any) -> list[ClaimedDelivery]:
-    return await claim_of(rt, ChannelName.SLACK, **ROUND | more)
+    return await claim_of(rt, "slack", **ROUND | more)
 
 
 async def finish(rt: Runtime, item: ClaimedDelivery) -> None:

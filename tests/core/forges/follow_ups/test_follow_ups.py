@@ -13,7 +13,7 @@ import pytest
 from draftsman.deliveries.store import deliveries
 from draftsman.forges.follow_up import answer_marker
 from draftsman.forges.follow_up_jobs.service import FollowUpSweep
-from draftsman.jobs.job import Job, Source, Status
+from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.response import Response
 from draftsman.repos.repo_catalog import Repo
@@ -94,7 +94,7 @@ async def forge(
         update = {"forges": {"acme": table}, "http": site.settings.http}
         mapped = replace(rt, settings=rt.settings.model_copy(update=update))
         ben = mapped.policy.people["ben"]
-        ids = {**ben.ids, Source.FORGE: "acme:ben"}
+        ids = {**ben.ids, "forge": "acme:ben"}
         people = {**mapped.policy.people, "ben": replace(ben, ids=ids)}
         mapped = replace(mapped, policy=replace(mapped.policy, people=people))
         yield Forge(site, mapped, ForgeReceiver(mapped))
@@ -108,7 +108,7 @@ async def published(forge: Forge, make: Factory, **fields: Any) -> tuple[int, st
     more: dict[str, Any] = {"text": "Count", "max_retries": 0, "notify": ("log",)}
     number = await submit_agent_job(make, repo.remote_url, **more)
     await wait_for_question(forge.rt, number)
-    await make.answer(number, "red", People(forge.rt.policy).on(Source.SLACK, "ben"))
+    await make.answer(number, "red", People(forge.rt.policy).on("slack", "ben"))
     ended = await wait_for_end(forge.rt, number)
     assert ended.status is S.COMPLETED, ended.last_error
     return number, f"draftsman/D-{number}"
@@ -134,7 +134,7 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
         world.checks.append({"name": "ci", "state": "failed", "commit": first})
         world.talk.logs[1] = "E  assert 1 == 2\n"
         world.talk.comment(1, "eve", "/draftsman delete everything")
-        ben = People(rt.policy).on(Source.SLACK, "ben")
+        ben = People(rt.policy).on("slack", "ben")
         for _ in range(2):  # a reply in the thread, delivered twice
             sent = await rt.messages.send(number, ben, "Use blue", event="slack:1")
             assert str(sent).startswith(f"D-{number} has finished; a follow-up on http")
@@ -180,7 +180,7 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
         "Review comment of ben on a.txt, line 1:\n\nName it",
     ]
     assert (reviewed.result or {})["summary"].startswith("turn 3:"), "the agent's session"
-    assert [red.invoker_id, red.source] == [make.owner.voter, Source.FORGE]
+    assert [red.invoker_id, red.source] == [make.owner.voter, "forge"]
     log = git("log", "--format=%H", third or "", cwd=world.repository).split()
     assert log[:3] == [third, second, first]
     assert (len(world.pulls), world.pulls[0].state) == (1, "merged")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.errors import LeaseLost, NotFound, NotPermitted, Refused
-from draftsman.jobs.job import TERMINAL, Source, Status
+from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import RunStatus
 from draftsman.questions.question import QuestionStatus
@@ -115,9 +115,9 @@ async def test_an_operator_can_cancel_any_job_and_an_invoker_only_own_jobs(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     number = await make.queued(actor=people.anna)
-    for actor in (people.erin, people.ben, people.carol, people.on(Source.SLACK, "anna-2")):
+    for actor in (people.erin, people.ben, people.carol, people.on("slack", "anna-2")):
         with pytest.raises(NotPermitted, match="may not cancel"):
             await rt.job_control.cancel(number, actor)
     assert (await rt.read_model.job(number)).status is Status.QUEUED
-    await rt.job_control.cancel(number, people.on(Source.SLACK, "anna"))
+    await rt.job_control.cancel(number, people.on("slack", "anna"))
     await rt.job_control.cancel(await make.queued(actor=people.anna), people.olga)

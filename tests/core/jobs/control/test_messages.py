@@ -23,12 +23,12 @@ async def test_a_message_is_stored_with_its_sender_and_an_event(
     rt: Runtime, make: Factory, people: People
 ) -> None:
     number = await make.queued(**AGENT)
-    ben = people.on(Source.SLACK, "ben")
+    ben = people.on("slack", "ben")
     sent = await rt.messages.send(number, ben, " use the v2 API\n")
     assert (sent.message, sent.status, sent.created) == (1, Status.QUEUED, True)
     assert str(sent) == f"message 1 sent to D-{number}: the agent gets it with its next run"
     (stored,) = await rt.messages.of_job(number)
-    assert (stored.sender, stored.source, stored.text) == ("ben", Source.SLACK, "use the v2 API")
+    assert (stored.sender, stored.source, stored.text) == ("ben", "slack", "use the v2 API")
     assert (stored.run, stored.delivered_at) == (None, None)
     event = await last_event(rt, number, "message_sent")
     assert (event.actor, event.payload) == (ben.name, {"message": 1, "text": "use the v2 API"})

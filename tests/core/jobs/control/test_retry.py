@@ -217,7 +217,7 @@ async def test_an_unauthorized_late_answer_is_not_used_by_a_retry(
 ) -> None:
     number = await _expired(make, rt, people)
     response = Response(source_event_id="1", text="blue")
-    await rt.questions.answer(number, 1, response, people.on(Source.SLACK, "stranger"))
+    await rt.questions.answer(number, 1, response, people.on("slack", "stranger"))
     with pytest.raises(Refused, match="has no late answer"):
         await rt.job_control.retry(number, people.anna, with_answer=True)
 

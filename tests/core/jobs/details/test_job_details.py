@@ -10,7 +10,7 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.errors import NotFound
 from draftsman.jobs.details.job_details import JobDetails
-from draftsman.jobs.job import TERMINAL, Source, Status
+from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import RunStatus
 from draftsman.jobs.runs.store import run_state
@@ -51,7 +51,7 @@ async def with_everything(make: Factory, rt: Runtime, people: People, conn: Conn
     parent = await make.completed({"summary": "done"})
     files = [{"reference": {"id": "1"}, "name": "log.txt"}]
     work = await make.asked(
-        actor=people.on(Source.SLACK, "anna"),
+        actor=people.on("slack", "anna"),
         type="run_agent",
         payload={"repo": {"name": "r", "source": "https://hub.example/a/r"}},
         after=(parent,),
@@ -61,7 +61,7 @@ async def with_everything(make: Factory, rt: Runtime, people: People, conn: Conn
     )
     number = work.number
     await make.answer(number, "red", people.anna)
-    await rt.messages.send(number, people.on(Source.SLACK, "anna"), "Use the v2 API")
+    await rt.messages.send(number, people.on("slack", "anna"), "Use the v2 API")
     work = await make.running(number)
     await rt.checkpoints.begin_step(work.lease, "page", "1")
     await rt.checkpoints.artifact(work.lease, "report.json", "report", b"{}")

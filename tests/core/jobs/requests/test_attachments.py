@@ -10,7 +10,7 @@ import pytest
 
 from draftsman.errors import UsageError
 from draftsman.handlers.context import RunContext
-from draftsman.jobs.job import Source, Status
+from draftsman.jobs.job import Status
 from draftsman.jobs.requests.attachments import (
     MAX_BYTES,
     JobAttachment,
@@ -28,7 +28,7 @@ from draftsman_testing.people import People
 from tests.core.worker.workers import last_event
 from tests.support.clock import Clock
 
-SLACK: Final = Source.SLACK
+SLACK: Final = "slack"
 
 
 def ref(name: str, size: int | None = None, **fields: Any) -> FileRef:

@@ -16,7 +16,7 @@ from draftsman.jobs.runs.job_limits import JobLimits
 from draftsman.people.actor import Actor
 
 ANNA = Actor(Source.CLI, "anna", "Anna")
-ERIN = Actor(Source.SLACK, "U2", "Erin", person="erin")
+ERIN = Actor("slack", "U2", "Erin", person="erin")
 LIMITS = JobLimits(
     {"noop": RetryPolicy(max_attempts=7), "execute_tool": RetryPolicy(max_attempts=5)},
     tools={"make": {"max_attempts": 2, "on_lost": OnLost.FAIL}},

@@ -11,7 +11,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.errors import IdempotencyConflict, NotPermitted
-from draftsman.jobs.job import Mode, OnLost, Source, Status
+from draftsman.jobs.job import Mode, OnLost, Status
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.jobs.runs.store import jobs as job_store
 from draftsman.people.actor import Actor
@@ -320,7 +320,7 @@ async def test_the_limits_of_the_type_are_fixed_at_intake(rt: Runtime, owner: Ac
 async def test_every_field_of_the_request_is_stored(rt: Runtime, people: People) -> None:
     submitted = await _submit(
         rt,
-        people.on(Source.SLACK, "anna"),
+        people.on("slack", "anna"),
         queue="q",
         priority=7,
         mode="investigate",
@@ -337,7 +337,7 @@ async def test_every_field_of_the_request_is_stored(rt: Runtime, people: People)
     )
     job = await rt.read_model.job(submitted.number)
     assert (job.queue, job.priority, job.mode, job.agent) == ("q", 7, Mode.INVESTIGATE, "tidy")
-    assert (job.source, job.invoker_id, job.invoker_display_name) == (Source.SLACK, "anna", "Anna")
+    assert (job.source, job.invoker_id, job.invoker_display_name) == ("slack", "anna", "Anna")
     assert (job.repo_owner, job.repo_name, job.repo) == ("acme", "app", "acme/app")
     assert (job.ticket_title, job.ticket_text) == ("First line", "\nFirst line\nsecond")
     assert (job.ticket_url, job.external_event_id) == ("https://host/1", "E1")
@@ -347,14 +347,14 @@ async def test_every_field_of_the_request_is_stored(rt: Runtime, people: People)
 
 
 async def test_only_an_invoker_may_submit(rt: Runtime, people: People) -> None:
-    for actor in (people.ben, people.carol, people.olga, people.on(Source.SLACK, "stranger")):
+    for actor in (people.ben, people.carol, people.olga, people.on("slack", "stranger")):
         with pytest.raises(NotPermitted, match="allowed: anna, erin"):
             await _submit(rt, actor)
     assert await rt.read_model.jobs() == []
 
 
 async def test_a_person_is_known_by_the_id_of_the_channel(rt: Runtime) -> None:
-    submitted = await _submit(rt, Actor(Source.SLACK, "U-ANNA", "Anna"))
+    submitted = await _submit(rt, Actor("slack", "U-ANNA", "Anna"))
     assert (await rt.read_model.job(submitted.number)).invoker_id == "anna"
 
 

@@ -154,4 +154,4 @@ def test_a_built_in_type_refuses_what_it_does_not_read() -> None:
 
 def test_delays_that_do_not_fit_each_other_are_refused() -> None:
     with pytest.raises(ValueError, match="base_delay must not be more than max_delay, 5"):
-        AgentSettings.model_validate({"command": ["x"], "base_delay": 10, "max_delay": 5})
+        AgentSettings.of({"command": ["x"], "base_delay": 10, "max_delay": 5})

@@ -23,7 +23,7 @@ def write(path: Path) -> Path:
 
 def started(program: Path) -> str:
     """Return the program that the adapter of Codex starts."""
-    agent = AgentSettings.model_validate({"kind": "codex", "command": [str(program), "app-server"]})
+    agent = AgentSettings.of({"kind": "codex", "command": [str(program), "app-server"]})
     command = agent_command(agent)
     assert command[-1] == "app-server"
     return command[-2]

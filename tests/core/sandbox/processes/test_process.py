@@ -35,7 +35,7 @@ class Log:
 
 
 async def start(*command: str, cwd: Path, log: Log | None = None, **settings: Any) -> AgentProcess:
-    agent = AgentSettings.model_validate({"command": command, **settings})
+    agent = AgentSettings.of({"command": command, **settings})
     return await AgentProcess.start(
         agent, cwd=cwd, home=cwd / "home", lease=DEADLINE, on_stderr=log or Log()
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman_testing.people import GROUPS, PEOPLE
 from tests.core.stateful.model.state import Question
@@ -29,7 +28,7 @@ class ModelActor:
     def actor(self) -> Actor:
         """The actor as the channel reports it: without person and roles, except for the owner."""
         person = self.person if self.owner else None
-        return Actor(Source(self.channel), self.id, self.id, person=person, owner=self.owner)
+        return Actor(self.channel, self.id, self.id, person=person, owner=self.owner)
 
     def has(self, role: str, invoker: str | None = None) -> bool:
         """Return whether the actor has the role, or the job is the actor's own."""

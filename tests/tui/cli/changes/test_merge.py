@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from draftsman.jobs.job import Source
 from draftsman.jobs.reserved_names import PULL_REQUEST, Owner
 from draftsman.jobs.runs.outcome import Done
 from draftsman.jobs.runs.run import ClaimedJob
@@ -120,7 +119,7 @@ async def test_doctor_and_repos_check_name_the_missing_rights(
         status, text = await finding()
         assert (status, text) == ("fail", "acme/pay: acme: GET /api/v3/user: 401 Bad credentials")
         person = next(iter(rt.policy.people.values()))
-        rt.policy.people = {"anna": replace(person, ids={Source.FORGE: "acmee:anna"})}
+        rt.policy.people = {"anna": replace(person, ids={"forge": "acmee:anna"})}
         unknown, _ = await _forges(configured)
         assert unknown.text == "no table of [forges] has the name in: acmee:anna"
         rt.policy.people = {}

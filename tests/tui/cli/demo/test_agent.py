@@ -17,7 +17,7 @@ from draftsman.database.embedded.layout import MAJOR
 from draftsman.errors import SchemaOutdated, UsageError
 from draftsman.questions.answer import Verdict
 from draftsman.settings import Settings
-from draftsman.settings.agents import KNOWN_AGENTS, AgentSettings
+from draftsman.settings.agents import AgentSettings, known_table
 from draftsman.settings.llm import GatewaySettings
 from draftsman.settings.sandbox import SandboxSettings
 from draftsman_testing.channel.samples import question
@@ -34,12 +34,12 @@ from draftsman_tui.cli.demo.demo import Demo
 from draftsman_tui.terminal.output import CommandOutput
 
 TURN = {"tool": "exec_command", "args": {}}
-KINDS = {name: KNOWN_AGENTS[name]["kind"] for name in ENTRIES}
+KINDS = {name: known_table(name)["kind"] for name in ENTRIES}
 
 
 def settings(**agents: dict[str, Any]) -> Settings:
     """Return settings with these agents, without a sandbox."""
-    tables = {name: AgentSettings.model_validate(table) for name, table in agents.items()}
+    tables = {name: AgentSettings.of(table) for name, table in agents.items()}
     return Settings.model_construct(
         agents=tables,
         gateways={"own": GatewaySettings(provider="openai")},

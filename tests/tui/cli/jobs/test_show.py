@@ -8,7 +8,7 @@ from typing import Any
 
 from draftsman.errors import Failure
 from draftsman.ids import worker_name
-from draftsman.jobs.job import Job, Source
+from draftsman.jobs.job import Job
 from draftsman.jobs.runs.outcome import Cancel, Done
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question_spec import QuestionSpec
@@ -85,8 +85,8 @@ async def test_attachments_are_shown_with_their_state(
     cli: Cli, make: Factory, rt: Runtime, people: People
 ) -> None:
     files = [{"reference": {"id": name}, "name": name} for name in ("log.txt", "b.png", "c.csv")]
-    number = await make.queued(actor=people.on(Source.SLACK, "anna"), attachments=files)
-    log, image, _ = await rt.attachments.claim(Source.SLACK)
+    number = await make.queued(actor=people.on("slack", "anna"), attachments=files)
+    log, image, _ = await rt.attachments.claim("slack")
     await rt.attachments.store(log, bytes(1234))
     await rt.attachments.refuse(image, "it was deleted")
     shown = (await cli("show", f"D-{number}")).out

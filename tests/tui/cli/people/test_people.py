@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.people.service.people import CODE_LIFE
 from draftsman.runtime import Runtime
 from tests.support.clock import Clock
 from tests.tui.cli.cli_runner import Cli
 
-STRANGER = Actor(Source.SLACK, "U1", "Owner in Slack")
+STRANGER = Actor("slack", "U1", "Owner in Slack")
 
 
 async def test_a_code_links_an_identity_to_the_person_who_enters_it(cli: Cli, rt: Runtime) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from draftsman.deliveries.plain_text import resolution_text
+from draftsman.deliveries.question_text import resolution_text
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question_spec import Choice, QuestionSpec
 from draftsman.runtime import Runtime

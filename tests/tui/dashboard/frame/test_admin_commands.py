@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from draftsman.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.channels import ChannelName
+from draftsman.deliveries.delivery import Delivery, DeliveryKind, DeliveryStatus
 from draftsman.jobs.job import Source
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
@@ -21,7 +22,7 @@ from draftsman.settings.slack import SlackSettings
 from draftsman.trello.board import BoardConfig
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
-from draftsman_tui.entities.job_pages import message_pages
+from draftsman_tui.common.job_pages import message_pages
 from tests.tui.dashboard.pilot import open_dashboard
 
 
@@ -117,7 +118,7 @@ async def test_the_reservation_of_a_queue_is_ended(rt: Runtime, owner: Actor) ->
 
 
 async def test_people_are_listed_linked_and_unlinked(rt: Runtime, people: People) -> None:
-    code = await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
+    code = await rt.people.create_link_code(Actor("slack", "U-NEW", "New"))
     async with open_dashboard(rt, people.on(Source.TUI, "olga")) as seen:
         await seen.command("link wrong")
         await seen.wait_for_toast("the code is invalid, used or expired")
@@ -185,11 +186,11 @@ async def test_browse_asks_which_of_several_pages(
 
 def test_message_threads_have_urls() -> None:
     deliveries = [
-        _delivery(ChannelName.SLACK, "C01", "C01/2.2"),
-        _delivery(ChannelName.SLACK, "C01", "C01/1.1"),
-        _delivery(ChannelName.TRELLO, "5f" * 12, "ac" * 12),
-        _delivery(ChannelName.LOG, "log", "1"),
-        _delivery(ChannelName.SLACK, "C02", None),
+        _delivery("slack", "C01", "C01/2.2"),
+        _delivery("slack", "C01", "C01/1.1"),
+        _delivery("trello", "5f" * 12, "ac" * 12),
+        _delivery("log", "log", "1"),
+        _delivery("slack", "C02", None),
     ]
     token: Any = {"env": "TOKEN"}
     settings = Settings(slack=SlackSettings(bot_token=token, app_token=token, team="T012"))

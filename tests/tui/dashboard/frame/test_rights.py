@@ -48,7 +48,7 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.SWEEP: lambda rt, who: rt.sweeps.run_now("expire", who),
     Verb.RESTORE: lambda rt, who: rt.archives.restore(Path("/nowhere"), who),
     Verb.REDELIVER: lambda rt, who: rt.outbox.redeliver([1], who),
-    Verb.UNLINK: lambda rt, who: rt.people.unlink(Source.SLACK, "U-NEW", who),
+    Verb.UNLINK: lambda rt, who: rt.people.unlink("slack", "U-NEW", who),
     Verb.BOARDS: lambda rt, who: rt.boards.save(BOARD, who),
     Verb.REPOS: lambda rt, who: rt.repos.add(REPO, RepoProfile(), who),
     Verb.ORDER: lambda rt, who: rt.queues.move(3, "top", who),
@@ -82,7 +82,7 @@ async def test_dimmed_commands_are_those_that_the_core_rejects(
     await make.failed()
     request = {"type": "http_request", "payload": {"url": "https://example.org/"}}
     await rt.schedules.add(ScheduleSpec("hourly", "@hourly", request=request), owner)
-    code = await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
+    code = await rt.people.create_link_code(Actor("slack", "U-NEW", "New"))
     await rt.people.link(code, owner)
     who = people.on(Source.TUI, name)
     for verb, write in WRITES.items():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from draftsman.agent_runs.activity.activity import ActivityRow
+from draftsman.entities.cells import Cell
 from draftsman.jobs.details.sections.section import LineSpan, faint
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import RunStatus
@@ -31,7 +32,6 @@ from draftsman_tui.dashboard.jobs.details.row_layout import (
     wrap_row,
 )
 from draftsman_tui.dashboard.jobs.details.section_items import row_of
-from draftsman_tui.entities.cells import Cell
 from tests.tui.dashboard.fixtures_data import NOW, job_snapshot, run
 
 HOSTILE = st.text(

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime
 import pytest
 
 from draftsman.costs.budgets import BudgetUse, Cost, CostGroup
+from draftsman.entities.costs import BudgetRow, CostRow, share
 from draftsman_tui.dashboard.costs.view import BudgetsResource, CostsResource
 from draftsman_tui.dashboard.tables.filter import Filter
-from draftsman_tui.entities.costs import BudgetRow, CostRow, share
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from draftsman.agent_runs.activity.activity import Activity, ActivityKind
+from draftsman.entities.jobs import changes_text, cost_text, live_text
 from draftsman.jobs.job import Status
 from draftsman.jobs.job_summary import JobFigures, JobSummary
 from draftsman.jobs.runs.quota import QuotaLimit
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import QUESTION, Factory
-from draftsman_tui.entities.job_list import changes_text, cost_text, live_text
 from tests.tui.dashboard.fixtures_data import NOW, PATCH, ROWS
 
 

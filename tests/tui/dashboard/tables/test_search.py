@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman.entities import cells
 from draftsman.errors import UsageError
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
@@ -21,7 +22,6 @@ from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields, parse
 from draftsman_tui.dashboard.tables.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
-from draftsman_tui.entities import cells
 from tests.support.budgets import set_budgets
 from tests.support.cases import cases
 from tests.support.event_history import wait_for_feed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from draftsman.entities.figures import FIGURES, FigureRow, summary_text
 from draftsman_tui.cli.app import App
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.entities.figures import FIGURES, FigureRow, summary_text
 
 
 async def print_figures(app: App, since: float) -> None:

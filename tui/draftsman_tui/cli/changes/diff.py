@@ -11,7 +11,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.entities.artifacts import content_json, no_diff_reason, patch_line
+from draftsman_tui.common.artifacts import content_json, no_diff_reason, patch_line
 from draftsman_tui.terminal import params, stdio
 
 if TYPE_CHECKING:

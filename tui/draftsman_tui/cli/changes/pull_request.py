@@ -13,7 +13,7 @@ from draftsman.ids import job_name
 from draftsman_tui.changes.merge_request import published_pull_request, request_merge
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.jobs import job_wait
-from draftsman_tui.entities.job_pages import pages_of
+from draftsman_tui.common.job_pages import pages_of
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

@@ -157,7 +157,7 @@ def _agent(settings: Settings, name: str) -> Any:
 
     if name in settings.agents:
         return settings.agents[name]
-    return AgentSettings.model_validate(with_known_agents({name: {}})[name])
+    return AgentSettings.of(with_known_agents({name: {}})[name])
 
 
 def _problem(settings: Settings, name: str) -> str | None:

@@ -22,6 +22,7 @@ import click
 from draftsman import __version__
 from draftsman.agent_runs.clones.sample_repo import make_sample_repo
 from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
+from draftsman.formats.invisible import one_line
 from draftsman.ids import actor_name, job_name
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.value_format import network_text
@@ -34,7 +35,7 @@ from draftsman_tui.cli.demo.agent import (
     unusable_database,
 )
 from draftsman_tui.cli.prompts import prompt
-from draftsman_tui.terminal.output import CommandOutput, line, one_line, styled
+from draftsman_tui.terminal.output import CommandOutput, line, styled
 from draftsman_tui.terminal.own_command import DRAFTSMAN_COMMAND, start_process
 
 if TYPE_CHECKING:
@@ -337,7 +338,7 @@ class Demo:
 
     def _show_question(self, question: Question) -> None:
         from draftsman.jobs.details.sections.questions import choice_lines
-        from draftsman_tui.entities.sections import indented
+        from draftsman_tui.common.sections import indented
 
         if self._out.json:
             return

@@ -21,7 +21,7 @@ from draftsman.jobs.event_kinds import AGENT_KIND, COMMON_KINDS, EVENTS
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.app import App, ListGroup, command, command_group, number_of
 from draftsman_tui.cli.perform import call_of, print_result
-from draftsman_tui.entities.events import event_text
+from draftsman_tui.common.events import event_text
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from draftsman.formats.amounts import format_size
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command_group, number_of
-from draftsman_tui.entities.artifacts import content_json
+from draftsman_tui.common.artifacts import content_json
 from draftsman_tui.terminal import params, stdio
 from draftsman_tui.terminal.output import plain, styled
 

@@ -26,7 +26,7 @@ from draftsman_tui.cli.perform import (
     print_result,
     print_results,
 )
-from draftsman_tui.entities.jobs import status_text
+from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import styled
 

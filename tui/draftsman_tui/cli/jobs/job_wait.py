@@ -13,18 +13,19 @@ from draftsman.agent_runs.changes.diff import diffstat
 from draftsman.deliveries import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.formats import times
+from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.runs import result_parts
 from draftsman.jobs.job import TERMINAL, WAITING, Job, Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.entities.artifacts import read_patch
-from draftsman_tui.entities.events import event_text
-from draftsman_tui.entities.jobs import pause_text, status_text
-from draftsman_tui.entities.sections import part_lines
+from draftsman_tui.common.artifacts import read_patch
+from draftsman_tui.common.events import event_text
+from draftsman_tui.common.jobs import pause_text, status_text
+from draftsman_tui.common.sections import part_lines
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import line, one_line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.durations import format_duration
+from draftsman.entities import cells
+from draftsman.entities.cells import Cell
+from draftsman.entities.jobs import DEAD_LETTERS, JOBS, status_of
+from draftsman.entities.queues import hold_text, worker_text
 from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman.formats import times
+from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name, question_name
-from draftsman.jobs.job import TERMINAL, WAITING, Source, Status
+from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
 from draftsman.worker.registry.registered_worker import missing_worker
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list, print_table
 from draftsman_tui.cli.queues.order import print_queued
-from draftsman_tui.entities import cells
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.job_list import DEAD_LETTERS, JOBS, status_of
-from draftsman_tui.entities.jobs import reason_data, status_text
-from draftsman_tui.entities.queues import hold_text, worker_text
+from draftsman_tui.common.jobs import reason_data, status_text
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import line, one_line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
@@ -93,7 +94,7 @@ class SortParam(params.Param):
 @click.option("--queue", type=params.TEXT, help="Filter by queue.")
 @click.option(
     "--source",
-    type=click.Choice([str(source) for source in Source]),
+    type=params.SOURCE,
     metavar="NAME",
     help="Filter by source, e.g. slack.",
 )
@@ -222,7 +223,7 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     if not attention:
         return
     from draftsman.jobs.details.sections.questions import attention_lines
-    from draftsman_tui.entities.sections import indented, reader_at
+    from draftsman_tui.common.sections import indented, reader_at
 
     for question in attention:
         lines = [*indented(attention_lines(question, reader_at()))]

@@ -18,7 +18,7 @@ from draftsman.errors import UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.reserved_names import TRANSCRIPT
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.entities.events import no_log
+from draftsman_tui.common.events import no_log
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import CommandOutput, line, plain, styled

@@ -9,7 +9,7 @@ import click
 
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.entities import run_socket
+from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
 
 MAX_NOTE: Final = 5000

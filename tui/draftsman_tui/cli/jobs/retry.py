@@ -18,7 +18,7 @@ from draftsman.jobs.job import Status
 from draftsman.text import first_line
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.perform import call_of, confirm_matching, numbers_of, perform_each
-from draftsman_tui.entities.jobs import status_text
+from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import styled
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.deliveries.documents.json import question_json
+from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.jobs.details.job_details import MAX_STEPS, JobDetails
@@ -24,12 +25,12 @@ from draftsman.jobs.details.sections.section import (
     name,
 )
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.entities.jobs import reason_data
-from draftsman_tui.entities.questions import answer_command, owner_name
-from draftsman_tui.entities.sections import line_text, part_lines
-from draftsman_tui.entities.workflows import group_data, parents_data, parents_text
+from draftsman_tui.common.jobs import reason_data
+from draftsman_tui.common.questions import answer_command, owner_name
+from draftsman_tui.common.sections import line_text, part_lines
+from draftsman_tui.common.workflows import group_data, parents_data, parents_text
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import one_line, styled
+from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

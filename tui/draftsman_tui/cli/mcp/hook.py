@@ -14,7 +14,7 @@ from draftsman.formats.invisible import escape_invisible
 from draftsman.questions.permission_rules.permission_rule import ALLOWING, REFUSING
 from draftsman_tui.cli.app import App, command_group
 from draftsman_tui.cli.questions.ask_team import answer_of, submit_question, why_unanswered
-from draftsman_tui.entities import run_socket
+from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
 
 ALLOW: Final = "allow once"

@@ -28,7 +28,7 @@ from draftsman.agent_runs.mcp.run_tools import (
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman.ids import job_name, parse_job
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.entities import run_socket
+from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

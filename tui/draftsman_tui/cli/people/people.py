@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.actions import maintenance as actions
+from draftsman.entities.people import LINKS, PEOPLE, person_row
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman.jobs.job import Source
+from draftsman.formats.invisible import one_line
 from draftsman.people.configuration import configured_directory
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.policy import ROLES
@@ -18,9 +19,8 @@ from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, print_result
-from draftsman_tui.entities.people import LINKS, PEOPLE, person_row
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import line, one_line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -147,14 +147,14 @@ async def unlink(app: App, identity: str) -> None:
     A login at a forge keeps its person, and belongs to the next account that acts under it.
     """
     name, _, id = identity.partition(":")
-    if name not in (Source.SLACK, Source.TRELLO, Source.FORGE) or not id:
+    if name not in ("slack", "trello", "forge") or not id:
         raise UsageError(
             f"{identity[:60]!r}: use slack:ID or trello:ID, as in people list, or forge:FORGE:LOGIN"
         )
-    if name == Source.FORGE:
+    if name == "forge":
         id = id.casefold()
     async with app.runtime() as rt:
-        result = await actions.unlink(await call_of(rt), (Source(name), id))
+        result = await actions.unlink(await call_of(rt), (name, id))
     data = {"channel": name, "external_id": id, "person": result.value}
     print_result(app, result, data)
 

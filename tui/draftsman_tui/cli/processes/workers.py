@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.actions import maintenance as actions
+from draftsman.entities.figures import FIGURES
+from draftsman.entities.workers import WORKERS, WorkerRow, health_of
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
@@ -17,9 +19,7 @@ from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, print_result
-from draftsman_tui.entities.figures import FIGURES
-from draftsman_tui.entities.jobs import status_text
-from draftsman_tui.entities.workers import WORKERS, WorkerRow, health_of
+from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line
 

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.actions import questions as actions
-from draftsman.deliveries.plain_text import missing_diff, resolution_text
+from draftsman.deliveries.question_text import missing_diff, resolution_text
 from draftsman.errors import DraftsmanError, Refused, UsageError
+from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name, question_name
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.perform import call_of, print_result
-from draftsman_tui.entities.artifacts import read_patch
-from draftsman_tui.entities.questions import answer_command, describe
+from draftsman_tui.common.artifacts import read_patch
+from draftsman_tui.common.questions import answer_command, describe
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import one_line, plain
+from draftsman_tui.terminal.output import plain
 from draftsman_tui.terminal.results import result_line
 from draftsman_tui.terminal.stdio import write_stderr
 

@@ -10,7 +10,7 @@ import click
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman.questions.question import derived_key
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.entities import run_socket
+from draftsman_tui.common import run_socket
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

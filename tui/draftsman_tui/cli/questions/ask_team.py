@@ -12,8 +12,8 @@ from draftsman.jobs.job import WAITING, Status
 from draftsman.jobs.requests.service.request_checks import build_request
 from draftsman_tui.cli.app import App, number_of
 from draftsman_tui.cli.jobs.job_wait import print_pause
-from draftsman_tui.entities.questions import describe
-from draftsman_tui.entities.requests import options_named
+from draftsman_tui.common.questions import describe
+from draftsman_tui.common.requests import options_named
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef

@@ -8,10 +8,11 @@ import click
 
 from draftsman.actions import questions as actions
 from draftsman.deliveries.documents.json import question_json
+from draftsman.entities.questions import INBOX
 from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.perform import call_of, print_result
-from draftsman_tui.entities.questions import INBOX, describe
+from draftsman_tui.common.questions import describe
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from draftsman.entities.limits import LIMIT_CHANGES, LIMITS
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.entities.limits import LIMIT_CHANGES, LIMITS
 
 NOT_WRITTEN: Final = (
     "no limits yet: the leader writes those of [limits] at the start of its term; to start a"

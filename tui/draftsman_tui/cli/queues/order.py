@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.actions import jobs as actions
+from draftsman.entities.jobs import QUEUED_JOBS, QueuedRow
+from draftsman.entities.queues import condition_text, worker_text
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, print_result
-from draftsman_tui.entities.job_list import QUEUED_JOBS, QueuedRow
-from draftsman_tui.entities.queues import condition_text, worker_text
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

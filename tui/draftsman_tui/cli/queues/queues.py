@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.actions import queues as actions
+from draftsman.entities.queues import QUEUE_CHANGES, QUEUES
 from draftsman.errors import DraftsmanError, RejectedField
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
@@ -15,7 +16,6 @@ from draftsman.ids import job_name, pause_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, confirm_action, print_result
-from draftsman_tui.entities.queues import QUEUE_CHANGES, QUEUES
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

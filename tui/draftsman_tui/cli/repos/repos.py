@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.actions import maintenance as actions
+from draftsman.entities.repos import REPOS, repo_data, repo_row
 from draftsman.errors import Conflict, Refused, UsageError
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
@@ -23,7 +24,6 @@ from draftsman_tui.cli.perform import (
     print_results,
 )
 from draftsman_tui.cli.repos.forge_access import check_access
-from draftsman_tui.entities.repos import REPOS, repo_data, repo_row
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 

@@ -18,8 +18,8 @@ from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.jobs.logs import LogPrinter, LogProgress
 from draftsman_tui.cli.requests.submit import finished_key_text
 from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
-from draftsman_tui.entities.jobs import submitted_text
-from draftsman_tui.entities.requests import options_named
+from draftsman_tui.common.jobs import submitted_text
+from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.requests.submit_batch import submit_batch
 from draftsman_tui.cli.requests.submit_options import submit_options, submitted_fields
-from draftsman_tui.entities.jobs import submitted_text
-from draftsman_tui.entities.requests import OTHER_TEXT_IGNORED, options_named
+from draftsman_tui.common.jobs import submitted_text
+from draftsman_tui.common.requests import OTHER_TEXT_IGNORED, options_named
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 

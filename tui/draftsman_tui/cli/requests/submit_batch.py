@@ -18,8 +18,8 @@ from draftsman.errors import IdempotencyConflict, UsageError
 from draftsman.jobs.requests.invocation import Invocation
 from draftsman.jobs.requests.service.request_checks import build_request
 from draftsman_tui.cli.app import App
-from draftsman_tui.entities.jobs import submitted_text
-from draftsman_tui.entities.requests import options_named
+from draftsman_tui.common.jobs import submitted_text
+from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params, stdio
 
 if TYPE_CHECKING:

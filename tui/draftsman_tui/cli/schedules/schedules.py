@@ -9,8 +9,10 @@ import click
 
 from draftsman.actions import schedules as actions
 from draftsman.durations import format_duration, parse_instant
+from draftsman.entities.schedules import FIRES, SCHEDULES
 from draftsman.errors import UsageError
 from draftsman.formats import times
+from draftsman.formats.invisible import one_line
 from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.schedules.phrases import whole_phrase
@@ -21,11 +23,10 @@ from draftsman_tui.cli.perform import call_of, confirm_action, print_result
 from draftsman_tui.cli.requests.submit import print_submitted
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
 from draftsman_tui.cli.schedules.schedule_apply import apply
-from draftsman_tui.entities.requests import options_named
-from draftsman_tui.entities.schedules import FIRES, SCHEDULES
+from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
-from draftsman_tui.terminal.output import line, one_line, styled
+from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from rich.text import Text

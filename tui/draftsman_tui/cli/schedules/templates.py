@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.actions.schedules import remove_template, run_template
+from draftsman.entities.schedules import TEMPLATES, template_data
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
@@ -23,9 +24,8 @@ from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, confirm_action, print_result
 from draftsman_tui.cli.requests.submit import print_submitted, print_warning
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
-from draftsman_tui.entities.jobs import submitted_text
-from draftsman_tui.entities.requests import options_named
-from draftsman_tui.entities.schedules import TEMPLATES, template_data
+from draftsman_tui.common.jobs import submitted_text
+from draftsman_tui.common.requests import options_named
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Failure, NotFound
-from draftsman.settings.agents import KNOWN_AGENTS
+from draftsman.formats.invisible import one_line
+from draftsman.settings.agents import known_table
 from draftsman.settings.network import as_json
 from draftsman.value_format import network_text
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.setup.configuration import mask_command
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman.sandbox.processes.agent_check import AgentCheck
@@ -95,7 +95,7 @@ async def check_agent(app: App, name: str | None, probe: bool, timeout: float) -
         return
     if name not in app.settings.agents:
         known = ", ".join(app.settings.agent_names)
-        add = f"; to add it, an empty [agents.{name}] is enough" if name in KNOWN_AGENTS else ""
+        add = f"; to add it, an empty [agents.{name}] is enough" if known_table(name) else ""
         text = f"no agent {name!r} in the configuration; configured agents: {known}{add}"
         raise NotFound(text)
     [check] = await asyncio.to_thread(_check, app, [name])

@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.deliveries.target import NONE
+from draftsman.entities.workers import health_of
 from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, SchemaOutdated
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name, worker_name
-from draftsman.jobs.job import Source
 from draftsman.processes import host
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
 from draftsman_tui.cli.setup.doctor_checks import Finding, check_slack, check_trello
-from draftsman_tui.entities.workers import health_of
 from draftsman_tui.terminal.output import check_lines, styled
 
 if TYPE_CHECKING:
@@ -115,17 +114,19 @@ async def _migrations(rt: Runtime) -> Sequence[Finding]:
     from draftsman.database import migrate
 
     try:
-        migrations = await migrate.applied_migrations(rt.db.session_url)
+        state = await migrate.schema_state(rt.db.session_url)
     except SchemaOutdated:
         raise
     except (ConfigError, DatabaseUnreachable) as error:  # later checks do not need this session
         return [Finding("migrations", "fail", f"not checked: {error}")]
-    missing = [migration.name for migration in migrations if migration.applied_at is None]
-    if missing:
+    if missing := [item.name for item in state.pending]:
         return [
             Finding("migrations", "fail", f"missing: {', '.join(missing)}", "draftsman migrate")
         ]
-    return [Finding("migrations", "ok", f"all {len(migrations)} applied")]
+    return [
+        Finding("migrations", "ok", f"all {len(state.migrations)} applied"),
+        *(Finding("migrations", "warn", warning) for warning in state.warnings),
+    ]
 
 
 async def _clock(rt: Runtime) -> Sequence[Finding]:
@@ -302,7 +303,7 @@ async def _code_owners(rt: Runtime) -> Sequence[Finding]:
 
 def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
     """Warn about a forge whose comments are read, and where no person has a login."""
-    logins = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
+    logins = [person.ids.get("forge", "") for person in rt.policy.people.values()]
     if name not in rt.settings.read_forges or any(
         login.startswith(f"{name}:".casefold()) for login in logins
     ):
@@ -315,7 +316,7 @@ def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
 def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
     """Warn about logins of people on forges that are not configured."""
     known = {name.casefold() for name in rt.settings.forges}
-    ids = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
+    ids = [person.ids.get("forge", "") for person in rt.policy.people.values()]
     unknown = sorted(id for id in ids if id and known and id.partition(":")[0] not in known)
     text = f"no table of [forges] has the name in: {', '.join(unknown[:5])}"
     hint = f"correct forge in [people], or people set --forge; tables: {', '.join(sorted(known))}"

@@ -108,13 +108,16 @@ def handlers(settings: Settings) -> Iterator[Finding]:
 
 
 def packages(_: Settings) -> Iterator[Finding]:
-    """Load what other packages declare: kinds of forges."""
+    """Load what other packages declare: kinds of forges, and coding agents."""
     from draftsman import plugins
+    from draftsman.settings.agents import AgentPlugin
     from draftsman.settings.forges import ForgePlugin
 
-    for plugin, problem in plugins.problems(plugins.FORGES, ForgePlugin):
-        then = f"correct, upgrade or uninstall {plugin.package}"
-        yield Finding(f"package {plugin.package}", "fail", problem, then)
+    groups = ((plugins.FORGES, ForgePlugin), (plugins.AGENTS, AgentPlugin))
+    for group, declaration in groups:
+        for plugin, problem in plugins.problems(group, declaration):
+            then = f"correct, upgrade or uninstall {plugin.package}"
+            yield Finding(f"package {plugin.package}", "fail", problem, then)
 
 
 def programs(settings: Settings) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from draftsman.errors import Conflict, Refused, UsageError
 from draftsman.trello.cards import check
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.trello.board_text import document, print_board
-from draftsman_tui.entities.trello_access import configured, find_board, trello
+from draftsman_tui.common.trello_access import configured, find_board, trello
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:

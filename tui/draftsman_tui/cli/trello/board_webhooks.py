@@ -9,7 +9,7 @@ import click
 from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command_group
-from draftsman_tui.entities.trello_access import (
+from draftsman_tui.common.trello_access import (
     NO_BOARDS,
     TrelloRefused,
     configured,

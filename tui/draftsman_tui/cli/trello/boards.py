@@ -19,8 +19,8 @@ from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.trello.board_edit import NONE, add, change, check_rules, read_template
 from draftsman_tui.cli.trello.board_text import document, print_board, rule_text
 from draftsman_tui.cli.trello.board_webhooks import webhook
-from draftsman_tui.entities.boards import BOARDS, BoardRow
-from draftsman_tui.entities.trello_access import (
+from draftsman_tui.common.boards import BOARDS, BoardRow
+from draftsman_tui.common.trello_access import (
     TrelloRefused,
     configured,
     find_board,

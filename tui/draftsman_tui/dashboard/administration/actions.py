@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 from draftsman.actions import maintenance as actions
 from draftsman.actions import rules
+from draftsman.entities.people import LINKS, PEOPLE, person_row
+from draftsman.entities.permission_rules import backtest_lines
 from draftsman.errors import Refused, UsageError
-from draftsman.jobs.job import Source
 from draftsman.people.policy import Verb
 from draftsman.questions.permission_rules.permission_rule import RATIFIED
+from draftsman_tui.common.trello_access import remove_webhook
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     ChoiceDialog,
@@ -20,17 +22,14 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     TextDialog,
 )
 from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
-from draftsman_tui.entities.people import LINKS, PEOPLE, person_row
-from draftsman_tui.entities.permission_rules import backtest_lines
-from draftsman_tui.entities.trello_access import remove_webhook
 
 if TYPE_CHECKING:
+    from draftsman.entities.repos import RepoRow
     from draftsman.questions.permission_rules.permission_rule import PermissionRule
     from draftsman.repos.repo_catalog import Repo
+    from draftsman_tui.common.boards import BoardRow
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
     from draftsman_tui.dashboard.tables.screen import MainScreen
-    from draftsman_tui.entities.boards import BoardRow
-    from draftsman_tui.entities.repos import RepoRow
 
 
 @dashboard_command("default", CommandGroup.ADMINISTRATION, does=actions.make_default, on={"repos"})
@@ -150,10 +149,10 @@ async def unlink(screen: BaseScreen, text: str) -> None:
             or ""
         )
     name, _, id = text.partition(":")
-    if text and (name not in (Source.SLACK, Source.TRELLO) or not id):
+    if text and (name not in ("slack", "trello") or not id):
         raise UsageError(f"{text[:60]!r}: expected slack:ID or trello:ID, as :people shows it")
     if text and await confirmed_about(screen, actions.unlink, text):
-        await perform(screen, actions.unlink(call_of(screen), (Source(name), id)))
+        await perform(screen, actions.unlink(call_of(screen), (name, id)))
 
 
 @dashboard_command("sweep", CommandGroup.ADMINISTRATION, does=actions.sweep)

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
+from draftsman.formats.invisible import one_line
 from draftsman.text import first_line
-from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman.questions.question import OpenQuestion

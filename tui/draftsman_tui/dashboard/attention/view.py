@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.attention.figures import FigureGroup
+from draftsman.entities.figures import FIGURES, FigureRow, name_text
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-from draftsman_tui.entities.figures import FIGURES, FigureRow, name_text
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

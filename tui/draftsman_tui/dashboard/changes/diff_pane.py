@@ -15,9 +15,9 @@ from textual.message import Message
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from draftsman_tui.common.artifacts import printable
 from draftsman_tui.dashboard.changes.diff_view import DiffView
 from draftsman_tui.dashboard.changes.patch import FileSection, Patch
-from draftsman_tui.entities.artifacts import printable
 from draftsman_tui.terminal.output import plain
 
 # Files of a patch as a tree of folders.

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from draftsman.costs.budgets import CostGroup
-from draftsman.ids import job_number
-from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
-from draftsman_tui.entities.costs import (
+from draftsman.entities.costs import (
     BUDGETS,
     COSTS,
     BudgetRow,
@@ -16,6 +13,9 @@ from draftsman_tui.entities.costs import (
     budget_title,
     cost_rows,
 )
+from draftsman.ids import job_number
+from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
+from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

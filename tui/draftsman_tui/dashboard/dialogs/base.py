@@ -15,7 +15,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from draftsman.errors import DraftsmanError
-from draftsman_tui.terminal.output import one_line, plain
+from draftsman.formats.invisible import one_line
+from draftsman_tui.terminal.output import plain
 
 T = TypeVar("T")
 BORDER: Final = 6

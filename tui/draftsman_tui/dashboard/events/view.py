@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from draftsman.entities.events import JOB_EVENTS
 from draftsman.events.event import Event
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.sections.events import detail_text
@@ -18,7 +19,6 @@ from draftsman_tui.dashboard.tables.resource import (
     page,
     table_view,
 )
-from draftsman_tui.entities.events import JOB_EVENTS
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

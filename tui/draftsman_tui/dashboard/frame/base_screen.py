@@ -21,7 +21,9 @@ from textual.widget import Widget
 from textual.widgets._toast import ToastRack
 
 from draftsman.errors import DraftsmanError, Refused, UsageError
+from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
+from draftsman_tui.common.artifacts import no_diff_reason, read_patch
 from draftsman_tui.dashboard.changes.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.frame import messages
@@ -38,8 +40,6 @@ from draftsman_tui.dashboard.widgets.command_line import CommandInput, CommandLi
 from draftsman_tui.dashboard.widgets.key_bar import KeyBar
 from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
-from draftsman_tui.entities.artifacts import no_diff_reason, read_patch
-from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
+from draftsman.entities.workers import health_of
 from draftsman.errors import DraftsmanError
 from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
-from draftsman_tui.entities.workers import health_of
 
 if TYPE_CHECKING:
     from draftsman.jobs.details.stats import RecentActivity

@@ -24,6 +24,7 @@ from draftsman_tui.changes.user_repository import (
     patch_of,
     published_work,
 )
+from draftsman_tui.common.job_pages import is_web_url, pages_of
 from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     ChoiceDialog,
@@ -41,7 +42,6 @@ from draftsman_tui.dashboard.frame.perform import (
 )
 from draftsman_tui.dashboard.jobs.view import statuses
 from draftsman_tui.dashboard.tables.filter import Filter
-from draftsman_tui.entities.job_pages import is_web_url, pages_of
 from draftsman_tui.terminal.results import result_text
 
 if TYPE_CHECKING:

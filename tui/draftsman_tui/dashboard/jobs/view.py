@@ -7,14 +7,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from draftsman.entities import cells
+from draftsman.entities.jobs import DEAD_LETTERS, JOBS
 from draftsman.ids import job_name
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.retries import ErrorClass
 from draftsman_tui.dashboard.tables.filter import NOTHING, Filter, FilterFields
 from draftsman_tui.dashboard.tables.resource import MAX_PAGES, Query, Resource, Rows, table_view
-from draftsman_tui.entities import cells
-from draftsman_tui.entities.job_list import DEAD_LETTERS, JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -12,12 +12,15 @@ from uuid import uuid4
 from draftsman.actions import questions as actions
 from draftsman.actions.jobs import retry
 from draftsman.agent_runs.changes.review import Review
-from draftsman.deliveries.plain_text import holder_text
+from draftsman.deliveries.question_text import holder_text
 from draftsman.errors import DraftsmanError, Refused
+from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus, asking_text
+from draftsman_tui.common.artifacts import read_patch
+from draftsman_tui.common.questions import REVIEW_MEBIBYTES, answerers, invoker_of
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog
@@ -28,9 +31,6 @@ from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
 from draftsman_tui.dashboard.questions.question_watch import ask_watched, votes
-from draftsman_tui.entities.artifacts import read_patch
-from draftsman_tui.entities.questions import REVIEW_MEBIBYTES, answerers, invoker_of
-from draftsman_tui.terminal.output import one_line
 from draftsman_tui.terminal.results import result_text
 
 if TYPE_CHECKING:

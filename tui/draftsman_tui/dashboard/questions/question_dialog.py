@@ -12,6 +12,7 @@ from textual import work
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static, TextArea
 
+from draftsman.entities.questions import deadline_text
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Refused
 from draftsman.questions.question import Question
 from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog, return_value, safe
@@ -19,7 +20,6 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import TextDialog
 from draftsman_tui.dashboard.frame.clock import DatabaseClock
 from draftsman_tui.dashboard.questions.key_guard import RELEASED
 from draftsman_tui.dashboard.widgets.banner import UndoLine
-from draftsman_tui.entities.questions import deadline_text
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.attention.question_holds import QuestionHolds

@@ -15,9 +15,9 @@ from rich.cells import cell_len
 from draftsman.actions.jobs import canceled
 from draftsman.actions.questions import answered, refusal
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.formats.invisible import one_line
 from draftsman.formats.truncation import truncate
 from draftsman.questions.answer import Verdict
-from draftsman_tui.terminal.output import one_line
 from draftsman_tui.terminal.results import result_text
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, Usage
 from draftsman.ids import job_name
 from draftsman.jobs.requests.service.request_checks import build_request, require_instructions
 from draftsman.people.policy import Verb
+from draftsman_tui.common.jobs import submitted_message
+from draftsman_tui.common.requests import OTHER_TEXT_IGNORED, field_text
 from draftsman_tui.dashboard.command import JOBS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.requests import form as job_form
 from draftsman_tui.dashboard.requests.dialog import NewJobDialog
-from draftsman_tui.entities.jobs import submitted_message
-from draftsman_tui.entities.requests import OTHER_TEXT_IGNORED, field_text
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Invocation

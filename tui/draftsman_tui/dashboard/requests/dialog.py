@@ -13,12 +13,12 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
 from draftsman.errors import DraftsmanError
+from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog, return_value
 from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
 from draftsman_tui.dashboard.requests.form import BY_NAME, FIELDS, FormErrors, Typed
 from draftsman_tui.dashboard.widgets.field import FieldRow
 from draftsman_tui.dashboard.widgets.inputs import Autocomplete
-from draftsman_tui.terminal.output import one_line
 
 
 class NewJobDialog(SubmitDialog[Any]):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 from draftsman.actions import schedules as actions
 from draftsman.errors import Refused
 from draftsman.formats import times
+from draftsman_tui.common.jobs import submitted_message
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog, TextDialog
 from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
 from draftsman_tui.dashboard.schedules.parameters_dialog import ParametersDialog
-from draftsman_tui.entities.jobs import submitted_message
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob

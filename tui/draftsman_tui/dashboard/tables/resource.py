@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
+from draftsman.entities.cells import Cell
+from draftsman.entities.entity import Column, Entity, Surface
 from draftsman.errors import UsageError
 from draftsman.ids import parse_job
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.entity import Column, Entity, Surface
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor

@@ -9,9 +9,9 @@ from rich.text import Text
 from textual.widgets import Static
 
 from draftsman.formats import times
+from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.frame.messages import ConnectionLost
 from draftsman_tui.dashboard.worker.supervised import SupervisedProcesses
-from draftsman_tui.terminal.output import one_line
 
 SHOWN: Final = 60.0
 """Seconds to show an error of a process; the log keeps it."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from rich.cells import cell_len
 
+from draftsman.entities.entity import Column
 from draftsman.formats.truncation import truncate
-from draftsman_tui.entities.entity import Column
 from draftsman_tui.terminal.column_widths import share
 
 MIN_FLEXIBLE: Final = 10

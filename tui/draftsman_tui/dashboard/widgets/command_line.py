@@ -14,9 +14,9 @@ from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
+from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.tables.completion import Completer
 from draftsman_tui.dashboard.widgets.inputs import CompletingInput
-from draftsman_tui.terminal.output import one_line
 
 HINT: Final = "tab: complete   up: history   esc: back"
 MAX_COMPLETIONS: Final = 40

@@ -14,8 +14,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import Input, OptionList, TextArea
 
+from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.tables.completion import Completer, form_field
-from draftsman_tui.terminal.output import one_line
 
 MAX_SHOWN: Final = 5
 """Maximum completions shown."""

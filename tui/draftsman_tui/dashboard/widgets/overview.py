@@ -12,16 +12,16 @@ from rich.text import Text
 from textual import events
 from textual.widgets import Static
 
+from draftsman.entities.cells import ROLES
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
+from draftsman.formats.invisible import one_line
 from draftsman.jobs.details.stats import RecentActivity
 from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman_tui.dashboard.frame import dashboard_stats
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.widgets import row_renderer
-from draftsman_tui.entities.cells import ROLES
-from draftsman_tui.terminal.output import one_line
 
 SKEW: Final = 2.0
 """Seconds of clock skew that are reported."""

@@ -9,7 +9,9 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.entities.cells import Cell
 from draftsman.formats.amounts import counted
+from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.events.tab import timeline
 from draftsman_tui.dashboard.jobs.details import header
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, section, wrap_row
@@ -17,8 +19,6 @@ from draftsman_tui.dashboard.jobs.details.section_items import bounded
 from draftsman_tui.dashboard.questions.tab import questions
 from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.widgets.item_list import ItemList
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from draftsman_tui.entities.cells import Cell
+from draftsman.entities.cells import Cell
 
 ROLES: Final = ("head", "key", "dim", "calm", "busy", "asks", "warns", "bad", "good", "denied")
 CLASSES: Final = frozenset(f"rows--{role}" for role in ROLES)

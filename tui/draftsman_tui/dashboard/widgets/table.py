@@ -19,6 +19,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
+from draftsman.formats.invisible import one_line
 from draftsman_tui.dashboard.tables.grouping import GroupHead, without_heads
 from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.widgets.column_layout import (
@@ -31,7 +32,6 @@ from draftsman_tui.dashboard.widgets.column_layout import (
     max_shift,
 )
 from draftsman_tui.dashboard.widgets.cursor_list import CursorList
-from draftsman_tui.terminal.output import one_line
 
 # Mouse support of tables; every action also has a key.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 from textual.widgets import Static
 
-from draftsman_tui.terminal.output import one_line
+from draftsman.formats.invisible import one_line
 
 
 class Title(Static):

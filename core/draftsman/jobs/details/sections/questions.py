@@ -7,7 +7,7 @@ from typing import Final
 
 from draftsman.attention.attention import QuestionAttention, QuestionNotification
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.plain_text import resolution_text
+from draftsman.deliveries.question_text import resolution_text
 from draftsman.ids import job_name
 from draftsman.jobs.details.job_details import JobDetails
 from draftsman.jobs.details.sections.section import Entry, Line, LineSpan, Reader, faint, flat, name

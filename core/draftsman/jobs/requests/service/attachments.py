@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from draftsman.channels import ChannelName, registry
 from draftsman.database.database import Connection, Database
 from draftsman.errors import UsageError
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import (
     MAX_BYTES,
     PATIENCE,
@@ -21,8 +21,6 @@ from draftsman.people.actor import Actor
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import FileRef
 
-CHANNELS = frozenset({Source.SLACK, Source.TRELLO})
-"""Channels whose bots download files."""
 CLAIM = 60.0
 """Seconds for the downloads of a claim, after which another process repeats them."""
 
@@ -43,7 +41,7 @@ class Attachments:
         async with self._db.connection() as conn:
             return await store.content(conn, item.job, item.id)
 
-    async def claim(self, channel: Source, most: int = 5) -> list[PendingFile]:
+    async def claim(self, channel: ChannelName, most: int = 5) -> list[PendingFile]:
         """Claim pending files for the bot of a channel, which ends each by `store` or `refuse`."""
         return await self._db.run_transaction(lambda conn: store.claim(conn, channel, most, CLAIM))
 
@@ -77,5 +75,7 @@ async def add(
 
 def check_channel(actor: Actor) -> None:
     """Raise UsageError for a channel whose files nothing downloads."""
-    if actor.channel not in CHANNELS:
-        raise UsageError("attachments are files of a request in Slack or Trello")
+    channel = registry.find(actor.channel)
+    if channel is None or not channel.takes_files:
+        labels = [item.label for item in registry.channels() if item.takes_files]
+        raise UsageError(f"attachments are files of a request in {' or '.join(labels)}")

@@ -12,9 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.channels import registry
+from draftsman.channels import LOG, WEBHOOK, ChannelName, registry
 from draftsman.database.database import Database
-from draftsman.deliveries.delivery import ChannelName
 from draftsman.deliveries.target import NONE, parse
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
 from draftsman.forges.issue_target import IssueTarget
@@ -89,7 +88,7 @@ def check_channels(
     """Reject a target in a chat service that is not configured, except that of the request."""
     for text in notified(request, settings):
         target = parse(text)
-        if target.channel in (origin, ChannelName.LOG, ChannelName.WEBHOOK):
+        if target.channel in (origin, LOG, WEBHOOK):
             continue
         channel = registry.channel(target.channel)
         if (setup := channel.setup(settings, target.target)) is None:
@@ -237,7 +236,7 @@ class RequestChecks:
         issues = {
             text: IssueTarget.of(parse(text).target)
             for text in notified(request, self._settings)
-            if parse(text).channel == ChannelName.FORGE
+            if parse(text).channel == "forge"
         }
         if not issues:
             return

@@ -54,8 +54,8 @@ from draftsman.repos.repo_catalog import Repo, RepoName, repo_names_by_source
 from draftsman.repos.repo_url import is_folder
 from draftsman.repos.repo_url import parse as parse_repo
 
-CHAT_SOURCES = frozenset({Source.SLACK, Source.TRELLO})
-"""Sources whose requests may not name a folder of the worker's machine."""
+LOCAL_SOURCES = frozenset(Source)
+"""Sources whose requests may name a folder of the worker's machine; those of channels may not."""
 SUBMIT_ATTEMPTS = 5
 """Maximum attempts to read rows that a concurrent duplicate is committing."""
 MAX_REPOS = 5000
@@ -238,7 +238,7 @@ class Submissions:
     ) -> None:
         """Raise UsageError if a request from chat names a folder that is not registered."""
         for request in batch:
-            if request.account.channel not in CHAT_SOURCES:
+            if request.account.channel in LOCAL_SOURCES:
                 continue
             about = request.invocation.stored_payload.get("repo")
             source = about.get("source") if isinstance(about, dict) else about

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from psycopg.types.json import Jsonb
 
+from draftsman.channels import ChannelName
 from draftsman.database.database import Connection, fetch_all, scalar
 from draftsman.database.named_queries import load
-from draftsman.jobs.job import Source
 from draftsman.jobs.requests.attachments import JobAttachment, PendingFile
 
 _Q = load(__name__)
@@ -39,7 +39,9 @@ async def content(conn: Connection, job: int, attachment: int) -> bytes | None:
     return cast("bytes | None", await scalar(conn, _Q["content"], params))
 
 
-async def claim(conn: Connection, channel: Source, most: int, seconds: float) -> list[PendingFile]:
+async def claim(
+    conn: Connection, channel: ChannelName, most: int, seconds: float
+) -> list[PendingFile]:
     """Claim pending files of a channel for their download."""
     params = {"channel": channel, "most": most, "seconds": seconds}
     return await fetch_all(conn, _Q["claim"], params, PendingFile)

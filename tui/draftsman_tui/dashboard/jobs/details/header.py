@@ -7,20 +7,20 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.deliveries.result_text import change_summary
+from draftsman.entities import cells
+from draftsman.entities.cells import Cell
 from draftsman.formats import times
+from draftsman.formats.invisible import one_line
 from draftsman.ids import actor_name
 from draftsman.jobs.details.wait_reason import WaitReason, expiring_question, expiry_text
 from draftsman.jobs.job import TERMINAL, Job, Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.jobs.status_display import Meaning
 from draftsman.questions.question import QuestionKind
+from draftsman_tui.common.jobs import status_text
 from draftsman_tui.dashboard.jobs.details.phases import bar, job_phases
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
-from draftsman_tui.entities import cells
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.jobs import status_text
-from draftsman_tui.terminal.output import one_line
 
 WHAT_NEXT: Final = 2
 """Index of the row with the condition that a job waits for."""

@@ -13,7 +13,7 @@ from draftsman.agent_runs.activity.activity import (
     activity_meaning,
     activity_text,
 )
-from draftsman_tui.entities.cells import ROLES
+from draftsman.entities.cells import ROLES
 
 LINES: Final = 5000
 """Maximum lines to keep."""

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+from draftsman.entities.cells import Cell
 from draftsman.formats import times
+from draftsman_tui.common.events import no_log
 from draftsman_tui.dashboard.jobs.details.log_buffer import LINES, LogLine, LogView
 from draftsman_tui.dashboard.jobs.details.row_layout import MAX_ROWS, Item, note, visible, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.entities.cells import Cell
-from draftsman_tui.entities.events import no_log
 
 MONTH: Final = timedelta(days=31)
 

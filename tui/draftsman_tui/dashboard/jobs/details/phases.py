@@ -10,15 +10,15 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from draftsman.entities.cells import ROLES, Cell
 from draftsman.formats import times
+from draftsman.formats.invisible import one_line
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.people.spans import actor_spans, spans_text
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.dashboard.jobs.details.row_layout import Row
 from draftsman_tui.dashboard.widgets.column_layout import fit
-from draftsman_tui.entities.cells import ROLES, Cell
-from draftsman_tui.terminal.output import one_line
 
 QUEUE = "queued"
 RUN = "runs"

@@ -11,7 +11,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from draftsman_tui.entities.cells import Cell
+from draftsman.entities.cells import Cell
 from draftsman_tui.terminal.output import plain
 
 Row = tuple[Cell, ...]

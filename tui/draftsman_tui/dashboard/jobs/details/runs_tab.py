@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from draftsman.entities.cells import ROLES, Cell
 from draftsman.formats import times
+from draftsman.formats.invisible import one_line
 from draftsman.ids import run_name
 from draftsman.jobs.runs.run import MEANINGS, Run, RunStatus
 from draftsman.value_format import sum_usage, usage_lines
@@ -14,8 +16,6 @@ from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, note, tex
 from draftsman_tui.dashboard.jobs.details.section_items import section_items
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.entities.cells import ROLES, Cell
-from draftsman_tui.terminal.output import one_line
 
 _INDENT = 7
 

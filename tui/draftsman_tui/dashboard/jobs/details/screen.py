@@ -10,6 +10,7 @@ from rich.text import Text
 from textual import on
 from textual.widget import Widget
 
+from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name
 from draftsman.questions.question import QuestionStatus
 from draftsman_tui.dashboard.changes.diff_pane import DiffPane
@@ -29,7 +30,6 @@ from draftsman_tui.dashboard.widgets.fixed_rows import JobHeader, PhaseChart
 from draftsman_tui.dashboard.widgets.item_list import ItemList, ScrollPosition
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
 from draftsman_tui.dashboard.widgets.title import Title
-from draftsman_tui.terminal.output import one_line
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.tables.filter import Filter

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
+from draftsman.entities.cells import ROLES, Cell
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.sections.section import (
     Entry,
@@ -23,7 +24,6 @@ from draftsman.jobs.details.sections.section import (
 from draftsman.jobs.job import Job
 from draftsman_tui.dashboard.jobs.details.row_layout import Item, Row, lines, visible, wrap_row
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
-from draftsman_tui.entities.cells import ROLES, Cell
 
 MAX_LENGTH: Final = 100_000
 """Maximum characters of a text to show."""

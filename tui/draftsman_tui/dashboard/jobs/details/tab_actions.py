@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.deliveries.plain_text import resolution_text
+from draftsman.deliveries.question_text import resolution_text
 from draftsman.errors import Refused, UsageError
 from draftsman.formats.json_data import as_data
 from draftsman.ids import actor_name, job_name

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from draftsman.formats.invisible import one_line
 from draftsman.jobs.details.sections.request import request_parts
 from draftsman.jobs.job import Job
 from draftsman_tui.dashboard.jobs.details.row_layout import Item
 from draftsman_tui.dashboard.jobs.details.section_items import bounded, section_items
 from draftsman_tui.dashboard.jobs.details.snapshot import JobSnapshot
 from draftsman_tui.dashboard.jobs.details.tab import JobTab, declare_tab
-from draftsman_tui.terminal.output import one_line
 
 SECTIONS = ("facts", "request", "joined", "attachments", "messages")
 

@@ -1,0 +1,71 @@
+"""Words of messages about questions. Pure."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+from draftsman.agent_runs.changes.diff import is_diff
+from draftsman.people.spans import Span, Spans, actor_spans, spans_text
+from draftsman.questions.answer import Verdict
+from draftsman.questions.question import OpenQuestion, Question, QuestionKind, QuestionStatus
+
+_NOTHING: Final = sha256(b"").hexdigest()
+"""SHA-256 of the patch of a run that changed nothing."""
+_NOUNS: Final = {"approved": "approval", "denied": "denial"}
+
+
+def title_before(question: Question, title: str) -> str:
+    """Return the title of a job, or "" where the text of its question begins with it."""
+    return "" if question.text.strip().startswith(title.strip()) else title
+
+
+def holder_text(question: OpenQuestion) -> str:
+    """Return the person who works on an open question, or was asked to; "" without any."""
+    if question.acknowledged_by:
+        return f"{question.acknowledged_by} works on it"
+    return f"delegated to {question.delegated_to}" if question.delegated_to else ""
+
+
+def missing_diff(question: Question) -> str:
+    """Return why an approval has no patch; empty if it has one, and for other questions."""
+    if question.kind is not QuestionKind.APPROVAL or is_diff(question.context_snippet or ""):
+        return ""
+    reasons = {None: "diff not available", _NOTHING: "no changes so far"}
+    return reasons.get(question.patch_sha256, "")
+
+
+def resolution_text(question: Question) -> str:
+    """Return the resolution of a question: `was answered by anna: red`."""
+    return spans_text(resolution_spans(question))
+
+
+def resolution_spans(question: Question) -> Spans:
+    """Return `resolution_text` with references to the people; the last span is their text."""
+    if question.status is QuestionStatus.OPEN:
+        return ("is open", "")
+    resolution = question.resolution or {}
+    outcome = question.outcome
+    by: tuple[Span, ...] = actor_spans(resolution.get("by", ()))
+    if question.rule_text:
+        by = (question.rule_text,)
+    elif not by and resolution.get("via") == "policy":
+        by = ("policy",)
+    text = question.answer_text() or resolution.get("reason")
+    verb = outcome if outcome == "expired" else f"was {outcome}"
+    self_approval = " (own request)" if resolution.get("self_approved") else ""
+    people = (" by ", *by, self_approval) if by else ()
+    return verb, *people, f": {text}" if text else ""
+
+
+def already_recorded(verdict: Verdict) -> str:
+    """Return the reply to a person whose earlier response counts, as plain text."""
+    if not verdict.resolved:
+        return (
+            f"{verdict.name}: your approval is already recorded, {verdict.votes} of"
+            f" {verdict.quorum}."
+        )
+    resolution = verdict.resolution or {}
+    kind = _NOUNS.get(str(resolution.get("outcome")), "answer")
+    text = f": {verdict.answer_text}" if verdict.answer_text else ""
+    return f"{verdict.name}: your {kind} is already recorded{text}."

@@ -1,0 +1,93 @@
+"""The definition of an entity: the list of the command line and the table of the dashboard.
+
+Neither Textual nor the core's services are imported: the help of a command shows the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, Generic, TypeVar
+
+from draftsman.entities.cells import Cell
+from draftsman.formats.json_data import as_data
+
+T = TypeVar("T")
+START_WORKER: Final = "to start a worker: draftsman up"
+
+
+class Surface(StrEnum):
+    """Where rows are shown."""
+
+    COMMANDS = "commands"
+    DASHBOARD = "dashboard"
+
+
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """A column. `width` in cells; 0 takes the remaining width.
+
+    With `most`, it grows with its visible text up to that width. In a list of the command line it
+    is as wide as its text; with `cut`, a terminal that is too narrow truncates it.
+    """
+
+    head: str
+    """A word. The same word has the same `help` in every entity."""
+    width: int = 0
+    _: KW_ONLY
+    help: str
+    """What the head means, as a sentence."""
+    cell: Callable[[T, datetime], Cell]
+    """The cell of a row at a time, to which ages are relative."""
+    right: bool = False
+    from_width: int = 0
+    """Width of the terminal from which it is shown; a list of the command line shows it on a
+    narrower one, too, where all columns fit."""
+    most: int = 0
+    cut: bool = False
+    order: Callable[[T], Any] | None = None
+    """Sort key, which filters compare, too; None: not sortable."""
+    largest_first: bool = False
+    """Whether the largest values are first until the order is reversed."""
+    optional: bool = False
+    """Whether it is hidden while none of the visible rows has a text for it."""
+    below: str = ""
+    """Head of the column below which it is shown where rows have two lines."""
+    only: Surface | None = None
+    """The only surface that shows it; None: both."""
+
+
+@dataclass(frozen=True)
+class Entity(Generic[T]):
+    """What is listed: its columns, its JSON, and what to do if there is none."""
+
+    columns: tuple[Column[T], ...]
+    empty: str
+    """What an empty list says, without a capital."""
+    hint: str = ""
+    """What to do then: `to …: command`."""
+    data: Callable[[T], Any] = as_data
+    """The JSON object of a row, whose names are an interface."""
+
+    def with_cell(self, head: str, cell: Callable[[T, datetime], Cell]) -> Entity[T]:
+        """Return the entity with other cells of a column."""
+        columns = [
+            replace(column, cell=cell) if column.head == head else column for column in self.columns
+        ]
+        return replace(self, columns=tuple(columns))
+
+    def columns_of(self, surface: Surface) -> tuple[Column[T], ...]:
+        """Return the columns that a surface shows."""
+        return tuple(column for column in self.columns if column.only in (None, surface))
+
+    def text_lines(self, rows: Iterable[T], now: datetime) -> Iterator[str]:
+        """Yield the cells of each row as a line."""
+        for row in rows:
+            texts = (column.cell(row, now).text for column in self.columns)
+            yield "  ".join(filter(None, texts))
+
+    def help_lines(self) -> Iterator[tuple[str, str]]:
+        """Yield each head of the command line with what it means."""
+        yield from ((column.head, column.help) for column in self.columns_of(Surface.COMMANDS))

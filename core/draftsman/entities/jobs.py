@@ -1,0 +1,210 @@
+"""Jobs in lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from draftsman.entities import cells, shared_columns
+from draftsman.entities.cells import Cell
+from draftsman.entities.entity import Column, Entity
+from draftsman.entities.queues import hold_text
+from draftsman.formats import times
+from draftsman.formats.amounts import format_money
+from draftsman.formats.invisible import one_line
+from draftsman.formats.json_data import as_data
+from draftsman.ids import job_name
+from draftsman.jobs.job import Status
+from draftsman.text import first_line, humanize
+
+if TYPE_CHECKING:
+    from draftsman.jobs.job_summary import JobSummary
+    from draftsman.queues.queue_models import QueuedJob
+
+SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+def changes_text(row: JobSummary) -> str:
+    """Return the changed lines of the newest patch: `+55 -3`; "" if there are none."""
+    figures = row.figures
+    if figures is None or not (figures.added or figures.removed):
+        return ""
+    return f"+{figures.added or 0} -{figures.removed or 0}"
+
+
+def cost_text(row: JobSummary) -> str:
+    """Return the cost in dollars; "" for none."""
+    dollars = cost(row)
+    return format_money(dollars, cents=True) if dollars else ""
+
+
+def live_text(row: JobSummary, now: datetime) -> str:
+    """Return a spinner, the time and the progress of a running job."""
+    frame = SPINNER[int(now.timestamp()) % len(SPINNER)]
+    elapsed = times.span((now - (row.started_at or now)).total_seconds())
+    progress = row.figures.progress if row.figures else ""
+    return " ".join(filter(None, (frame, elapsed, one_line(progress))))
+
+
+def asked_text(row: JobSummary) -> str:
+    """Return the question or action of a waiting job: `push draftsman/D-3`; "" if unknown."""
+    return first_line(row.figures.asks, 80) if row.figures else ""
+
+
+def cost(row: JobSummary) -> float:
+    """Return the cost in dollars; 0 if it is unknown."""
+    return (row.figures.cost_usd or 0.0) if row.figures else 0.0
+
+
+def changed_lines(row: JobSummary) -> int:
+    """Return the number of changed lines."""
+    return (row.figures.added or 0) + (row.figures.removed or 0) if row.figures else 0
+
+
+def _next(row: JobSummary, now: datetime) -> Cell:
+    if row.job_paused:
+        return cells.text(hold_text(row), "warns")
+    match row.status:
+        case Status.RUNNING:
+            return cells.text(live_text(row, now), "busy")
+        case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL if text := asked_text(row):
+            return cells.text(text)
+        case Status.WAITING_FOR_INPUT:
+            return Cell("answer", "asks")
+        case Status.WAITING_FOR_APPROVAL:
+            return Cell("approve or deny", "asks")
+        case Status.QUEUED | Status.RESUMED | Status.SCHEDULED | Status.RETRYING if row.hold:
+            return cells.text(hold_text(row), "warns")
+        case Status.RETRYING | Status.SCHEDULED:
+            reason = row.sleep_reason or row.last_error or ""
+            return cells.text(f"{times.due(row.due_in)} {first_line(reason, 60)}")
+        case Status.FAILED | Status.DEAD_LETTER if row.retried_as is not None:
+            error = first_line(row.last_error or "", 80)
+            return cells.text(f"retried as {job_name(row.retried_as)}: {error}", "dim")
+        case Status.FAILED | Status.DEAD_LETTER:
+            role = cells.job_status(row.status, row.error_class).role
+            return cells.text(first_line(row.last_error or "", 80), role)
+        case _:
+            return Cell("")
+
+
+def status_of(row: JobSummary, *, full: bool = False) -> Cell:
+    """Format the status of a job, short unless `full`."""
+    if row.retried_as is not None:
+        return Cell(humanize(row.status), "dim")
+    return cells.job_status(row.status, row.error_class, paused=row.shown_as_paused, full=full)
+
+
+JOBS: Final[Entity[JobSummary]] = Entity(
+    empty="no jobs yet",
+    hint="to create a job: draftsman demo, or draftsman submit --help",
+    columns=(
+        Column(
+            "JOB",
+            9,
+            help="The job, or its question.",
+            cell=lambda row, _: Cell(job_name(row.number), "key"),
+            most=9,
+            order=lambda row: row.number,
+        ),
+        shared_columns.status(lambda row: status_of(row), 11, most=11),
+        shared_columns.text(
+            "TITLE",
+            help="Title of the job, or its type.",
+            of=lambda row: row.ticket_title or row.type,
+            cut=True,
+        ),
+        shared_columns.repo(lambda row: row.repo_name, most=24, from_width=84, optional=True),
+        shared_columns.text(
+            "AGENT",
+            12,
+            help="Its agent.",
+            of=lambda row: row.agent,
+            most=20,
+            from_width=120,
+            optional=True,
+        ),
+        shared_columns.by(lambda row: row.invoker_id, from_width=150),
+        shared_columns.number(
+            "RUNS", 5, help="Number of its runs.", of=lambda row: row.run_count, from_width=160
+        ),
+        Column(
+            "CHANGES",
+            9,
+            help="Lines that its work adds and removes.",
+            cell=lambda row, _: Cell(changes_text(row), "dim"),
+            right=True,
+            most=14,
+            from_width=120,
+            order=changed_lines,
+            optional=True,
+        ),
+        Column(
+            "COST",
+            6,
+            help="Its cost in dollars; models without a price count as 0.",
+            cell=lambda row, _: Cell(cost_text(row), "dim"),
+            right=True,
+            most=9,
+            from_width=84,
+            order=cost,
+            optional=True,
+        ),
+        shared_columns.age(lambda row: row.created_at),
+        Column(
+            "NEXT",
+            20,
+            help="What is next, or when; the error of a failed job.",
+            cell=_next,
+            most=60,
+            cut=True,
+        ),
+    ),
+)
+DEAD_LETTERS: Final = replace(JOBS, empty="no dead letters", hint="")
+
+
+# Queued jobs in the order of the claim.
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRow:
+    """A queued job, and what it waits for."""
+
+    job: QueuedJob
+    condition: str
+
+
+QUEUED_JOBS: Final[Entity[QueuedRow]] = Entity(
+    empty="no job can be claimed",
+    data=lambda row: as_data(row.job),
+    columns=(
+        Column(
+            "JOB",
+            help="The job, or its question.",
+            cell=lambda row, _: Cell(job_name(row.job.number), "key"),
+        ),
+        Column("QUEUE", help="Name of the queue.", cell=lambda row, _: cells.text(row.job.queue)),
+        Column(
+            "PRIORITY",
+            help="Its priority: higher numbers run first.",
+            cell=lambda row, _: Cell(str(row.job.priority)),
+            right=True,
+        ),
+        Column(
+            "TITLE",
+            help="Title of the job, or its type.",
+            cell=lambda row, _: cells.text(row.job.ticket_title or row.job.type),
+            cut=True,
+        ),
+        shared_columns.repo(lambda row: row.job.repo_name),
+        shared_columns.age(lambda row: row.job.created_at),
+        Column(
+            "NEXT",
+            help="What is next, or when; the error of a failed job.",
+            cell=lambda row, _: cells.text(row.condition),
+            cut=True,
+        ),
+    ),
+)

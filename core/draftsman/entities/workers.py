@@ -1,0 +1,142 @@
+"""Workers and their health."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.entities import cells, shared_columns
+from draftsman.entities.cells import Cell
+from draftsman.entities.entity import START_WORKER, Column, Entity
+from draftsman.formats import times
+from draftsman.formats.json_data import as_data
+from draftsman.ids import worker_name
+from draftsman.jobs.status_display import Meaning
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+    from draftsman.worker.registry.registered_worker import RegisteredWorker
+
+
+class Health(StrEnum):
+    """Health of a worker."""
+
+    ALIVE = "alive"
+    DRAINING = "draining"
+    SILENT = "silent"
+    """Two heartbeats were missed."""
+    LOST = "lost"
+
+
+MEANINGS: Final[Mapping[Health, Meaning]] = {
+    Health.ALIVE: Meaning.ACTIVE,
+    Health.DRAINING: Meaning.WARNING,
+    Health.SILENT: Meaning.WARNING,
+    Health.LOST: Meaning.FAILURE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker and its health."""
+
+    worker: RegisteredWorker
+    health: Health
+
+
+def health_of(worker: RegisteredWorker, settings: Settings) -> Health:
+    """Return the health of a worker."""
+    from draftsman.worker.registry.registered_worker import is_lost
+
+    if is_lost(worker, settings.worker.lease):
+        return Health.LOST
+    if worker.heartbeat_age > 2 * settings.worker.heartbeat + 5:
+        return Health.SILENT
+    return Health.DRAINING if worker.draining else Health.ALIVE
+
+
+def _data(row: WorkerRow) -> Any:
+    return as_data(row.worker) | {"health": row.health}
+
+
+WORKERS: Final[Entity[WorkerRow]] = Entity(
+    empty="no worker is running",
+    hint=START_WORKER,
+    data=_data,
+    columns=(
+        Column(
+            "WORKER",
+            9,
+            help="Name of the worker.",
+            cell=lambda row, _: Cell(worker_name(row.worker.id), "key"),
+            order=lambda row: worker_name(row.worker.id),
+        ),
+        Column(
+            "HEALTH",
+            9,
+            help="alive, draining (stops after its jobs), silent (two heartbeats missed) or lost.",
+            cell=lambda row, _: cells.status_cell(row.health, MEANINGS[row.health]),
+            order=lambda row: row.health,
+        ),
+        Column(
+            "BUSY",
+            7,
+            help="Slots that have a job, of all slots.",
+            cell=lambda row, _: Cell(f"{row.worker.busy} of {row.worker.slots}"),
+            right=True,
+            order=lambda row: row.worker.busy,
+        ),
+        Column(
+            "HEARTBEAT",
+            9,
+            help="Time since the last heartbeat.",
+            cell=lambda row, _: Cell(times.span(row.worker.heartbeat_age)),
+            right=True,
+            order=lambda row: row.worker.heartbeat_age,
+        ),
+        Column(
+            "LEADER",
+            6,
+            help="The worker that sweeps.",
+            cell=lambda row, _: Cell("leader" if row.worker.leader else "", "good"),
+            order=lambda row: not row.worker.leader,
+        ),
+        shared_columns.text(
+            "HOST", help="Host of the worker.", of=lambda row: row.worker.host, cut=True
+        ),
+        Column(
+            "PID",
+            8,
+            help="Process id on the host.",
+            cell=lambda row, _: Cell(str(row.worker.pid)),
+            right=True,
+            from_width=110,
+        ),
+        Column(
+            "QUEUES",
+            20,
+            help="Queues that the worker claims jobs of.",
+            cell=lambda row, _: cells.text(", ".join(row.worker.queues)),
+            most=40,
+            cut=True,
+            from_width=100,
+        ),
+        Column(
+            "VERSION",
+            12,
+            help="Its version.",
+            cell=lambda row, _: cells.text(row.worker.version),
+            from_width=120,
+        ),
+        Column(
+            "STARTED",
+            7,
+            help="Time since the start.",
+            cell=lambda row, now: cells.age(row.worker.started_at, now),
+            right=True,
+            order=lambda row: row.worker.started_at,
+        ),
+    ),
+)

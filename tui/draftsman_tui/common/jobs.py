@@ -1,0 +1,68 @@
+"""Text rendering of submitted jobs, their statuses and wait reasons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from draftsman.formats.invisible import one_line
+from draftsman.ids import job_name
+from draftsman.jobs.job import Status
+from draftsman.jobs.retries import ErrorClass
+from draftsman.jobs.status_display import Meaning, display_of
+from draftsman_tui.terminal.colors import STYLES
+from draftsman_tui.terminal.output import styled
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.jobs.details.wait_reason import WaitReason
+    from draftsman.jobs.requests.service.submissions import SubmittedJob
+    from draftsman.runtime import Runtime
+
+
+def submitted_text(job: SubmittedJob) -> str:
+    """Return the job of a request, which job it replaces, and why it was skipped."""
+    text = f"{job.name} {job.outcome}"
+    if job.replaced is not None:
+        text += f"; it replaces {job_name(job.replaced)}, which was canceled before its start"
+    if job.outcome == "created" and job.status is Status.CANCELED:
+        why = "a job that it waits for did not complete, or its group stopped or was canceled"
+        text += f" and skipped: {why}"
+    return text
+
+
+def submitted_message(job: SubmittedJob) -> str:
+    """Return the job of a request, and why it may wait for long."""
+    return submitted_text(job) + (f"; {job.warning}" if job.warning is not None else "")
+
+
+def status_text(
+    status: Status, error_class: str | None = None, *, paused: bool = False, detail: bool = True
+) -> Text:
+    """Render a status; a denied job has a color of its own.
+
+    `paused`: the job is shown as paused, with `detail` also its status.
+    """
+    display = display_of(status, denied=error_class == ErrorClass.DENIED)
+    if paused:
+        text = f"paused ({display.word})" if detail else "paused"
+        return styled(text, STYLES[Meaning.WARNING])
+    return styled(display.word, STYLES[display.meaning])
+
+
+async def pause_text(rt: Runtime, number: int) -> str:
+    """Return the person and reason of a pause, and how to resume the job; "" without a pause."""
+    why = await rt.read_model.why(number)
+    return f"{job_name(number)} is {one_line(why.text)}; {why.next_step}" if why.paused else ""
+
+
+def reason_data(reason: WaitReason) -> dict[str, Any]:
+    """Return the JSON object of a wait reason."""
+    return {
+        "status": reason.status,
+        "reason": reason.reason,
+        "text": reason.text,
+        "next_step": reason.next_step,
+        "due_in": reason.due_in,
+        "paused": reason.paused,
+    }
