@@ -155,8 +155,7 @@ def test_each_right_is_tried(item: Action[Any, ..., Any], roles: Roles) -> None:
 def _policy(roles: Roles) -> Policy:
     known = roles.people()
     people = {
-        name: Person(name, entry.roles, {Source(key): id for key, id in entry.ids.items()})
-        for name, entry in known.people.items()
+        name: Person(name, entry.roles, dict(entry.ids)) for name, entry in known.people.items()
     }
     return Policy(people, known.groups)
 

@@ -96,7 +96,7 @@ async def test_sending_many_deliveries_again_is_confirmed(
     seqs = await _dead(make, rt, 5)
     (await cli("redeliver", "--dead-letters")).refused(2, "Resend 5 deliveries?", "--yes")
     screen = terminal("redeliver", "--dead-letters")
-    screen.expect("Send 5 dead-letter deliveries again? [y/N]")
+    screen.expect("Resend 5 deliveries? A copy that may have arrived")
     screen.type("n\n")
     assert screen.end() == 1
     assert await rt.outbox.dead_letter_count() == 5

@@ -202,7 +202,7 @@ async def test_marked_questions_with_the_same_choices_get_one_answer(
         await make.answer(jobs[1].number, "red")
         await seen.press("2")
         await seen.wait_for_toast("D-1/1, D-3/1 answered")
-        await seen.wait_for_toast("D-2/1 was already answered by root")
+        await seen.wait_for_toast("D-2/1: your answer is already recorded: red")
         await seen.rows("D-4/1")
     resolutions = [(await rt.questions.get(job.number, 1)).resolution or {} for job in jobs]
     assert [resolution["value"] for resolution in resolutions] == ["blue", "red", "blue"]
@@ -266,7 +266,7 @@ async def test_marked_approvals_are_decided_after_a_confirmation(
         await seen.see("Reason to deny 2 requests?")
         await seen.type("friday")
         await seen.press("enter")
-        await seen.wait_for_toast("D-1, D-2 denied")
+        await seen.wait_for_toast("D-1/1, D-2/1 denied")
     jobs = [await rt.read_model.job(gate.number) for gate in gates]
     assert [job.status for job in jobs] == [Status.FAILED] * 2 + [Status.RESUMED] * 2
     assert jobs[0].last_error == "denied by carol: friday"

@@ -34,7 +34,7 @@ async def test_jobs_are_listed_in_the_order_of_the_claim_and_moved(cli: Cli, mak
     assert done.json == {"number": b, "place": "before", "anchor": c, "priority": 0}
     await cli("move", a, "--bottom")
     assert await listed(cli) == [b, c, a]
-    assert (await cli("priority", a, "5")).out == f"D-{a}: priority 5\n"
+    assert (await cli("priority", a, "5")).out == f"D-{a} set to priority 5\n"
     assert (await cli("priority", b, "--json", "--", "-5")).json == {"number": b, "priority": -5}
     lines = (await cli("jobs", "--queued")).out.splitlines()
     assert [line.split()[:3] for line in lines] == [

@@ -209,7 +209,7 @@ async def test_dead_letter_deliveries_of_a_job_and_of_all_jobs_are_resent(
     async with open_dashboard(rt, owner) as seen:
         await seen.rows("D-2", "D-1")
         await seen.press("R")
-        await seen.wait_for_toast("Queued 1 delivery to resend")
+        await seen.wait_for_toast("1 delivery queued to resend")
         await seen.press("R")
         await seen.wait_for_toast("D-2: no dead-letter deliveries")
         await seen.command("redeliver-dead")

@@ -215,7 +215,7 @@ async def test_dead_letter_delivery_is_resent(make: Factory, rt: Runtime, owner:
     async with open_dashboard(rt, owner, view="deliveries") as seen:
         await seen.see("the disk is full")
         await seen.press("R")
-        await seen.wait_for_toast("Queued 1 delivery to resend")
+        await seen.wait_for_toast("1 delivery queued to resend")
         await seen.press("R")
         await seen.wait_for_toast("not a dead letter; nothing to redeliver")
     (again,) = await rt.outbox.all()

@@ -162,7 +162,9 @@ def _report_refusals(screen: BaseScreen, refused: dict[int, DraftsmanError]) -> 
         text = error_text(error, printed_subject=job_name(number))
         reasons.setdefault(text, []).append(number)
     lines = [
-        f"{'each of ' if numbers[1:] else ''}{job_names(numbers)} {reason}"
+        reason
+        if reason.startswith(job_names(numbers))
+        else f"{'each of ' if numbers[1:] else ''}{job_names(numbers)} {reason}"
         for reason, numbers in reasons.items()
     ]
     if len(lines) > MAX_NAMED:
