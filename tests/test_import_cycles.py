@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 
 import grimp
-import pytest
 
 PACKAGES = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_tui")
 
@@ -44,16 +43,3 @@ def test_modules_do_not_import_each_other_in_a_cycle() -> None:
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     cycles = list(import_cycles(imports))
     assert cycles == [], "\n".join(", ".join(sorted(cycle)) for cycle in cycles)
-
-
-@pytest.mark.parametrize(
-    ("imports", "cycles"),
-    [
-        ({"a": set(), "b": {"a"}, "c": {"a", "b"}}, []),
-        ({"a": {"b"}, "b": {"a"}, "c": {"a"}}, [{"a", "b"}]),
-        ({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"e", "a"}, "e": {"d"}}, ["abc", "de"]),
-    ],
-    ids=["none", "two modules", "two cycles"],
-)
-def test_cycles_are_detected(imports: dict[str, set[str]], cycles: list[Set[str]]) -> None:
-    assert list(import_cycles(imports)) == [set(cycle) for cycle in cycles]

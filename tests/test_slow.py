@@ -7,15 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 ROOT: Final = Path(__file__).parents[1]
-EXAMPLE: Final = """
-@pytest.mark.slow(fast="test_one_file")
-def test_many_files(): ...
-@pytest.mark.parametrize("count", [1, pytest.param(9, marks=pytest.mark.slow(fast="{fast}"))])
-def test_one_file(count): ...
-"""
 
 
 def slow_marks(node: ast.AST) -> list[ast.Call]:
@@ -55,15 +47,3 @@ def test_a_slow_test_names_a_faster_test() -> None:
     slow = [path for path in files if "mark.slow" in path.read_text("utf-8")]
     assert slow
     assert [line for path in slow for line in unfounded(path, ROOT)] == []
-
-
-@pytest.mark.parametrize(
-    ("fast", "line"),
-    [("test_one_file", None), ("test_many_files", 4), ("test_no_file", 4), ("tests/a.py::b", 4)],
-)
-def test_a_mark_without_a_fast_test_is_detected(
-    fast: str, line: int | None, tmp_path: Path
-) -> None:
-    (path := tmp_path / "test_files.py").write_text(EXAMPLE.format(fast=fast))
-    expected = [] if line is None else [f"test_files.py:{line}: no fast test {fast}"]
-    assert list(unfounded(path, tmp_path)) == expected

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from bench import guard
-from bench.arguments import DEFAULT, arguments
 from bench.queue_process import Contestant
 from bench.report import Key, Results
-from bench.resource_usage import OtherWork
 from bench.server import BenchError
 
 PEER = Contestant("pgqueuer", (), {}, {"distribution": "pgqueuer", "version": "1.6.0"})
@@ -72,38 +67,12 @@ def test_loss_is_a_growth_over_the_limit_in_most_rounds(
     assert {change.measure for change in losses} == (set(guard.MEASURES) if lost else set())
 
 
-def test_loss_has_one_line_with_the_figures(recorded: guard.Recorded) -> None:
-    lines = [change.line for change in guard.losses(measured((200, 200), wal=2500), recorded, 0.1)]
-    assert lines[-1] == "drain100: WAL B a job 2,500, recorded 2,000: +25%, the limit is +10%"
-    lines = [change.line for change in guard.losses(measured((260, 260)), recorded, 0.1)]
-    assert lines[0] == "submit: CPU / pgqueuer's a job 2.60, recorded 2.00: +30%, the limit is +10%"
-
-
-def test_report_has_a_line_for_each_cost(recorded: guard.Recorded) -> None:
-    text = guard.report(guard.changes(measured((260, 260)), recorded), 0.1)
-    assert len(text.splitlines()) == 2 + 2 * len(guard.MEASURES)
-    assert text.count("lost") == len(guard.MEASURES)
-
-
 def test_growth_of_cpu_is_uncertain_on_a_busy_machine(recorded: guard.Recorded) -> None:
     results = measured((260, 260), wal=2500)
     assert {change.cost for change in guard.losses(results, recorded, 0.8)} == {"wal_bytes"}
     text = guard.report(guard.changes(results, recorded), 0.8)
     assert text.count("uncertain") == text.count("lost") == len(guard.MEASURES)
     assert text.endswith("other programs used 80% of the CPU: repeat without them to compare CPU")
-
-
-def test_cpu_of_other_programs_is_measured() -> None:
-    other = OtherWork(None)
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as program:
-        try:
-            until = time.monotonic() + 1
-            while time.monotonic() < until:  # own work, which does not count
-                pass
-            share = other.share()
-        finally:
-            program.kill()
-    assert 0 < share <= 1.1
 
 
 @pytest.mark.parametrize(
@@ -124,55 +93,8 @@ def test_other_setup_is_refused(
     guard.check_setup(recorded, guard.setup(10_000, "18.4", [PEER], Results()))
 
 
-def test_missing_peer_is_named_with_the_reason(recorded: guard.Recorded) -> None:
-    results = Results(missing={"pgqueuer": "no network"})
-    with pytest.raises(BenchError, match="without pgqueuer: no network"):
-        guard.setup(10_000, "18.4", [], results)
-    results = measured((200, 200))
-    del results.rounds[Key("submit", "pgqueuer")][1]
-    results.missing["pgqueuer submit"] = "it crashed"
-    with pytest.raises(BenchError, match="without pgqueuer: it crashed"):
-        guard.losses(results, recorded, 0.1)
-
-
-def test_invisible_server_is_refused(recorded: guard.Recorded) -> None:
-    results = measured((200,))
-    del results.rounds[Key("submit", "draftsman")][0]["server_us"]
-    with pytest.raises(BenchError, match="the server's processes are not seen from here"):
-        guard.losses(results, recorded, 0.1)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [(None, "there is no recorded.toml; write it with --record"), ("[x", "is damaged")],
-)
-def test_missing_or_damaged_record_says_what_to_do(
-    text: str | None, reason: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "recorded.toml"
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(BenchError, match=reason):
-        guard.load(path)
-
-
 def test_committed_record_has_every_cost() -> None:
     record = guard.load(guard.RECORDED)
     assert set(record) == {"setup", *guard.MEASURES}
     assert set(record["setup"]) == set(guard.setup(1, "", [PEER], Results()))
     assert all(set(record[measure]) == set(guard.TITLES) for measure in guard.MEASURES)
-
-
-def test_guard_measures_a_fixed_set(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["bench", "--guard"])
-    given = arguments(None)
-    assert (given.only, given.peers) == (list(guard.MEASURES), ["pgqueuer"])
-    assert (given.servers, given.no_history, given.rounds) == ([], True, guard.ROUNDS)
-    monkeypatch.setattr(sys, "argv", ["bench", "--record", "--only", "idle"])
-    with pytest.raises(SystemExit):
-        arguments(None)
-    assert "measure a fixed set: without --only" in capsys.readouterr().err
-    monkeypatch.setattr(sys, "argv", ["bench"])
-    assert arguments(None).only == DEFAULT

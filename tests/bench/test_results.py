@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bench.__main__ import BEGIN, END, written
-from bench.goals import BEST, GOALS, Goal, goals, most
-from bench.report import Key, Results, footer, tables
+from bench.goals import BEST, Goal, most
+from bench.report import Key, Results
 from bench.server import BenchError
 
 OURS = Key("drain100", "draftsman")
@@ -31,37 +31,6 @@ def test_a_ratio_is_that_of_the_medians(results: Results) -> None:
     assert results.ratio(OURS, PEER, "rate") == 20
     assert results.median(PEER, "wal_bytes") is None
     assert results.ratio(OURS, Key("drain100", "nobody"), "rate") is None
-
-
-def test_the_table_has_a_line_for_each_queue_and_no_empty_column(results: Results) -> None:
-    drain, idle = tables(results).split("\n\n")
-    heads, _, own, peer = [_cells(line) for line in drain.splitlines()]
-    assert heads == ["drain100", "jobs/s", "draftsman /", "WAL B", "over a past", "past / none"]
-    assert own == ["draftsman", "2,000", "", "2,000", "1,700", "0.85"]
-    assert peer == ["peer", "100", "20.0", "", "", ""]
-    assert _cells(idle.splitlines()[0]) == [
-        "idle",
-        "p50 ms",
-        "p99 ms",
-        "over a past",
-        "past / none",
-    ]
-
-
-def test_all_lines_of_a_table_have_the_same_width(results: Results) -> None:
-    for table in tables(results).split("\n\n"):
-        assert len({len(line) for line in table.splitlines()}) == 1
-
-
-def test_every_round_is_in_the_document(results: Results) -> None:
-    document = results.document()[0]
-    assert (document["measure"], document["queue"], document["past"]) == (
-        "drain100",
-        "draftsman",
-        False,
-    )
-    assert [figures["rate"] for figures in document["rounds"]] == [3000, 1000, 2000]  # type: ignore[attr-defined]
-    assert document["median"] == {"rate": 2000, "wal_bytes": 2000}
 
 
 @pytest.mark.parametrize(
@@ -97,13 +66,6 @@ def test_a_goal_is_met_missed_or_not_measured(
     assert goal.verdict(results) == line
 
 
-def test_goals_end_with_the_number_of_met_goals() -> None:
-    results = Results()
-    results.add(OURS, {"rate": 1.0, "wal_bytes": 2000.0, "rss_mb": 45.1})
-    left = len(GOALS) - 2
-    assert goals(results).endswith(f"\n1 of {len(GOALS)} goals met, {left} not measured")
-
-
 def test_best_peer_is_the_fastest_of_those_measured(results: Results) -> None:
     goal = most("idle", "p50_ms", 1.0, BEST)
     assert goal.verdict(results)[-1] == "not measured"
@@ -122,21 +84,12 @@ def test_answer_is_compared_with_the_submissions_between_the_answers(results: Re
     assert goal.verdict(results) == ("answer / idle", "2.50", "<= 2", "missed by 25%")
 
 
-def test_missing_measurements_are_counted_and_listed() -> None:
-    assert footer({}) == "Could not be measured: 0"
-    assert footer({"awa": "no wheel"}) == "Could not be measured: 1\n- awa: no wheel"
-
-
 def test_tables_replace_only_the_text_between_the_markers() -> None:
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     assert written(page, "new") == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
     assert written(written(page, "x"), "new") == written(page, "new")
     with pytest.raises(BenchError, match="has no"):
         written("before\nafter\n", "new")
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def test_server_with_default_settings_is_compared_with_the_benchs_own(results: Results) -> None:

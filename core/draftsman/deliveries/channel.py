@@ -17,7 +17,8 @@ class Channel(Protocol):
     have arrived; or a Failure, translated from the foreign error, when it did not.
     `Failure.retry_after` closes a bucket for all deliveries for that many seconds. The code is
     `copy_gone` for a deleted copy, `target_gone` for a target that no longer exists. A call ends
-    within the configured `timeout`.
+    within the configured `timeout`. A channel inherits what it does not do otherwise: it serves all
+    targets, has no limits, repeats a message that may have arrived, and keeps nothing open.
     """
 
     name: ChannelName
@@ -28,15 +29,15 @@ class Channel(Protocol):
         The others are left to other processes. A name that ends with `/` is that of all targets
         that begin with it. A call for another target fails with the code `not_served`.
         """
-        ...
+        return None
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Return the rate limits of this message, such as those of its account and method."""
-        ...
+        return ()
 
     def bucket(self, message: Message, failure: Failure) -> str:
         """Return the bucket that the failure's `retry_after` closes."""
-        ...
+        return f"{self.name}:{message.target}"
 
     async def send(self, message: Message) -> SendResult:
         """Post the message with its marker."""
@@ -47,7 +48,7 @@ class Channel(Protocol):
 
         None means that there is none, or that the message may safely be sent again.
         """
-        ...
+        return None
 
     async def edit(self, message: Message) -> SendResult:
         """Update the copy `message.edits`; a closed question loses its buttons."""
@@ -58,5 +59,5 @@ class Channel(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections and files."""
-        ...
+        """Close connections and files, if any stay open."""
+        return

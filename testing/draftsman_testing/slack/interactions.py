@@ -96,22 +96,6 @@ class Interactions(Messages):
             user, message.get("blocks", []), action_id, query, where, options
         )
 
-    async def suggest_in_view(
-        self,
-        user: str,
-        view_id: str,
-        action_id: str,
-        query: str,
-        **options: Unpack[DeliveryOptions],
-    ) -> list[Json]:
-        """Type into an external select of a modal; return the app's options."""
-        view = self._view(user, view_id)
-        where = {
-            "container": {"type": "view", "view_id": view_id},
-            "view": payloads.in_view(view, {}),
-        }
-        return await self._offered(user, view.content["blocks"], action_id, query, where, options)
-
     async def _offered(
         self,
         user: str,

@@ -1,4 +1,4 @@
-"""HTTP adapters from py-trello to the fake: `requests` or httpx as its `http_service`."""
+"""HTTP adapters from py-trello to the fake, by `requests`."""
 
 from __future__ import annotations
 
@@ -40,26 +40,6 @@ class RequestsAdapter:
         return self.request("POST", url, **how)
 
 
-class HttpxAdapter:
-    """httpx with the interface of `requests` that py-trello uses."""
-
-    def __init__(self, base: str) -> None:
-        self._base = base
-
-    def request(self, method: str, url: str, **how: Any) -> httpx.Response:
-        """Send a request."""
-        how.pop("proxies", None)
-        if isinstance(how.get("data"), str):
-            how["content"] = how.pop("data")
-        with httpx.Client(trust_env=False, timeout=10) as client:
-            return client.request(method, rebase_url(url, self._base), **how)
-
-    def post(self, url: str, **how: Any) -> httpx.Response:
-        """Post a form."""
-        how["data"] = {name: value for name, value in how["data"].items() if value is not None}
-        return self.request("POST", url, **how)
-
-
 async def run_in_thread(work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Run a blocking call of py-trello in a thread."""
     return await asyncio.to_thread(work, *args, **kwargs)
@@ -84,4 +64,4 @@ async def ask(trello: FakeTrello, method: str, path: str, **args: Any) -> httpx.
         )
 
 
-__all__ = ["HttpxAdapter", "RequestsAdapter", "TrelloClient", "ask", "refusal", "run_in_thread"]
+__all__ = ["RequestsAdapter", "TrelloClient", "ask", "refusal", "run_in_thread"]

@@ -29,7 +29,6 @@ from tests.support.statements import rows
 LIVE = {"pending", "sending", "unconfirmed"}
 PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 COMMENTS = "/cards/{id}/actions/comments"
-COMMENT_NOW = "/actions/{id}"
 FILES = "/cards/{id}/attachments"
 MOVE = "/cards/{id}/idList"
 GATE = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))

@@ -25,18 +25,6 @@ from tests.support.statements import rows, run, value
 QUEUE: Final = "pay"
 USERS: Final = ("anna", "olga", "bot")
 """Logins: an invoker and an operator with roles of their own, and the bots."""
-WRONG_TEST: Final = (
-    "42601",
-    "42703",
-    "42P01",
-    "42804",
-    "42846",
-    "42883",
-    "22P02",
-    "0A000",
-    "54011",
-)
-"""SQLSTATEs of a statement that the test wrote wrong."""
 
 OF_A_PERSON: Final = {
     "job_requests": {

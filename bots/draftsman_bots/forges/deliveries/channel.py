@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     COPY_GONE,
     NOT_SERVED,
@@ -38,7 +39,7 @@ BURST: Final = 20
 _GONE: Final = (404, 410)
 
 
-class ForgeChannel:
+class ForgeChannel(Channel):
     """Comments by the accounts of `[forges]`."""
 
     name = "forge"
@@ -103,9 +104,6 @@ class ForgeChannel:
                 declared="PERMANENT",
             )
         return await self._post(message, text)
-
-    async def close(self) -> None:
-        """Do nothing: no connection stays open."""
 
     async def _post(self, message: Message, text: str) -> SendResult:
         """Post a comment; a failure after the request was sent is Unconfirmed."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from slack_sdk.web.async_client import AsyncWebClient
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     COPY_GONE,
     TARGET_GONE,
@@ -61,7 +62,7 @@ OTHERS: Final = (0.6, 100)
 _log = logging.getLogger(__name__)
 
 
-class SlackChannel:
+class SlackChannel(Channel):
     """One workspace. A call takes at most `timeout` seconds; an upload has three calls."""
 
     name = "slack"
@@ -176,9 +177,6 @@ class SlackChannel:
         if not self._web_api.identity.reads_reactions:
             return AnswerReactions.NONE
         return AnswerReactions.APPROVALS if self._reaction_approvals else AnswerReactions.CHOICES
-
-    async def close(self) -> None:
-        """Do nothing: no connection is held open."""
 
     async def _share(self, message: Message, file_id: str, name: str) -> SendResult:
         channel = await self._conversation(message.target)

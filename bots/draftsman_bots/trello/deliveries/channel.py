@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.delivery import (
     COPY_GONE,
     DeliveryKind,
@@ -227,7 +228,7 @@ def _note(error: Failure, problem: str) -> list[str]:
 FILE_NAME: Final = 200
 
 
-class TrelloChannel:
+class TrelloChannel(Channel):
     """Delivery through a Trello account. Without `boards`, cards are not moved or relabeled.
 
     A problem with a board is a health note until an update succeeds.
@@ -320,9 +321,6 @@ class TrelloChannel:
         except Failure as error:
             return _to_result(error)
         return _receipt(attachment)
-
-    async def close(self) -> None:
-        """Do nothing: the client belongs to the caller."""
 
     async def _update_card(self, message: Message, context: CardContext) -> Failure | None:
         """Apply the board's card updates; return a failure that can be retried."""

@@ -8,12 +8,13 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman.channels import LOG
-from draftsman.deliveries.delivery import File, Message, RateLimit, Receipt, SendResult, Unconfirmed
+from draftsman.deliveries.channel import Channel
+from draftsman.deliveries.delivery import File, Message, Receipt, SendResult, Unconfirmed
 from draftsman.deliveries.documents.json import message_json
 from draftsman.errors import Failure
 
@@ -21,7 +22,7 @@ BLOCK: Final = 65_536
 """Bytes per read, from the end of the file."""
 
 
-class LogChannel:
+class LogChannel(Channel):
     """Appends to a file that other processes also append to, and that may be rotated.
 
     A line that a crash cut off is terminated before the next line is written.
@@ -31,14 +32,6 @@ class LogChannel:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-
-    def served(self) -> Sequence[str] | None:
-        """Return None: all targets."""
-        return None
-
-    def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Return no limits."""
-        return ()
 
     def bucket(self, message: Message, failure: Failure) -> str:
         """Return the bucket of the file."""
@@ -63,9 +56,6 @@ class LogChannel:
         except OSError as error:
             return _failure(error)
         return Receipt(message.edits or message.marker) if exists else None
-
-    async def close(self) -> None:
-        """Do nothing: no file stays open."""
 
     async def _append(self, message: Message, extra: dict[str, Any]) -> SendResult:
         fields = {"id": message.marker, **message_json(message), **extra}

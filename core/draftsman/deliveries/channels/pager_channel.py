@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.channels import pager_alert
 from draftsman.deliveries.channels.http_post import not_served, post
 from draftsman.deliveries.channels.usable_secrets import UsableSecrets
@@ -19,7 +20,6 @@ from draftsman.deliveries.delivery import (
     DeliveryKind,
     File,
     Message,
-    RateLimit,
     Receipt,
     SendResult,
 )
@@ -45,7 +45,7 @@ _STATES: Final = {"trigger": "alerting", "acknowledge": "acknowledged", "resolve
 """States of a formatted webhook of Grafana OnCall by action of PagerDuty."""
 
 
-class PagerChannel:
+class PagerChannel(Channel):
     """Posts to the configured pagers; `timeout` of a call is in seconds."""
 
     name = "pager"
@@ -62,14 +62,6 @@ class PagerChannel:
         """Return the pagers whose secret this process can read."""
         return self._usable.names()
 
-    def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Return no limits: a service replies 429 to throttle."""
-        return ()
-
-    def bucket(self, message: Message, failure: Failure) -> str:
-        """Return the pager's bucket."""
-        return f"{self.name}:{message.target}"
-
     async def send(self, message: Message) -> SendResult:
         """Trigger or acknowledge the alert of a question."""
         return await self._post(message)
@@ -81,13 +73,6 @@ class PagerChannel:
     async def upload(self, message: Message, file: File) -> SendResult:
         """Send nothing: an alert has no files."""
         return Receipt(dedup_key(message))
-
-    async def find(self, message: Message) -> SendResult | None:
-        """Return None: the service deduplicates a repeated message by its key."""
-        return None
-
-    async def close(self) -> None:
-        """Do nothing: no connection stays open."""
 
     async def _post(self, message: Message) -> SendResult:
         pager = self._pagers.get(message.target)

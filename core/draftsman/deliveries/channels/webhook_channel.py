@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from draftsman.channels import WEBHOOK
+from draftsman.deliveries.channel import Channel
 from draftsman.deliveries.channels.http_post import not_served, post
 from draftsman.deliveries.channels.usable_secrets import UsableSecrets
-from draftsman.deliveries.delivery import File, Message, RateLimit, SendResult
+from draftsman.deliveries.delivery import File, Message, SendResult
 from draftsman.deliveries.documents.json import message_json
 from draftsman.errors import Failure, UsageError
 from draftsman.outbound import secret_values, webhook_signature
@@ -24,7 +25,7 @@ from draftsman.settings.http import HttpSettings
 from draftsman.settings.webhooks import WebhookSettings
 
 
-class WebhookChannel:
+class WebhookChannel(Channel):
     """Posts to the configured webhooks; `timeout` of a call is in seconds."""
 
     name = WEBHOOK
@@ -46,14 +47,6 @@ class WebhookChannel:
         """Return the webhooks whose secret this process can read."""
         return self._usable.names()
 
-    def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Return no limits: an endpoint replies 429 to throttle."""
-        return ()
-
-    def bucket(self, message: Message, failure: Failure) -> str:
-        """Return the webhook's bucket."""
-        return f"{self.name}:{message.target}"
-
     async def send(self, message: Message) -> SendResult:
         """Post the message."""
         return await self._post(message, {})
@@ -65,13 +58,6 @@ class WebhookChannel:
     async def upload(self, message: Message, file: File) -> SendResult:
         """Post the file as base64."""
         return await self._post(message, {"content": base64.b64encode(file.data).decode()})
-
-    async def find(self, message: Message) -> SendResult | None:
-        """Return None: the receiver deduplicates a repeated message by its id."""
-        return None
-
-    async def close(self) -> None:
-        """Do nothing: no connection stays open."""
 
     async def _post(self, message: Message, extra: dict[str, Any]) -> SendResult:
         webhook = self._webhooks.get(message.target)
