@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from draftsman.errors import UsageError
-from draftsman.questions.answer import ParsedAnswer, Verdict, parse_answer
+from draftsman.questions.answer import ParsedAnswer, parse_answer
 from draftsman.questions.question import Question, QuestionKind
 from draftsman.questions.response import build_response
 
@@ -47,11 +47,6 @@ def names_choice(question: Question, text: str) -> bool:
     """Return whether a text names a choice of the question."""
     answer = _parse(question, text)
     return answer is not None and answer.value is not None
-
-
-def is_shown_by_question(verdict: Verdict) -> bool:
-    """Return whether the question's own message shows the verdict."""
-    return verdict.accepted and (verdict.resolved or verdict.duplicate)
 
 
 def _parse(question: Question, text: str) -> ParsedAnswer | None:

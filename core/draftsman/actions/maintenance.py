@@ -86,7 +86,7 @@ async def link(call: Call, code: str) -> ActionResult[IdentityLink]:
     hint = CommandHint("people unlink", identity, lead="if this is not your account")
     says = f"linked to {account.person}"
     name = f" ({account.display_name})" if account.display_name else ""
-    return ActionResult(f"{identity}{name}", says, account, then=hint)
+    return ActionResult(f"account {identity}{name}", says, account, then=hint)
 
 
 @action(
@@ -100,7 +100,7 @@ async def link(call: Call, code: str) -> ActionResult[IdentityLink]:
 async def unlink(call: Call, account: tuple[str, str]) -> ActionResult[str]:
     """Unlink a chat account."""
     person = await call.rt.people.unlink(*account, call.actor)
-    return ActionResult(":".join(account), f"unlinked from {person}", person)
+    return ActionResult(f"account {':'.join(account)}", f"unlinked from {person}", person)
 
 
 @action(About.SYSTEM, right=Verb.SWEEP, arguments="NAME", surfaces=TERMINALS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import uuid4
@@ -130,8 +131,9 @@ async def respond(
         verdict = held
     else:
         verdict = await call.rt.questions.answer(*question, response, call.actor, only=only)
-    if not verdict.accepted:
-        raise await refusal(call.rt, verdict, response.source_event_id)
+    if not verdict.accepted:  # a token may be refused although its approver has voted
+        told = replace(verdict, recorded=False) if token is not None else verdict
+        raise await refusal(call.rt, told, response.source_event_id)
     return await answered(call.rt, verdict)
 
 

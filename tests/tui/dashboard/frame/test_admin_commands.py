@@ -123,7 +123,7 @@ async def test_people_are_listed_linked_and_unlinked(rt: Runtime, people: People
         await seen.command("link wrong")
         await seen.wait_for_toast("the code is invalid, used or expired")
         await seen.command(f"link {code}")
-        await seen.wait_for_toast("Slack:U-NEW (New) linked to olga")
+        await seen.wait_for_toast("Account slack:U-NEW (New) linked to olga")
         await seen.command("people")
         await seen.see("carol  approver", "slack:U-NEW (New)")
         await seen.press("escape")
@@ -134,7 +134,7 @@ async def test_people_are_listed_linked_and_unlinked(rt: Runtime, people: People
         await seen.press("1")
         await seen.see("Unlink slack:U-NEW?")
         await seen.press("y")
-        await seen.wait_for_toast("Slack:U-NEW unlinked from olga")
+        await seen.wait_for_toast("Account slack:U-NEW unlinked from olga")
     assert not await rt.people.links()
 
 
