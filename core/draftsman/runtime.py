@@ -84,7 +84,6 @@ if TYPE_CHECKING:
     from draftsman.schedules.service.schedules import Schedules
     from draftsman.schedules.service.templates import Templates
     from draftsman.settings import Settings
-    from draftsman.trello.service import TrelloBoards
     from draftsman.worker.service.dead_workers import DeadWorkers
     from draftsman.worker.service.sweeps import Sweeps
     from draftsman.worker.worker_process import WorkerProcess
@@ -491,13 +490,6 @@ class Runtime:
         from draftsman.deliveries.service.threads import Threads
 
         return Threads(self.db)
-
-    @cached_property
-    def boards(self) -> TrelloBoards:
-        """Trello boards and their label episodes."""
-        from draftsman.trello.service import TrelloBoards
-
-        return TrelloBoards(self.db, self.policy)
 
     @cached_property
     def forge_events(self) -> ForgeEvents:

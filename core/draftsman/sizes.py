@@ -1,6 +1,6 @@
 """Limits of the texts of a request and of other input, in one place.
 
-The function `forged_column` and the constraints of `migrations/0018_sizes.sql` keep a session that
+The function `forged_column` and the constraints of `migrations/0017_sizes.sql` keep a session that
 does not use the programs from storing more. Lengths are in characters, documents in bytes of JSON.
 """
 

@@ -12,6 +12,7 @@ from typing import Any
 from draftsman.jobs.job import Status
 from draftsman.people.actor import Actor
 from draftsman_bots.slack import ids
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.waits import until
 from tests.acceptance.story_processes import (
     FILE,
@@ -33,7 +34,7 @@ async def label_to_merge(story: Story, owner: Actor) -> None:
     await story.start()
 
     async def begun() -> bool:
-        return await story.rt.boards.cursor(story.board) is not None
+        return await boards_of(story.rt).cursor(story.board) is not None
 
     await until(begun, "the first look at the board", SECONDS)
     await story.until(lambda: bool(trello.world.webhooks), "the webhook of the board")

@@ -21,8 +21,9 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman_bots.slack import ids
+from draftsman_bots.trello.records.board import BoardConfig, LabelRule
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.forges.conversation import SECRET, Payloads, deliver, github_webhook
 from draftsman_testing.forges.github import FakeGitHub
 from draftsman_testing.slack import FakeSlack
@@ -167,7 +168,7 @@ class Story:
             ready_for_review_list_id=self.review_list,
             transition_rules={"merged": {"to": self.done}},
         )
-        await self.rt.boards.save(config, owner)
+        await boards_of(self.rt).save(config, owner)
 
     async def run(self, *args: str) -> None:
         """Run a command."""
@@ -180,7 +181,7 @@ class Story:
         """Start the worker and the bots."""
         self.running = {"worker": self.installation.start("worker", env=self.env)}
         for name in BOTS:
-            self.running[name] = self.installation.start("bots", f"--{name}", env=self.env)
+            self.running[name] = self.installation.start("bots", name, env=self.env)
         await self.services.slack.sockets.wait(2)
         for name in BOTS[1:]:
             await self.running[name].says("serving HTTP on")

@@ -253,7 +253,7 @@ async def test_a_bot(installation: Installation, choose: Choice) -> None:
     stages = choose(BOTS)
     ended = await asyncio.gather(
         *(
-            stopped(installation, stage, "bots", f"--{stage[0].split('.')[1]}", **tokens)
+            stopped(installation, stage, "bots", stage[0].split(".")[1], **tokens)
             for stage in stages
         )
     )

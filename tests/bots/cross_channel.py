@@ -17,10 +17,11 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.trello import TrelloSettings
-from draftsman.trello.board import BoardConfig
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.records.board import BoardConfig
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.service import Service
 from draftsman_testing.factories import Factory
 from draftsman_testing.outbox import LIVE, deliveries_of
@@ -189,7 +190,7 @@ async def street(
 ) -> AsyncIterator[CrossChannelJob]:
     """Serve both chats; the board is polled on request."""
     job = CrossChannelJob(rt, make, cli, slack, trello)
-    await rt.boards.save(BoardConfig(board_id=job.board, name="Work"), make.owner)
+    await boards_of(rt).save(BoardConfig(board_id=job.board, name="Work"), make.owner)
     unused_secret = SecretSettings(env="NOWHERE")
     values = TrelloSettings(
         key=unused_secret, token=unused_secret, api_url=trello.api_url, poll=HOUR
@@ -198,7 +199,7 @@ async def street(
     running = asyncio.create_task(bots.run())
 
     async def begun() -> bool:
-        return await rt.boards.cursor(job.board) is not None
+        return await boards_of(rt).cursor(job.board) is not None
 
     try:
         async with service_harness.serving(rt, slack):

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.rows import class_row
 
-from draftsman import resources
+from draftsman.database.migration_files import available
 from tests.docs.pages import DOCS, filled
 from tests.support.server import Server, make_home
 
@@ -76,7 +76,7 @@ def catalog(url: str) -> Catalog:
             for name, description in conn.execute(TABLES).fetchall()
         ]
         enums = conn.execute(ENUMS).fetchall()
-    order = [name for _, text in resources.migrations() for name in CREATED.findall(text)]
+    order = [name for item in available() for name in CREATED.findall(item.sql)]
     return Catalog(sorted(tables, key=lambda table: order.index(table.name)), enums)
 
 

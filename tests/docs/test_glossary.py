@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from draftsman.database.migration_files import available
 from tests.docs.code_names import ROOT
 from tests.docs.pages import DOCS
 
@@ -34,6 +35,6 @@ def test_the_classes_exist() -> None:
 
 
 def test_the_tables_exist() -> None:
-    migrations = "".join(path.read_text() for path in (ROOT / "migrations").glob("*.sql"))
+    migrations = "".join(item.sql for item in available())
     tables = set(re.findall(r"CREATE TABLE (?:IF NOT EXISTS )?draftsman\.(\w+)", migrations))
     assert {table for *_, table in ROWS if table} - tables == set()

@@ -35,7 +35,8 @@ from draftsman.runtime import Runtime, open_runtime
 from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman.settings import Settings
-from draftsman.trello.board import BoardConfig, EpisodeStage, LabelRule, LabelSighting
+from draftsman_bots.trello.records.board import BoardConfig, EpisodeStage, LabelRule, LabelSighting
+from draftsman_bots.trello.records.service import boards_of
 from tests.kill.notifications import OWNER, deliver_notifications
 from tests.kill.statements import statements
 
@@ -141,31 +142,31 @@ async def _look_at_cards(rt: Runtime) -> None:
     board, card, label, other = (sign * 24 for sign in "bcad")
     current = [LabelSighting(card, label)]
     old = [LabelSighting(card, other)]
-    await rt.boards.save(
+    await boards_of(rt).save(
         BoardConfig(board_id=board, name="Work", labels={label: LabelRule(name="do")}), OWNER
     )
-    began = await rt.boards.clock()
-    await rt.boards.baseline(board, old, began, began)
-    await rt.boards.begin_episodes(board, current, await rt.boards.clock())
-    await rt.boards.present(board)
-    await rt.boards.present_on([card])
-    for episode in {*await rt.boards.due(board), *await rt.boards.due_on(card)}:
-        await rt.boards.settle(episode, EpisodeStage.SUBMITTED)
-        await rt.boards.end_swapped_episode(episode)
-    await rt.boards.end_episodes(old, await rt.boards.clock())
-    await rt.boards.end_removed_episode(card, label, await rt.boards.clock())
-    await rt.boards.cursor(board)
-    await rt.boards.advance(board, await rt.boards.clock())
-    await rt.boards.webhook(board, other)
-    assert await rt.boards.of(board) in await rt.boards.all()
+    began = await boards_of(rt).clock()
+    await boards_of(rt).baseline(board, old, began, began)
+    await boards_of(rt).begin_episodes(board, current, await boards_of(rt).clock())
+    await boards_of(rt).present(board)
+    await boards_of(rt).present_on([card])
+    for episode in {*await boards_of(rt).due(board), *await boards_of(rt).due_on(card)}:
+        await boards_of(rt).settle(episode, EpisodeStage.SUBMITTED)
+        await boards_of(rt).end_swapped_episode(episode)
+    await boards_of(rt).end_episodes(old, await boards_of(rt).clock())
+    await boards_of(rt).end_removed_episode(card, label, await boards_of(rt).clock())
+    await boards_of(rt).cursor(board)
+    await boards_of(rt).advance(board, await boards_of(rt).clock())
+    await boards_of(rt).webhook(board, other)
+    assert await boards_of(rt).of(board) in await boards_of(rt).all()
     await rt.threads.place("trello", card)
     await rt.threads.is_own_message("trello", f"{card}/{other}")
     owner = new_id()
-    if (term := await rt.boards.acquire(owner, 60)) is not None:
-        await rt.boards.renew(owner, term, 60)
-        await rt.boards.resign(owner, term)
+    if (term := await boards_of(rt).acquire(owner, 60)) is not None:
+        await boards_of(rt).renew(owner, term, 60)
+        await boards_of(rt).resign(owner, term)
     with suppress(NotFound):
-        await rt.boards.remove(board, OWNER)
+        await boards_of(rt).remove(board, OWNER)
 
 
 async def _pause_queue(rt: Runtime) -> None:

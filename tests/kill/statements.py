@@ -25,9 +25,9 @@ from draftsman.jobs.pending_decisions import store as pending_decisions
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
-from draftsman.trello import store as trello
-from draftsman.trello.cards import CardChecklist
 from draftsman.workflows import store as workflows
+from draftsman_bots.trello.records import store as trello
+from draftsman_bots.trello.records.cards import CardChecklist
 from tests.kill.notifications import OWNER
 from tests.soak.calls import CALLS, query_of
 

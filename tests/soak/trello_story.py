@@ -14,7 +14,8 @@ from draftsman.repos.repo_catalog import Repo, RepoLocation
 from draftsman.repos.repo_profile import detect_profile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.trello.board import BoardConfig, LabelRule
+from draftsman_bots.trello.records.board import BoardConfig, LabelRule
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.trello import FakeTrello
 from draftsman_testing.waits import until
 from tests.acceptance.processes import Installation, Process
@@ -74,7 +75,7 @@ class Story:
             queued_label_id=self.queued,
             ready_for_review_list_id=self.review,
         )
-        await self.rt.boards.save(config, owner)
+        await boards_of(self.rt).save(config, owner)
 
     async def bots(self) -> Process:
         """Start the bots."""
@@ -132,7 +133,7 @@ async def test_every_message_is_posted_once_although_each_process_is_killed(
         bots = await story.bots()
 
         async def begun() -> bool:
-            return await rt.boards.cursor(story.board) is not None
+            return await boards_of(rt).cursor(story.board) is not None
 
         await until(begun, "the first look at the board")
         card = trello.card(story.board, story.todo, "Tidy up, please", by=story.anna)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from psycopg import AsyncCursor
 
 import draftsman
+import draftsman_bots
 from draftsman.database import named_queries as queries
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
@@ -15,16 +16,28 @@ from draftsman.questions.question import QuestionStatus
 from draftsman.worker.store import next_due_query
 from tests.support.declared_sweeps import DUE_QUERIES
 
-CORE: Final = Path(draftsman.__file__).parent
+ROOTS: Final = [Path(next(iter(package.__path__))) for package in (draftsman, draftsman_bots)]
+
+
+def _family(root: Path, file: Path) -> str:
+    """Return the channel of a file of queries, or its package, or its own name in a package."""
+    if root.name != "draftsman":
+        return file.relative_to(root).parts[0]
+    return file.parent.name if file.stem == "store" else file.stem
+
+
 FILES: Final = {
-    (file.parent.name if file.stem == "store" else file.stem): file
-    for file in sorted(CORE.rglob("*.sql"))
+    _family(root, file): file
+    for root in ROOTS
+    for file in sorted(root.rglob("*.sql"))
     if "-- name: " in file.read_text("utf-8")
 }
 """Files of queries by the name of their package, or their own in a package with several."""
 MODULES: Final = {
-    family: ".".join(("draftsman", *file.relative_to(CORE).with_suffix("").parts))
+    family: ".".join((root.name, *file.relative_to(root).with_suffix("").parts))
     for family, file in FILES.items()
+    for root in ROOTS
+    if file.is_relative_to(root)
 }
 """Modules that the files belong to, by the same names."""
 TEXTS: Final = {family: queries.load(module) for family, module in MODULES.items()}

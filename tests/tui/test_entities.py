@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import pkgutil
 import re
 from collections import defaultdict
@@ -17,11 +18,14 @@ from typing import Any, Final
 from uuid import UUID
 
 import pytest
+from jsonschema import ValidationError, validate
 from pydantic import BaseModel
 
 import draftsman
+import draftsman_bots
 from draftsman import entities
 from draftsman.entities.entity import Entity
+from draftsman.formats.json_data import as_data
 from draftsman_tui import common
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -62,7 +66,7 @@ def empty_row(type_name: str) -> Any:
         return next(iter(row_type))
     if issubclass(row_type, BaseModel):
         required = [name for name, field in row_type.model_fields.items() if field.is_required()]
-        return row_type.model_construct(**dict.fromkeys(required, ""))
+        return row_type.model_construct(**dict.fromkeys(required, "-"))
     fields = dataclasses.fields(row_type)
     values = {field.name: empty_value(str(field.type)) for field in fields if field.init}
     values |= {name: text for name, text in FIRST.items() if name in values}
@@ -90,7 +94,7 @@ def modules_by_class() -> dict[str, str]:
     """Return the module of each class of the core and of entities."""
     files = [
         (file, package)
-        for package in (draftsman, common)
+        for package in (draftsman, draftsman_bots, common)
         for file in Path(package.__path__[0]).rglob("*.py")
     ]
     return {
@@ -133,3 +137,17 @@ def test_a_row_without_values_has_cells(name: str) -> None:
         assert cell.text == " ".join(cell.text.split()), column.head
         if column.order is not None:
             column.order(row)
+
+
+@pytest.mark.parametrize("name", ENTITIES)
+def test_the_json_of_a_row_matches_the_schema_of_its_list(name: str) -> None:
+    entity, row_type = ENTITIES[name]
+    schema = entity.schema()
+    data = json.loads(json.dumps(as_data(entity.data(empty_row(row_type)))))
+    optional = {"attention"} & schema["items"]["properties"].keys()
+    validate([data | dict.fromkeys(optional)], schema)
+    assert set(data) | optional == set(schema["items"]["properties"])
+    with pytest.raises(ValidationError):
+        validate([{}], schema)
+    with pytest.raises(ValidationError):
+        validate([data | dict.fromkeys(data, object)], schema)

@@ -49,8 +49,9 @@ from draftsman.schedules.template import define
 from draftsman.settings import Settings
 from draftsman.settings.budgets import BudgetsSettings
 from draftsman.settings.limits import UsageSettings
-from draftsman.trello.board import BoardConfig, LabelSighting
-from draftsman.trello.cards import CardChecklist, CardDueDate
+from draftsman_bots.trello.records.board import BoardConfig, LabelSighting
+from draftsman_bots.trello.records.cards import CardChecklist, CardDueDate
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import GROUPS, PEOPLE, People
 from tests.support import permissions
@@ -208,11 +209,13 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
     now = datetime.now(UTC)
     labels = {label: {"name": "draftsman", "mode": Mode.FIX}}
     config = {"board_id": board, "name": "Shop", "labels": labels}
-    await rt.boards.save(BoardConfig.model_validate(config), make.owner)
-    await rt.boards.baseline(board, [LabelSighting("c" * 24, label)], now, now)
+    await boards_of(rt).save(BoardConfig.model_validate(config), make.owner)
+    await boards_of(rt).baseline(board, [LabelSighting("c" * 24, label)], now, now)
     asked = (await make.asked(QUESTION)).number
-    await rt.boards.cards.save_checklist(CardChecklist("c" * 24, asked, 1, "d" * 24, {"e" * 24: 1}))
-    await rt.boards.cards.change_due_date(None, CardDueDate("c" * 24, board, None, now, None))
+    await boards_of(rt).cards.save_checklist(
+        CardChecklist("c" * 24, asked, 1, "d" * 24, {"e" * 24: 1})
+    )
+    await boards_of(rt).cards.change_due_date(None, CardDueDate("c" * 24, board, None, now, None))
     await rt.people.create_link_code(Actor("slack", "U-NEW", "New"))
     sessions = WebSessions(rt.db, rt.policy)
     await sessions.create_link(Actor(Source.CLI, "anna", "Anna"))

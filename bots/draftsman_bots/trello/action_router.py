@@ -9,12 +9,13 @@ from draftsman.people.actor import Actor
 from draftsman_bots.trello.actions import ActionKind
 from draftsman_bots.trello.boards import board_scans
 from draftsman_bots.trello.questions import answers, checked_items, due_changes
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests import attachments, edit_notices, label_jobs
 
 if TYPE_CHECKING:
-    from draftsman.trello.board import BoardConfig, Episode
     from draftsman_bots.trello.actions import Action
     from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.records.board import BoardConfig, Episode
 
 IGNORED: Final = "ignored"
 SCAN_REQUESTED: Final = "scan_requested"
@@ -52,10 +53,11 @@ async def _of_board(
     match action.kind:
         case ActionKind.LABEL_ADDED | ActionKind.LABEL_REMOVED if action.label in board.labels:
             if action.kind is ActionKind.LABEL_REMOVED and action.date is not None:
-                await context.rt.boards.end_removed_episode(action.card, action.label, action.date)
+                boards = boards_of(context.rt)
+                await boards.end_removed_episode(action.card, action.label, action.date)
             return await _check_card(context, board, action, started)
         case ActionKind.CARD_CHANGED if action.moved or action.type != "updateCard":
-            if await context.rt.boards.cursor(board.board_id) is not None:
+            if await boards_of(context.rt).cursor(board.board_id) is not None:
                 board_scans.request_scan(context, board, action.card)
                 return SCAN_REQUESTED
         case ActionKind.CARD_CHANGED if action.edited:
@@ -104,7 +106,7 @@ def report_missing_label(context: BotContext, board: BoardConfig, label: str) ->
 async def _board(context: BotContext, action: Action) -> BoardConfig | None:
     if action.kind is ActionKind.OTHER or not action.board:
         return None
-    board = await context.rt.boards.of(action.board)
+    board = await boards_of(context.rt).of(action.board)
     if board is None:
         text = f"board {action.board} is not watched; its actions are ignored"
         context.health.rate_limited_warning(f"board:{action.board}", text)

@@ -15,6 +15,7 @@ from draftsman_bots.trello import credentials
 from draftsman_bots.trello.boards import board_fields, board_setup, webhooks
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.ids import is_id
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.transport.api_errors import ACCOUNT
 from draftsman_bots.trello.transport.api_errors import TIMEOUT as TIMED_OUT
 from draftsman_bots.trello.transport.cards import TYPES
@@ -23,8 +24,8 @@ from draftsman_bots.trello.transport.client import connect
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings.trello import TrelloSettings
-    from draftsman.trello.board import BoardConfig
     from draftsman_bots.trello.boards.board_setup import BoardLayout
+    from draftsman_bots.trello.records.board import BoardConfig
 
 TIMEOUT: Final = 10.0
 """Seconds for each API call."""
@@ -69,7 +70,7 @@ async def checks(rt: Runtime, trello: TrelloSettings) -> AsyncIterator[Check]:
         async with open_context(rt, trello) as context:
             async for check in _account(context):
                 yield check
-            for board in await rt.boards.all():
+            for board in await boards_of(rt).all():
                 for check in await check_board(context, board):
                     yield check
     except ConfigError as error:
@@ -117,14 +118,14 @@ async def check_board(context: BotContext, board: BoardConfig) -> list[Check]:
 
 async def _account(context: BotContext) -> AsyncIterator[Check]:
     yield await check_identity(context)
-    if not await context.rt.boards.all():
+    if not await boards_of(context.rt).all():
         then = "draftsman boards add https://trello.com/b/…"
         yield Check("warn", "no board is watched, so no card creates a job", then)
     if context.settings.callback_url is None:
         text = f"boards are polled every {context.settings.poll:g} s; callback_url is not set"
         yield Check("ok", text)
         return
-    boards = {board.board_id for board in await context.rt.boards.all()}
+    boards = {board.board_id for board in await boards_of(context.rt).all()}
     for hook in await webhooks.list_webhooks(context):
         if (
             hook.get("idModel") not in boards
@@ -260,7 +261,7 @@ async def _webhook(context: BotContext, board: BoardConfig) -> list[Check]:
 
 
 async def _polled(context: BotContext, board: BoardConfig) -> list[Check]:
-    cursor = await context.rt.boards.cursor(board.board_id)
+    cursor = await boards_of(context.rt).cursor(board.board_id)
     if cursor is None:
         return [Check("warn", f"board {board.name} was never polled", "draftsman up")]
     if cursor.age <= LATE + 4 * context.settings.poll:

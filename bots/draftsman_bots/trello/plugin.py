@@ -38,5 +38,7 @@ TRELLO = ChannelPlugin(
     facts=ChannelFacts(
         accounts="account", has_bot=True, is_chat=True, takes_answers=True, is_evidence=True
     ),
+    migrations="draftsman_bots.trello.migrations",
+    shared_digests="draftsman_bots.trello.records.store:digest_cards",
     requires=("trello", "starlette", "uvicorn", "prometheus_client"),
 )

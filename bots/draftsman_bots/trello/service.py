@@ -14,6 +14,7 @@ from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.credentials import Credentials, read
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
 
@@ -39,7 +40,7 @@ class Service:
         if trello.callback_url is None:
             self.health.info("comments", READ_ONCE)
         deliveries = rt.delivery_process(
-            [TrelloChannel(self._client, rt.boards, self.health, rt.boards.cards)]
+            [TrelloChannel(self._client, boards_of(rt), self.health, boards_of(rt).cards)]
         )
         self.poller = Poller(self.context, trello.poll, deliveries.sender)
         self._components = ComponentGroup(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, time
 from typing import Any, Final
 
@@ -36,8 +36,8 @@ class DigestHours:
 class DigestQuestion:
     """An open question in the digest of a person.
 
-    `channel` and `target` reach the person, `accounts` are by channel, and `card` is the card for
-    digests of the board that asks, each if there is one.
+    `channel` and `target` are its place, if there is one: they reach the person alone, or others,
+    too. The accounts of the person are by channel.
     """
 
     person: str
@@ -52,19 +52,17 @@ class DigestQuestion:
     channel: str | None = None
     target: str | None = None
     accounts: Mapping[str, str] | None = None
-    card: str | None = None
 
     @property
     def place(self) -> tuple[str, str]:
-        """The channel and target of the digest: the card, the target of the person, or the log."""
-        if self.card and self.mention:
-            return "trello", self.card
+        """The channel and target of the digest, or the log."""
         return (self.channel, self.target) if self.channel and self.target else ("log", "log")
 
-    @property
-    def mention(self) -> str | None:
-        """The account that a digest on a card mentions."""
-        return (self.accounts or {}).get("trello")
+    def shared_in(self, channel: str, targets: Mapping[int, str]) -> DigestQuestion:
+        """Return it with the shared target of its job in a channel where the person is known."""
+        if channel not in (self.accounts or {}) or self.job not in targets:
+            return self
+        return replace(self, channel=channel, target=targets[self.job])
 
 
 def parse_hours(text: str) -> list[time]:

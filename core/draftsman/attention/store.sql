@@ -233,8 +233,7 @@ SELECT job FROM (
 
 -- Questions whose digest is due, marked as sent: each is in at most one. A question that has closed is
 -- marked, and left out, and so are identical questions of later jobs: their answer counts for all.
--- `channel` and `target` reach the person, `accounts` are by channel, and `card` is the card for
--- digests of the board whose card asks; each is NULL if there is none.
+-- `channel` and `target` reach the person, and `accounts` are by channel; NULL if there is none.
 -- name: take_due_digests
 WITH due AS MATERIALIZED (
 -- include: due
@@ -252,12 +251,7 @@ SELECT t.person, t.job, t.question, t.digest_at, q.text, q.expires_at,
                 WHERE i.person = t.person
                 UNION ALL
                SELECT 2, l.channel, l.external_id FROM draftsman.identity_links l
-                WHERE l.person = t.person) a) AS accounts, d.channel, d.target, (
-       SELECT min(b.digest_card_id)
-         FROM draftsman.job_targets g
-         JOIN draftsman.trello_labels l ON l.card = g.target
-         JOIN draftsman.trello_board_configs b ON b.board_id = l.board
-        WHERE g.job = t.job AND g.channel = 'trello') AS card
+                WHERE l.person = t.person) a) AS accounts, d.channel, d.target
   FROM taken t
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
   JOIN draftsman.job_requests r ON r.number = t.job

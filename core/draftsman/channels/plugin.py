@@ -75,6 +75,9 @@ class ChannelPlugin:
     migrations: str | None = None
     """Package with the SQL of its tables, as numbered files and `functions/`, as in the folder
     `migrations` of draftsman: `draftsman_mail.migrations`. None: it has no tables."""
+    shared_digests: str | None = None
+    """Coroutine function of a connection and of jobs, which returns by job the target that has the
+    digests of its questions, for people with an account there."""
     bot: str | None = None
     """Function of the `Runtime` that returns the `Component` of `draftsman bots`, and raises
     ConfigError. None: the channel has no bot."""

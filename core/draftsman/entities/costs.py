@@ -58,6 +58,7 @@ def cost_rows(by: CostGroup, costs: Sequence[Cost], at: datetime) -> list[CostRo
 COSTS: Final[Entity[CostRow]] = Entity(
     empty="no costs in this time",
     data=lambda row: as_data(row.cost),
+    json_class="draftsman.costs.budgets:Cost",
     columns=(
         Column(
             "KIND",
@@ -161,6 +162,7 @@ BUDGETS: Final[Entity[BudgetRow]] = Entity(
     empty="no budgets: [budgets] of the configuration has none",
     hint="see: draftsman config",
     data=lambda row: as_data(row.use),
+    json_class="draftsman.costs.budgets:BudgetUse",
     columns=(
         Column(
             "SCOPE",

@@ -23,6 +23,7 @@ def error_text(delivery: Delivery, now: datetime) -> str:
 DELIVERIES: Final[Entity[Delivery]] = Entity(
     empty="no deliveries",
     hint="to add a target: draftsman submit --notify log …",
+    json_class="draftsman.deliveries.delivery:Delivery",
     columns=(
         Column(
             "ID",

@@ -1,20 +1,24 @@
-"""The definition of an entity: the list of the command line and the table of the dashboard.
+"""The definition of an entity: lists of the command line, tables of the dashboard and the web.
 
-Neither Textual nor the core's services are imported: the help of a command shows the columns.
+Services are not imported: the help of a command shows the columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from importlib import import_module
 from typing import Any, Final, Generic, TypeVar
 
 from draftsman.entities.cells import Cell
+from draftsman.entities.terms import ColumnTerm, parse_term
+from draftsman.errors import UsageError
 from draftsman.formats.json_data import as_data
 
 T = TypeVar("T")
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 START_WORKER: Final = "to start a worker: draftsman up"
 
 
@@ -23,6 +27,7 @@ class Surface(StrEnum):
 
     COMMANDS = "commands"
     DASHBOARD = "dashboard"
+    WEB = "web"
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class Column(Generic[T]):
     below: str = ""
     """Head of the column below which it is shown where rows have two lines."""
     only: Surface | None = None
-    """The only surface that shows it; None: both."""
+    """The only surface that shows it; None: all."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,46 @@ class Entity(Generic[T]):
     """What to do then: `to …: command`."""
     data: Callable[[T], Any] = as_data
     """The JSON object of a row, whose names are an interface."""
+    json_class: str = ""
+    """The class whose fields that object has: `draftsman.queues.queue_models:QueueSummary`."""
+    json_more: Mapping[str, Any] = field(default_factory=dict)
+    """The schemas of its other fields, by name."""
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the list."""
+        from draftsman.formats.class_schema import schema_of
+
+        module, _, name = self.json_class.partition(":")
+        row = schema_of(getattr(import_module(module), name))
+        row["properties"] |= self.json_more
+        row["required"] = [*row["properties"]]
+        definitions = row.pop("$defs", {})  # of a model, which names them from the root
+        schema = {"$schema": DIALECT, "type": "array", "items": row}
+        return schema | ({"$defs": definitions} if definitions else {})
+
+    def select(
+        self, rows: Sequence[T], now: datetime, *, sort: str = "", where: Sequence[str] = ()
+    ) -> Sequence[T]:
+        """Return the rows that match conditions on columns, sorted by a column if it is given.
+
+        `-` before the column sorts in descending order. Raises UsageError.
+        """
+        terms = [parse_term(text) for text in where]
+        for term in terms:
+            term.check(self.columns)
+        if terms:
+            rows = [row for row in rows if self._matches(row, terms, now)]
+        if not sort:
+            return rows
+        columns = {column.head.lower(): column for column in self.columns}
+        if (column := columns.get(sort.removeprefix("-").lower())) is None:
+            raise UsageError(f"cannot sort by {sort!r}; available: {', '.join(columns)}")
+        order = column.order or (lambda row: column.cell(row, now).text)
+        return sorted(rows, key=order, reverse=sort.startswith("-"))
+
+    def _matches(self, row: T, terms: Sequence[ColumnTerm], now: datetime) -> bool:
+        texts = [column.cell(row, now).text for column in self.columns]
+        return all(term.matches(row, self.columns, texts, now) for term in terms)
 
     def with_cell(self, head: str, cell: Callable[[T, datetime], Cell]) -> Entity[T]:
         """Return the entity with other cells of a column."""

@@ -22,6 +22,7 @@ def _status(event: Event) -> Cell:
 
 JOB_EVENTS: Final[Entity[Event]] = Entity(
     empty="no events yet",
+    json_class="draftsman.events.event:Event",
     columns=(
         Column(
             "AT",

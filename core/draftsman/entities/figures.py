@@ -67,6 +67,7 @@ def _kind(figures: AttentionFigures) -> str:
 FIGURES: Final[Entity[FigureRow]] = Entity(
     empty="no questions in this time",
     data=lambda row: as_data(row.figures),
+    json_class="draftsman.attention.figures:AttentionFigures",
     columns=(
         Column(
             "KIND",

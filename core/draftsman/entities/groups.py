@@ -24,6 +24,8 @@ GROUPS: Final[Entity[JobGroup]] = Entity(
     empty="no groups yet",
     hint="to create a group: draftsman submit --batch FILE --group NAME --sequential",
     data=group_data,
+    json_class="draftsman.workflows.groups:JobGroup",
+    json_more={"state": {"type": "string"}, "progress": {"type": "string"}},
     columns=(
         shared_columns.text(
             "GROUP", 16, help="Name of the group.", of=lambda row: row.name, role="key", most=30

@@ -99,6 +99,7 @@ def status_of(row: JobSummary, *, full: bool = False) -> Cell:
 JOBS: Final[Entity[JobSummary]] = Entity(
     empty="no jobs yet",
     hint="to create a job: draftsman demo, or draftsman submit --help",
+    json_class="draftsman.jobs.job_summary:JobSummary",
     columns=(
         Column(
             "JOB",
@@ -108,7 +109,12 @@ JOBS: Final[Entity[JobSummary]] = Entity(
             most=9,
             order=lambda row: row.number,
         ),
-        shared_columns.status(lambda row: status_of(row), 11, most=11),
+        shared_columns.status(
+            lambda row: status_of(row),
+            11,
+            most=11,
+            order=lambda row: list(Status).index(row.status),
+        ),
         shared_columns.text(
             "TITLE",
             help="Title of the job, or its type.",
@@ -153,6 +159,16 @@ JOBS: Final[Entity[JobSummary]] = Entity(
         ),
         shared_columns.age(lambda row: row.created_at),
         Column(
+            "FINISHED",
+            8,
+            help="Time since it ended.",
+            cell=lambda row, now: cells.age(row.finished_at, now),
+            right=True,
+            from_width=200,
+            order=lambda row: (row.finished_at is not None, row.finished_at),
+            optional=True,
+        ),
+        Column(
             "NEXT",
             20,
             help="What is next, or when; the error of a failed job.",
@@ -179,6 +195,7 @@ class QueuedRow:
 QUEUED_JOBS: Final[Entity[QueuedRow]] = Entity(
     empty="no job can be claimed",
     data=lambda row: as_data(row.job),
+    json_class="draftsman.queues.queue_models:QueuedJob",
     columns=(
         Column(
             "JOB",

@@ -29,6 +29,7 @@ def _starts(use: LimitUse) -> str:
 LIMITS: Final[Entity[LimitUse]] = Entity(
     empty="no limits",
     hint="they are configured in [limits]: draftsman config",
+    json_class="draftsman.queues.usage_limits:LimitUse",
     columns=(
         Column(
             "LIMIT", help="What the limit is for.", cell=lambda row, _: cells.text(row.title, "key")
@@ -64,6 +65,7 @@ LIMITS: Final[Entity[LimitUse]] = Entity(
 )
 LIMIT_CHANGES: Final[Entity[LimitChange]] = Entity(
     empty="the limits have not changed yet",
+    json_class="draftsman.queues.usage_limits:LimitChange",
     columns=(
         shared_columns.when(lambda row: row.created_at),
         shared_columns.by(lambda row: actor_name(row.actor)),

@@ -40,6 +40,7 @@ def _accounts(row: PersonRow) -> str:
 PEOPLE: Final[Entity[PersonRow]] = Entity(
     empty="no people",
     hint="to add a person: draftsman people set, or [people.NAME] in draftsman.toml",
+    json_class="draftsman.entities.people:PersonRow",
     columns=(
         Column(
             "PERSON", help="Name of the person.", cell=lambda row, _: cells.text(row.name, "key")
@@ -59,6 +60,7 @@ PEOPLE: Final[Entity[PersonRow]] = Entity(
 )
 LINKS: Final[Entity[IdentityLink]] = Entity(
     empty="no chat account is linked",
+    json_class="draftsman.people.directory:IdentityLink",
     columns=(
         Column(
             "PERSON", help="Name of the person.", cell=lambda row, _: cells.text(row.person, "key")

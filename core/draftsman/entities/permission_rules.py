@@ -83,6 +83,8 @@ RULES: Final[Entity[PermissionRule]] = Entity(
     empty="no rules",
     hint="draftsman proposes a rule after equal decisions on commands of agents",
     data=rule_data,
+    json_class="draftsman.questions.permission_rules.permission_rule:PermissionRule",
+    json_more={"text": {"type": "string"}},
     columns=(
         Column(
             "ID",

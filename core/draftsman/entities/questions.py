@@ -61,6 +61,8 @@ def _choices(row: OpenQuestion) -> str:
 INBOX: Final[Entity[OpenQuestion]] = Entity(
     empty="no open questions",
     data=question_json,
+    json_class="draftsman.questions.question:OpenQuestion",
+    json_more={"name": {"type": "string"}, "hint": {"type": "string"}, "attention": {}},
     columns=(
         Column(
             "QUESTION",

@@ -93,6 +93,7 @@ def _oldest(queue: QueueSummary) -> Cell:
 QUEUES: Final[Entity[QueueSummary]] = Entity(
     empty="no queue has jobs or a worker",
     hint=START_WORKER,
+    json_class="draftsman.queues.queue_models:QueueSummary",
     columns=(
         shared_columns.text(
             "QUEUE", 16, help="Name of the queue.", of=lambda row: row.name, role="key", most=30
@@ -139,6 +140,7 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
 )
 QUEUE_CHANGES: Final[Entity[QueueChange]] = Entity(
     empty="no queue was paused or reserved yet",
+    json_class="draftsman.queues.queue_models:QueueChange",
     columns=(
         shared_columns.when(lambda row: row.created_at),
         shared_columns.text("QUEUE", help="Name of the queue.", of=lambda row: row.queue),

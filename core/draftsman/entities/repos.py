@@ -37,8 +37,8 @@ def repo_row(repo: Repo, catalog: Catalog) -> RepoRow:
 def mapping_data(item: LabelMapping) -> dict[str, Any]:
     """Return the JSON object of a label."""
     return {
-        "label_id": item.trello_label_id,
-        "label": item.trello_label_name,
+        "label_id": item.label_id,
+        "label": item.label_name,
         "path": item.path,
     }
 
@@ -50,13 +50,15 @@ def repo_data(row: RepoRow) -> Any:
 
 
 def _labels(row: RepoRow) -> str:
-    return ", ".join(str(item.trello_label_name or item.trello_label_id) for item in row.mappings)
+    return ", ".join(str(item.label_name or item.label_id) for item in row.mappings)
 
 
 REPOS: Final[Entity[RepoRow]] = Entity(
     empty="no repositories",
     hint="to add a repository: draftsman repos add PATH|URL",
     data=repo_data,
+    json_class="draftsman.repos.repo_catalog:Repo",
+    json_more={"mappings": {"type": "array"}, "profiles": {"type": "array"}},
     columns=(
         shared_columns.text(
             "REPO",

@@ -24,6 +24,7 @@ def _took(run: Run, now: datetime) -> Cell:
 
 RUNS: Final[Entity[Run]] = Entity(
     empty="no runs yet",
+    json_class="draftsman.jobs.runs.run:Run",
     columns=(
         Column(
             "RUN",

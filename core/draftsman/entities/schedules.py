@@ -48,6 +48,7 @@ def _job(number: int | None) -> Cell:
 SCHEDULES: Final[Entity[Schedule]] = Entity(
     empty="no schedules",
     hint="to add a schedule: draftsman schedules add --help",
+    json_class="draftsman.schedules.schedule:Schedule",
     columns=(
         shared_columns.text(
             "SCHEDULE",
@@ -103,6 +104,7 @@ SCHEDULES: Final[Entity[Schedule]] = Entity(
 )
 FIRES: Final[Entity[Fire]] = Entity(
     empty="no occurrence was due yet",
+    json_class="draftsman.schedules.schedule:Fire",
     columns=(
         Column(
             "SCHEDULE",
@@ -145,6 +147,7 @@ TEMPLATES: Final[Entity[Template]] = Entity(
     empty="no templates",
     hint="to add a template: draftsman templates add --help",
     data=template_data,
+    json_class="draftsman.schedules.template:Template",
     columns=(
         shared_columns.text(
             "TEMPLATE",

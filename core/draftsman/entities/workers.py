@@ -65,6 +65,8 @@ WORKERS: Final[Entity[WorkerRow]] = Entity(
     empty="no worker is running",
     hint=START_WORKER,
     data=_data,
+    json_class="draftsman.worker.registry.registered_worker:RegisteredWorker",
+    json_more={"health": {"enum": [*map(str, Health)]}},
     columns=(
         Column(
             "WORKER",

@@ -66,8 +66,8 @@ class LabelMapping:
     """A mapping of a label to a repository, or to a folder of it."""
 
     id: int
-    trello_label_id: str | None
-    trello_label_name: str | None
+    label_id: str | None
+    label_name: str | None
     repo: int
     path: str
     added_by: str
@@ -227,7 +227,7 @@ def _decided(method: str, locations: list[RepoLocation]) -> ResolvedRepo | Ambig
 
 
 def _by_id(catalog: Catalog, ids: set[str]) -> list[RepoLocation]:
-    mappings = [mapping for mapping in catalog.mappings if mapping.trello_label_id in ids]
+    mappings = [mapping for mapping in catalog.mappings if mapping.label_id in ids]
     return _mapped(catalog, mappings)
 
 
@@ -235,7 +235,7 @@ def _by_name(catalog: Catalog, names: set[str]) -> list[RepoLocation]:
     mappings = [
         mapping
         for mapping in catalog.mappings
-        if mapping.trello_label_name and mapping.trello_label_name.casefold() in names
+        if mapping.label_name and mapping.label_name.casefold() in names
     ]
     return _mapped(catalog, mappings)
 

@@ -8,7 +8,7 @@ SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
  LIMIT %(limit)s
 
 -- name: mappings
-SELECT id, trello_label_id, trello_label_name, repo, path, added_by, created_at
+SELECT id, label_id, label_name, repo, path, added_by, created_at
   FROM draftsman.repo_mappings
  ORDER BY id
  LIMIT %(limit)s
@@ -48,24 +48,24 @@ RETURNING id
 
 -- A label's id maps to a single repository: the newest mapping replaces the others.
 -- name: map_id
-INSERT INTO draftsman.repo_mappings (trello_label_id, trello_label_name, repo, path, added_by)
+INSERT INTO draftsman.repo_mappings (label_id, label_name, repo, path, added_by)
 VALUES (%(label_id)s, %(label_name)s, %(repo)s, %(path)s, %(actor)s)
-    ON CONFLICT (trello_label_id)
-       DO UPDATE SET trello_label_name = excluded.trello_label_name, repo = excluded.repo,
+    ON CONFLICT (label_id)
+       DO UPDATE SET label_name = excluded.label_name, repo = excluded.repo,
                      path = excluded.path, added_by = excluded.added_by
 RETURNING id
 
 -- name: map_name
-INSERT INTO draftsman.repo_mappings (trello_label_name, repo, path, added_by)
+INSERT INTO draftsman.repo_mappings (label_name, repo, path, added_by)
 VALUES (%(label_name)s, %(repo)s, %(path)s, %(actor)s)
-    ON CONFLICT (lower(trello_label_name), repo, path) WHERE trello_label_id IS NULL
+    ON CONFLICT (lower(label_name), repo, path) WHERE label_id IS NULL
        DO UPDATE SET added_by = excluded.added_by
 RETURNING id
 
 -- By the label's id or by its name; of a repository, or of all.
 -- name: unmap
 DELETE FROM draftsman.repo_mappings
- WHERE (trello_label_id = %(label)s OR lower(trello_label_name) = lower(%(label)s))
+ WHERE (label_id = %(label)s OR lower(label_name) = lower(%(label)s))
    AND (%(repo)s::bigint IS NULL OR repo = %(repo)s)
 RETURNING id
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
 from draftsman.people.policy import Person
-from draftsman.trello.board import BoardConfig
 from draftsman_bots.process.health import HealthState
 from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.deliveries.card_context import BoardSource
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
+from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.transport.client import Trello, connect
 from draftsman_testing.channel import samples
 from draftsman_testing.trello import FakeTrello

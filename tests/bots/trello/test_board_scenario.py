@@ -14,12 +14,13 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.trello import TrelloSettings
-from draftsman.trello.board import BoardConfig, LabelRule, card_subject_key
 from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.identity import resolve_identity
+from draftsman_bots.trello.records.board import BoardConfig, LabelRule, card_subject_key
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
 from draftsman_testing.trello import FakeTrello, Limits
@@ -109,7 +110,7 @@ async def configure(rt: Runtime, day: BoardScenario, owner: Actor) -> None:
             ignored_list_ids=tuple(day.ignored) if board == day.work else (),
             queued_label_id=queued if board == day.work else None,
         )
-        await rt.boards.save(config, owner)
+        await boards_of(rt).save(config, owner)
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.status_display import STATUSES
 from draftsman.people.spans import ActorRef, decode_spans, encode_spans, spans_text
 from draftsman.questions.question import QuestionKind, QuestionStatus
-from draftsman.trello.cards import FIELDS
 from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT, marker_of, with_marker
 from draftsman_bots.trello.deliveries.member_names import names_members
 from draftsman_bots.trello.deliveries.render import (
     render,
     template_fields,
 )
+from draftsman_bots.trello.records.cards import FIELDS
 from draftsman_testing.channel import samples
 from draftsman_testing.channel.samples import question
 from tests.bots.messages import messages, words

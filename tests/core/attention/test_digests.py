@@ -16,7 +16,8 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.people.actor import Actor
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.trello.board import BoardConfig, LabelSighting
+from draftsman_bots.trello.records.board import BoardConfig, LabelSighting
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.outbox import deliveries_of
 from draftsman_testing.people import People
@@ -55,8 +56,8 @@ async def _board(rt: Runtime, people: People, conn: Connection) -> str:
     card = "c" * 24
     now = datetime.now(UTC)
     config = BoardConfig(board_id=board, name="Work", digest_card_id=DIGESTS)
-    await rt.boards.save(config, people.olga)
-    await rt.boards.baseline(board, [LabelSighting(card, "e" * 24)], now, now)
+    await boards_of(rt).save(config, people.olga)
+    await boards_of(rt).baseline(board, [LabelSighting(card, "e" * 24)], now, now)
     await run(
         conn,
         "INSERT INTO draftsman.person_identities (person, channel, external_id)"

@@ -15,9 +15,10 @@ from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
 S = Status
 THEMES = (
     *("activity", "attention", "budget", "dependency", "forge", "group", "limit", "message"),
-    *("pending_decision", "people", "queue", "repo", "rule", "schedule", "trello"),
+    *("pending_decision", "people", "queue", "repo", "rule", "schedule"),
 )
 MODULES = [import_module(f"tests.core.database.test_{theme}_checks") for theme in THEMES]
+MODULES.append(import_module("tests.bots.trello.records.test_checks"))
 JOBS = [
     (S.QUEUED, "finished_at = now()", "job_states_finished"),
     (S.QUEUED, "next_retry_at = now()", "job_states_retry_time"),

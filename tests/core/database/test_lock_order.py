@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from draftsman import resources
 from draftsman.database.database import Connection
+from draftsman.database.migration_files import available
 from tests.support.queries import FILES
 from tests.support.statements import rows
 
@@ -51,8 +51,8 @@ def _units() -> Iterator[tuple[str, str]]:
         parts = re.split(r"-- name: (\w+)\n", file.read_text("utf-8"))
         for name, text in zip(parts[1::2], parts[2::2], strict=True):
             yield f"{family}.{name}", text
-    for _, text in resources.functions():
-        for function in FUNCTION.finditer(text):
+    for item in available():
+        for function in FUNCTION.finditer(item.sql if item.has_functions else ""):
             yield function[1], function[3]
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 import draftsman
+import draftsman_bots
 from bench.history import Backlog, seed_draftsman
 from draftsman.database.database import Connection
 from tests.soak.calls import CALLS, query_of
@@ -100,7 +101,10 @@ async def _wrong_plans(conn: Connection, family: str) -> list[str]:
 @cache
 def _users(family: str) -> list[ModuleType]:
     """Return the modules of the store that run queries of a family."""
-    packages = walk_packages(draftsman.__path__, "draftsman.")
+    packages = [
+        *walk_packages(draftsman.__path__, "draftsman."),
+        *walk_packages(draftsman_bots.__path__, "draftsman_bots."),
+    ]
     names = [m.name for m in packages if ".store" in m.name or ".database." in m.name]
     own = MODULES[family]
     return [

@@ -17,9 +17,9 @@ REPOS: Final = [
     ({"remote_url": "'HTTPS://secret@git.example/acme/pay'"}, "repos_no_secret"),
 ]
 MAPPINGS: Final = [
-    ({"trello_label_id": "NULL"}, "repo_mappings_label"),
-    ({"trello_label_id": "''"}, "repo_mappings_trello_label_id_check"),
-    ({"trello_label_name": "''"}, "repo_mappings_trello_label_name_check"),
+    ({"label_id": "NULL"}, "repo_mappings_label"),
+    ({"label_id": "''"}, "repo_mappings_label_id_check"),
+    ({"label_name": "''"}, "repo_mappings_label_name_check"),
 ]
 PROFILES: Final = [
     ({"max_iterations": "0"}, "repo_profiles_max_iterations_check"),
@@ -53,7 +53,7 @@ async def test_a_repository_has_valid_columns(
 async def test_a_label_mapping_has_valid_columns(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
-    columns = {"trello_label_id": "'L'", "added_by": "'anna'"} | wrong
+    columns = {"label_id": "'L'", "added_by": "'anna'"} | wrong
     await _refused(conn, "repo_mappings", columns, constraint)
 
 

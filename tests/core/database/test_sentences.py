@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 import draftsman
-from draftsman import resources
 from draftsman.database.database import Connection, to_domain_error
+from draftsman.database.migration_files import available
 from draftsman.database.sentences import of_package, sentence, stored_text
 from draftsman.errors import Refused
 from tests.support.statements import rows, run
@@ -66,7 +66,7 @@ async def test_each_rule_has_a_sentence_and_each_sentence_a_rule(conn: Connectio
 
 
 def test_no_sentence_is_in_a_migration_or_a_query() -> None:
-    texts = dict([*resources.migrations(), *resources.functions()])
+    texts = {item.name: item.sql for item in available()}
     sentences = [
         (name, literal)
         for name, text in (texts | _queries()).items()

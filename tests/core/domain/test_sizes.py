@@ -28,7 +28,7 @@ from draftsman.repos.repo_profile import (
 )
 from draftsman.schedules.template import TemplateDefinition
 from draftsman.settings.profiles import CommandSettings, FixSettings, SetupSettings
-from draftsman.trello.board import BoardConfig
+from draftsman_bots.trello.records.board import BoardConfig
 
 HUGE: Final = "x" * 1_100_000
 MANY: Final = ["x" * 20] * 60_000

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from draftsman import resources
+from draftsman.database.migration_files import available
 from draftsman.jobs.event_kinds import EVENTS
 from draftsman.jobs.job import TRANSITIONS
 
@@ -27,7 +28,7 @@ IN_PYTHON: Final = re.compile(
 
 
 def test_every_kind_that_the_code_writes_is_reserved() -> None:
-    statements = [text for _, text in resources.functions()]
+    statements = [item.sql for item in available()]
     statements += [path.read_text() for path in CORE.rglob("*.sql")]
     kinds = {
         kind

@@ -75,7 +75,7 @@ OF_A_PERSON: Final = {
 OF_AN_OPERATOR: Final = {
     "repos": {"name": "'shop'", "remote_url": "'https://example.org/shop'", "added_by": "'olga'"},
     "repo_mappings": {
-        "trello_label_name": "'shop'",
+        "label_name": "'shop'",
         "repo": "%(repo)s",
         "added_by": "'olga'",
     },
@@ -96,7 +96,7 @@ OF_AN_OPERATOR: Final = {
         "stage": "'done'",
         "changed_at": "draftsman.now()",
     },
-    "poll_cursors": {"board": "'b3'", "actions_until": "draftsman.now()"},
+    "trello_poll_cursors": {"board": "'b3'", "actions_until": "draftsman.now()"},
     "schedules": OF_A_PERSON["schedules"] | {"created_by": "'olga'"},
 }
 OF_A_BOT: Final = {
@@ -108,7 +108,7 @@ OF_A_BOT: Final = {
     "schedules": OF_A_PERSON["schedules"],
     **{
         table: OF_AN_OPERATOR[table]
-        for table in ("trello_board_configs", "trello_labels", "poll_cursors")
+        for table in ("trello_board_configs", "trello_labels", "trello_poll_cursors")
     },
     "job_events": {
         "job": "%(sent)s",
@@ -158,7 +158,7 @@ NOT_FOR: Final = {
     "anna": {
         "operators alone may write it": {
             "repos", "repo_mappings", "repo_profiles", "job_templates", "trello_board_configs",
-            "trello_labels", "poll_cursors",
+            "trello_labels", "trello_poll_cursors",
         },
     },
     "olga": {
@@ -256,12 +256,12 @@ OF_THE_WORLD: Final[tuple[tuple[str, dict[str, str]], ...]] = (
     ("repo_profiles", {"repo": "%(repo)s", "updated_by": "'root'"}),
     (
         "repo_mappings",
-        {"trello_label_name": "'pay'", "repo": "%(repo)s", "added_by": "'root'"},
+        {"label_name": "'pay'", "repo": "%(repo)s", "added_by": "'root'"},
     ),
     ("trello_board_configs", {"board_id": "'b'", "name": "'Board'"}),
     ("trello_board_configs", {"board_id": "'b3'", "name": "'Board'"}),
     ("trello_labels", OF_AN_OPERATOR["trello_labels"] | {"card": "'c'"}),
-    ("poll_cursors", {"board": "'b'", "actions_until": "draftsman.now()"}),
+    ("trello_poll_cursors", {"board": "'b'", "actions_until": "draftsman.now()"}),
     ("trello_due_dates", OF_A_BOT["trello_due_dates"] | {"card": "'c'"}),
     ("trello_checklists", OF_A_BOT["trello_checklists"] | {"card": "'c1'", "checklist": "'k'"}),
     ("channel_limits", {"bucket": "'slack'"}),

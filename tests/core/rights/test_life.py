@@ -18,6 +18,7 @@ from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
 from draftsman.worker.registry import store as workers
 from draftsman.worker.registry.service import SessionLock
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.waits import until
 from tests.core.rights.conftest import As
@@ -98,7 +99,7 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
         (item,) = await bot.delivery_sender.claim("slack", free=1, share=1, sender=lock.number)
         assert item.job == number
         assert await bot.delivery_sender.rescue(["slack"]) == 0
-        assert await bot.boards.acquire(owner, 60, lock.number) is not None
+        assert await boards_of(bot).acquire(owner, 60, lock.number) is not None
     finally:
         await conn.close()
     other = await as_role("bot")
@@ -107,7 +108,7 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
         return await other.delivery_sender.rescue(["slack"]) == 1
 
     await until(free, "the delivery of a session that ended")
-    assert await other.boards.acquire(new_id(), 60) is not None
+    assert await boards_of(other).acquire(new_id(), 60) is not None
     with pytest.raises(Refused, match="a bot cannot hold the lease leader"):
         async with bot.db.connection() as session:
             await workers.acquire(session, "leader", owner, 60)

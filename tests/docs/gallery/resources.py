@@ -13,8 +13,9 @@ from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import parse
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
-from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman.worker.registry import store as workers
+from draftsman_bots.trello.records.board import BoardConfig, LabelRule
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
 from tests.support.budgets import set_budgets
 
@@ -50,7 +51,7 @@ async def add_resources(make: Factory, repos: tuple[str, ...]) -> None:
         labels = {"b" * 23 + str(nth): LabelRule(name="draftsman", agent="coder")}
         url = f"https://trello.com/b/board{nth}"
         board = BoardConfig(board_id="a" * 23 + str(nth), name=name, url=url, labels=labels)
-        await rt.boards.save(board, owner)
+        await boards_of(rt).save(board, owner)
     await rt.templates.add("bump", define(BUMP), owner)
     await rt.templates.add("weekly-report", define(REPORT), owner)
     for spec in (

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 from typing import Final
 
 from draftsman.deliveries.store import threads
-from draftsman.trello import store as trello
-from draftsman.trello.board import (
+from draftsman_bots.trello.records import store as trello
+from draftsman_bots.trello.records.board import (
     BoardConfig,
     Episode,
     EpisodeStage,
     LabelRule,
     LabelSighting,
 )
-from draftsman.trello.cards import CardChecklist, CardDueDate
-from tests.soak.calls.call import MIDDLE, Call
+from draftsman_bots.trello.records.cards import CardChecklist, CardDueDate
+from tests.soak.calls.call import MIDDLE, NEWEST, OLDEST, Call
 
 BOARD = "b" * 24
 CARD = "c" * 24
@@ -28,6 +28,8 @@ ITEMS: Final = CardChecklist(CARD, MIDDLE, 1, LABEL, {"e" * 24: 1})
 DUE: Final = CardDueDate(CARD, BOARD, None, NOW, None)
 CALLS: Final[dict[str, Call]] = {
     "trello.boards": Call(trello.boards),
+    "trello.clock": Call(trello.clock),
+    "trello.digest_cards": Call(lambda conn: trello.digest_cards(conn, [NEWEST, OLDEST])),
     "trello.board": Call(lambda conn: trello.board(conn, BOARD)),
     "trello.save": Call(lambda conn: trello.save(conn, CONFIG)),
     "trello.remove": Call(lambda conn: trello.remove(conn, BOARD)),

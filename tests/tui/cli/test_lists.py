@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from jsonschema import validate
+
 from draftsman_testing.factories import Factory
 from tests.tui.cli.cli_runner import Cli, Terminal
 
@@ -14,6 +16,19 @@ async def test_the_help_of_a_list_says_what_its_columns_mean(cli: Cli) -> None:
     assert "STARTED Time since the start. Examples:" in text
     text = " ".join((await cli("costs", "--help")).out.split())
     assert "Columns: NAME Whose figures these are." in text, "KIND is only in the dashboard"
+
+
+async def test_each_list_is_sorted_and_filtered_by_its_columns(cli: Cli, make: Factory) -> None:
+    busy = await make.worker_row(host="busy-host")
+    idle = await make.worker_row(host="an-idle-host")
+    listed = (await cli("workers", "--sort", "host", "--json")).json
+    assert [worker["id"] for worker in listed] == [str(idle), str(busy)]
+    listed = (await cli("workers", "--sort", "-host", "--json")).json
+    assert [worker["id"] for worker in listed] == [str(busy), str(idle)]
+    assert "busy-host" not in (await cli("workers", "--where", "host:idle")).out
+    assert (await cli("workers", "--where", "host:none")).err == "nothing matches --where\n"
+    with_schema = (await cli("workers", "--json-schema")).json
+    validate(listed, with_schema)
 
 
 async def test_a_narrow_terminal_leaves_columns_out_unless_all_fit(

@@ -34,10 +34,10 @@ from draftsman.queues.queue_models import QueuePause, QueueSummary
 from draftsman.repos.repo_catalog import Repo
 from draftsman.schedules.schedule import FireStatus, Misfire, Overlap, Schedule
 from draftsman.schedules.template import Template, TemplateDefinition
-from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman.worker.registry.registered_worker import RegisteredWorker
 from draftsman.workflows.dependencies import JobTree
 from draftsman.workflows.groups import JobGroup
+from draftsman_bots.trello.records.board import BoardConfig, LabelRule
 from draftsman_tui.common.boards import BoardRow
 from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.jobs.details.log_buffer import LogLine, LogView

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
@@ -57,6 +58,10 @@ class App:
     color: bool | None = None
     pager: bool | None = None
     """Whether long output is shown in a pager; None: it is."""
+    sort: str = ""
+    """The column by which a list is sorted, with `-` for the descending order."""
+    where: tuple[str, ...] = ()
+    """Conditions on the columns of a list."""
     uses_fallback_url: bool = field(default=False, init=False)
     """Whether the database is that of the variable `DATABASE_URL`."""
     _settings: Settings | None = field(default=None, init=False)
@@ -201,6 +206,47 @@ class ListGroup(Group):
         return super().parse_args(ctx, args)
 
 
+def list_options(entity: Entity[Any]) -> list[click.Parameter]:
+    """Return the options of each list: its order, conditions on its columns, and its schema."""
+
+    def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value and not ctx.resilient_parsing:
+            entity.select((), datetime.now(UTC), **{str(param.name): value})  # checks it
+            _keep(ctx, str(param.name), value)
+
+    def print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            ctx.ensure_object(App).out.document(entity.schema())
+            ctx.exit()
+
+    example = entity.columns[0].head.lower()
+    return [
+        click.Option(
+            ["--sort"],
+            metavar="COLUMN",
+            help=f"Sort the listed rows, such as by {example}; -COLUMN: descending.",
+            expose_value=False,
+            callback=keep,
+        ),
+        click.Option(
+            ["--where"],
+            metavar="CONDITION",
+            multiple=True,
+            help="Only rows with a value in a column: title:refund, or cost>1, age<2h.",
+            expose_value=False,
+            callback=keep,
+        ),
+        click.Option(
+            ["--json-schema"],
+            is_flag=True,
+            is_eager=True,
+            help="Print the JSON Schema of the list.",
+            expose_value=False,
+            callback=print_schema,
+        ),
+    ]
+
+
 class ListCommand(click.Command):
     """A command that lists an entity; its help says what the columns mean."""
 
@@ -253,6 +299,8 @@ def command(
         ACTIONS_OF[command] = does
         command.params += shared_options(hidden=True)
         command.params.append(_option("--json", "json", "Output JSON."))
+        if lists is not None:
+            command.params += list_options(lists)
         _register(command, section)
         return command
 
@@ -339,5 +387,5 @@ def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], None]
 
 def _keep(ctx: click.Context, key: str, value: Any) -> None:
     """Store an option if it was set; the default does not override an earlier value."""
-    if value not in (None, False) or (key in ("color", "pager") and value is False):
+    if value not in (None, False, ()) or (key in ("color", "pager") and value is False):
         setattr(ctx.ensure_object(App), key, value)

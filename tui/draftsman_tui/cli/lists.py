@@ -21,13 +21,25 @@ T = TypeVar("T")
 def print_list(
     app: App, entity: Entity[T], rows: Sequence[T], empty: str = "", now: datetime | None = None
 ) -> None:
-    """Print rows as JSON or as a table, or else what to do; `empty` is about a selection."""
+    """Print rows as JSON or as a table, or else what to do; `empty` is about a selection.
+
+    Only those that the options of the list select are printed, in their order.
+    """
+    now = now or datetime.now(UTC)
+    rows = selected(app, entity, rows, now)
     if app.json:
         app.out.document([entity.data(row) for row in rows])
     elif rows:
-        print_table(app, entity, rows, now or datetime.now(UTC))
+        print_table(app, entity, rows, now)
+    elif app.where:
+        app.out.info("nothing matches --where")
     else:
         app.out.info(empty or "; ".join(filter(None, (entity.empty, entity.hint))))
+
+
+def selected(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -> Sequence[T]:
+    """Return the rows that `--where` selects, in the order of `--sort`; raises UsageError."""
+    return entity.select(rows, now, sort=app.sort, where=app.where)
 
 
 def print_table(app: App, entity: Entity[T], rows: Sequence[T], now: datetime) -> None:

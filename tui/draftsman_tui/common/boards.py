@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from draftsman.trello.board import BoardConfig
+    from draftsman.runtime import Runtime
+    from draftsman_bots.trello.records.board import BoardConfig
+    from draftsman_bots.trello.records.service import TrelloBoards
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,13 @@ class BoardRow:
     config: BoardConfig
     polled_at: datetime | None
     checks: Sequence[Any] | None = None
+
+
+def boards_of(rt: Runtime) -> TrelloBoards:
+    """Return the boards of a process."""
+    from draftsman_bots.trello.records.service import TrelloBoards
+
+    return TrelloBoards(rt.db, rt.policy)
 
 
 def board_data(row: BoardRow) -> dict[str, Any]:
@@ -56,6 +65,8 @@ BOARDS: Final[Entity[BoardRow]] = Entity(
     empty="no boards configured",
     hint="to add a board: draftsman boards add https://trello.com/b/…",
     data=board_data,
+    json_class="draftsman_bots.trello.records.board:BoardConfig",
+    json_more={"polled_at": {"type": ["string", "null"]}, "checks": {}},
     columns=(
         shared_columns.text(
             "BOARD", 26, help="Name of the board.", of=lambda row: row.config.name, role="key"

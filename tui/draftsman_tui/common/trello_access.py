@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from draftsman.errors import ConfigError, DraftsmanError, Failure, NotFound, UsageError
-from draftsman_tui.common.boards import BOARDS
+from draftsman_tui.common.boards import BOARDS, boards_of
 from draftsman_tui.terminal.extras import of_channel, require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings.trello import TrelloSettings
-    from draftsman.trello.board import BoardConfig
     from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.records.board import BoardConfig
 
 NO_BOARDS = f"{BOARDS.empty}; {BOARDS.hint}"
 
@@ -48,7 +48,7 @@ def configured(rt: Runtime) -> TrelloSettings:
 
 async def find_board(rt: Runtime, board: str) -> BoardConfig:
     """Find a configured board by name, id or URL; raises NotFound, UsageError (ambiguous)."""
-    boards = await rt.boards.all()
+    boards = await boards_of(rt).all()
     name = board.strip().rstrip("/").casefold()
     matching = [config for config in boards if name in (config.board_id, config.name.casefold())]
     matching = matching or [config for config in boards if name in _urls(config)]

@@ -10,9 +10,9 @@ from urllib.parse import quote, urlsplit
 from draftsman.deliveries.delivery import TARGET_GONE
 from draftsman.errors import Failure, NotFound, UsageError
 from draftsman.jobs.retries import ErrorClass, classify
-from draftsman.trello.board import FieldUse
 from draftsman_bots.json_fields import string
 from draftsman_bots.trello.ids import is_id
+from draftsman_bots.trello.records.board import FieldUse
 from draftsman_bots.trello.transport.cards import TYPES, CustomField, fetch_fields
 
 if TYPE_CHECKING:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import DraftsmanError, Failure
 from draftsman_bots.trello.boards import board_reader, label_comparison
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests import label_jobs
 from draftsman_bots.trello.transport.rate_limit import background
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
-    from draftsman.trello.board import BoardConfig
     from draftsman_bots.trello.context import BotContext, Requested
+    from draftsman_bots.trello.records.board import BoardConfig
 
 INTERVAL: Final = 2.0
 """Seconds between the starts of two scans of a board."""
@@ -65,7 +66,7 @@ async def _scan(context: BotContext, board: BoardConfig, requested: Requested) -
 
     Cards that were not requested are left out: their own webhook names the person.
     """
-    began = await context.rt.boards.clock()
+    began = await boards_of(context.rt).clock()
     cards = await board_reader.cards(context.trello, board.board_id)
     selected = {id: card for id, card in cards.items() if id in requested}
     new, _ = await label_comparison.compare(context, board, selected, began)

@@ -17,10 +17,10 @@ from draftsman import field_errors
 from draftsman.deliveries.delivery import TARGET_GONE
 from draftsman.errors import Failure, NotFound, UsageError
 from draftsman.jobs.job import Mode, Status
-from draftsman.trello.board import BoardConfig, LabelRule
-from draftsman.trello.cards import ENDS
 from draftsman_bots.trello.boards import board_fields, board_reader
 from draftsman_bots.trello.ids import is_id
+from draftsman_bots.trello.records.board import BoardConfig, LabelRule
+from draftsman_bots.trello.records.cards import ENDS
 
 if TYPE_CHECKING:
     from trello import Label, List

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from draftsman.trello.board import BoardConfig, Episode, LabelSighting
+from draftsman_bots.trello.records.board import BoardConfig, Episode, LabelSighting
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests import label_jobs
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ async def compare(
 
     `began` is the database's time before the cards were read.
     """
-    boards = context.rt.boards
+    boards = boards_of(context.rt)
     sightings = labeled(board, cards)
     recorded = await boards.present(board.board_id)
     recorded |= await boards.present_on(sorted({sighting.card for sighting in sightings}))

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Final
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.ids import new_id
 from draftsman.processes.lifecycle import OutageGuard, StopSignal
-from draftsman.trello.board import BoardConfig
 from draftsman_bots.trello import action_router
 from draftsman_bots.trello.boards import board_reader, label_comparison, webhooks
 from draftsman_bots.trello.deliveries.due_dates import show_expiry
 from draftsman_bots.trello.identity import resolve_identity
+from draftsman_bots.trello.records.board import BoardConfig
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests import label_jobs
 from draftsman_bots.trello.transport.api_errors import ACCOUNT
 from draftsman_bots.trello.transport.rate_limit import background
@@ -53,7 +54,7 @@ class BoardSync:
 
     async def sync(self, board: BoardConfig) -> None:
         """Read a board and continue its episodes; raises Failure, DraftsmanError."""
-        boards = self._context.rt.boards
+        boards = boards_of(self._context.rt)
         cursor = await boards.cursor(board.board_id)
         began = await boards.clock()
         cards = await board_reader.cards(self._context.trello, board.board_id)
@@ -71,7 +72,7 @@ class BoardSync:
 
     async def continue_episodes(self, board: BoardConfig) -> None:
         """Continue the board's episodes; a failed episode does not affect the others."""
-        for episode in await self._context.rt.boards.due(board.board_id):
+        for episode in await boards_of(self._context.rt).due(board.board_id):
             try:
                 with background():
                     await label_jobs.process_episode(self._context, board, episode)
@@ -83,15 +84,15 @@ class BoardSync:
     async def _show_expiries(self, board: BoardConfig) -> None:
         """Bring due dates up to date whose questions were extended or closed elsewhere."""
         context = self._context
-        for card in await context.rt.boards.cards.stale_due_dates(board.board_id):
+        for card in await boards_of(context.rt).cards.stale_due_dates(board.board_id):
             with background():
-                await show_expiry(context.trello, context.rt.boards.cards, board, card)
+                await show_expiry(context.trello, boards_of(context.rt).cards, board, card)
 
     async def _begin(self, board: BoardConfig, cards: dict[str, Card], began: datetime) -> None:
         """Record the first poll's labels as existing, unless `include_existing` is set."""
         existing = [] if board.include_existing else label_comparison.labeled(board, cards)
         until = await board_reader.last_activity(self._context.trello, board.board_id) or began
-        if await self._context.rt.boards.baseline(board.board_id, existing, began, until):
+        if await boards_of(self._context.rt).baseline(board.board_id, existing, began, until):
             _log.info("board %s: %s existing labels recorded", board.name, len(existing))
 
     async def _check_missing(self, board: BoardConfig, missing: list[str]) -> None:
@@ -165,7 +166,7 @@ class Poller:
     async def poll_once(self) -> float:
         """Poll every board once; return the seconds to wait for Trello's rate limit."""
         wait = 0.0
-        for board in await self._context.rt.boards.all():
+        for board in await boards_of(self._context.rt).all():
             if self.stop:
                 break
             wait = max(wait, await self._poll(board))
@@ -174,7 +175,7 @@ class Poller:
         return wait
 
     async def _hold_lease(self) -> None:
-        term = await self._context.rt.boards.acquire(self._owner, LEASE, self._sender())
+        term = await boards_of(self._context.rt).acquire(self._owner, LEASE, self._sender())
         if term is None:
             return
         _log.info("polling Trello, term %s", term)
@@ -187,14 +188,14 @@ class Poller:
         finally:
             self._context.health.polling = False
             with contextlib.suppress(DraftsmanError):
-                await self._context.rt.boards.resign(self._owner, term)
+                await boards_of(self._context.rt).resign(self._owner, term)
 
     @contextlib.asynccontextmanager
     async def _renewing(self, term: int) -> AsyncIterator[asyncio.Event]:
         """Renew the lease; when it is lost, set the event and cancel the block."""
         lost = asyncio.Event()
         polling = asyncio.current_task()
-        boards = self._context.rt.boards
+        boards = boards_of(self._context.rt)
 
         async def renew() -> None:
             until = time.monotonic() + LEASE

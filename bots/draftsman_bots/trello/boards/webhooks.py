@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from draftsman.errors import Failure
 from draftsman_bots.trello.ids import is_id
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests.label_jobs import GONE_STATUSES
 
 if TYPE_CHECKING:
-    from draftsman.trello.board import BoardConfig
     from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.records.board import BoardConfig
 
 _log = logging.getLogger(__name__)
 Webhook = dict[str, Any]
@@ -94,7 +95,7 @@ async def remove(context: BotContext, board: BoardConfig) -> bool:
     hook = await find(context, board)
     if hook is not None:
         await delete(context, str(hook["id"]))
-    await context.rt.boards.webhook(board.board_id, None)
+    await boards_of(context.rt).webhook(board.board_id, None)
     return hook is not None
 
 
@@ -114,7 +115,7 @@ async def _find_current(context: BotContext, board: BoardConfig) -> Webhook | No
         await delete(context, str(hook["id"]))
         return None
     if hook is not None and hook["id"] != board.webhook_id:
-        await context.rt.boards.webhook(board.board_id, hook["id"])
+        await boards_of(context.rt).webhook(board.board_id, hook["id"])
     return hook
 
 
@@ -131,7 +132,7 @@ async def _create(context: BotContext, board: BoardConfig, old: Webhook | None) 
         )
     if not isinstance(hook, dict) or not is_id(hook.get("id")):
         raise Failure("Trello created a webhook but returned no id", origin="trello")
-    await context.rt.boards.webhook(board.board_id, hook["id"])
+    await boards_of(context.rt).webhook(board.board_id, hook["id"])
     _log.info("board %s: webhook %s", board.name, "reactivated" if old else "created")
     return hook
 

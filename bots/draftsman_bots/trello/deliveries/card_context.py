@@ -11,10 +11,10 @@ from draftsman.deliveries.delivery import QUESTION_KINDS, DeliveryKind, Message
 from draftsman.errors import Failure
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.retries import ErrorClass, classify
-from draftsman.trello.board import BoardConfig
 from draftsman_bots.trello.deliveries.checklists import uses_checklist
 from draftsman_bots.trello.deliveries.field_values import shows_fields
 from draftsman_bots.trello.deliveries.member_names import MemberNames, names_members
+from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.transport.cards import CustomField, fetch_fields, read_card
 from draftsman_bots.trello.transport.client import Trello
 
@@ -26,7 +26,7 @@ MEMBERS_TTL: Final = 600.0
 
 
 class BoardSource(Protocol):
-    """Source of board configurations, as `draftsman.trello.service`."""
+    """Source of board configurations, as `draftsman_bots.trello.records.service`."""
 
     async def all(self) -> list[BoardConfig]:
         """Return the watched boards."""

@@ -20,7 +20,6 @@ from draftsman.deliveries.delivery import (
 from draftsman.errors import Failure
 from draftsman.jobs.retries import ErrorClass, classify
 from draftsman.questions.question import QuestionStatus
-from draftsman.trello.board import BoardConfig
 from draftsman_bots.json_fields import nested, string
 from draftsman_bots.process.health import HealthState
 from draftsman_bots.text import truncate
@@ -40,13 +39,14 @@ from draftsman_bots.trello.deliveries.field_values import FieldWriter, shows_fie
 from draftsman_bots.trello.deliveries.markdown import MAX_NAME, marker_of, with_marker
 from draftsman_bots.trello.deliveries.render import render
 from draftsman_bots.trello.ids import is_id
+from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.transport.api_errors import ACCOUNT, UnconfirmedCall
 from draftsman_bots.trello.transport.client import Trello
 
 if TYPE_CHECKING:
     from trello import Card
 
-    from draftsman.trello.service import TrelloCards
+    from draftsman_bots.trello.records.service import TrelloCards
 
 
 # References to delivered messages, and their match by marker. Pure.

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.question_text import resolution_spans
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
-from draftsman.trello.board import BoardConfig, ChecklistUse
-from draftsman.trello.cards import CardChecklist
 from draftsman_bots.json_fields import objects, string
 from draftsman_bots.text import truncate
 from draftsman_bots.trello.deliveries.markdown import escape_truncated, strip_mentions
 from draftsman_bots.trello.deliveries.member_names import MemberNames, member_name
+from draftsman_bots.trello.records.board import BoardConfig, ChecklistUse
+from draftsman_bots.trello.records.cards import CardChecklist
 
 if TYPE_CHECKING:
     from draftsman.deliveries.delivery import Message
-    from draftsman.trello.service import TrelloCards
+    from draftsman_bots.trello.records.service import TrelloCards
     from draftsman_bots.trello.transport.client import Trello
 
 MAX_ITEMS: Final = 20

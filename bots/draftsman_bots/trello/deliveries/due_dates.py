@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import Failure
-from draftsman.trello.cards import CardDueDate
 from draftsman_bots.trello.ids import parse_time
+from draftsman_bots.trello.records.cards import CardDueDate
 
 if TYPE_CHECKING:
-    from draftsman.trello.board import BoardConfig
-    from draftsman.trello.service import TrelloCards
+    from draftsman_bots.trello.records.board import BoardConfig
+    from draftsman_bots.trello.records.service import TrelloCards
     from draftsman_bots.trello.transport.client import Trello
 
 GONE: Final = (404, 410)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
-from draftsman.trello.board import BoardConfig, FieldUse
 from draftsman_bots.text import truncate
+from draftsman_bots.trello.records.board import BoardConfig, FieldUse
 from draftsman_bots.trello.transport.cards import (
     TYPES,
     CustomField,

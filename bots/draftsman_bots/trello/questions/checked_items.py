@@ -13,6 +13,7 @@ from draftsman_bots.conversation.replies import ReplyKind, press
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.deliveries.checklists import item_names
 from draftsman_bots.trello.questions.answers import WORDING, CardConversation
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.replies import reply
 from draftsman_bots.trello.requests.label_jobs import GONE_STATUSES
 
@@ -30,7 +31,7 @@ async def on_item(context: BotContext, action: Action) -> str:
     """Process a checked or unchecked item; return its outcome, for a counter. Raises Failure."""
     if action.member == context.me.id:
         return "own"
-    stored = await context.rt.boards.cards.find_checklist(action.checklist)
+    stored = await boards_of(context.rt).cards.find_checklist(action.checklist)
     number = stored.items.get(action.item) if stored is not None else None
     if stored is None or number is None:
         return "ignored"

@@ -12,14 +12,15 @@ from draftsman.ids import question_name
 from draftsman.people.actor import Actor
 from draftsman_bots.trello.deliveries.due_dates import read_due
 from draftsman_bots.trello.deliveries.error_text import error_text
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.replies import reply
 from draftsman_bots.trello.requests.label_jobs import GONE_STATUSES
 
 if TYPE_CHECKING:
-    from draftsman.trello.board import BoardConfig
-    from draftsman.trello.cards import ExpiringQuestion
     from draftsman_bots.trello.actions import Action
     from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.records.board import BoardConfig
+    from draftsman_bots.trello.records.cards import ExpiringQuestion
 
 SAME: Final = timedelta(seconds=1)
 """Difference of two times that are the same date in Trello."""
@@ -30,7 +31,7 @@ async def on_rescheduled(context: BotContext, board: BoardConfig, action: Action
 
     Handling an action twice is safe: an expiry that is not earlier stays.
     """
-    cards = context.rt.boards.cards
+    cards = boards_of(context.rt).cards
     if not board.due_dates:
         return "ignored"
     if action.member == context.me.id:

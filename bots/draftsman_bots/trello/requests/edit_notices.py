@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.deliveries.target import parse
 from draftsman.jobs.job import TERMINAL, Job
-from draftsman.trello.board import card_subject_key
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.actions import ActionKind
+from draftsman_bots.trello.records.board import card_subject_key
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor

@@ -25,7 +25,9 @@ from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.requests.service.submissions import SubmittedJob, invocation
 from draftsman.people.actor import Actor
 from draftsman.text import first_line
-from draftsman.trello.board import (
+from draftsman_bots.trello.boards import board_reader
+from draftsman_bots.trello.ids import card_target
+from draftsman_bots.trello.records.board import (
     BoardConfig,
     Episode,
     EpisodeStage,
@@ -33,8 +35,7 @@ from draftsman.trello.board import (
     LabelSighting,
     card_subject_key,
 )
-from draftsman_bots.trello.boards import board_reader
-from draftsman_bots.trello.ids import card_target
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests import attachments, card_ticket, template_jobs
 from draftsman_bots.trello.transport.cards import parse_card, read_card
 
@@ -84,20 +85,20 @@ async def fetch(context: BotContext, card: str) -> Card | None:
 
 async def check_card(context: BotContext, board: BoardConfig, card: str) -> list[Episode]:
     """Compare a card's labels with the recorded labels; return new episodes. Raises Failure."""
-    began = await context.rt.boards.clock()
+    began = await boards_of(context.rt).clock()
     current = await fetch(context, card)
     if current is None:
         return []
     labels = set(current.idLabels)
     at = current.dateLastActivity
-    recorded = {label for _, label in await context.rt.boards.present_on([card])}
+    recorded = {label for _, label in await boards_of(context.rt).present_on([card])}
     removed = [LabelSighting(card, label, at) for label in sorted(recorded - labels)]
-    await context.rt.boards.end_episodes(removed, began)
+    await boards_of(context.rt).end_episodes(removed, began)
     if not is_on_board(board, current):
         return []
     new_labels = (board.labels.keys() & labels) - recorded
     new = [LabelSighting(card, label, at) for label in sorted(new_labels)]
-    return await context.rt.boards.begin_episodes(board.board_id, new, began)
+    return await boards_of(context.rt).begin_episodes(board.board_id, new, began)
 
 
 async def process_episode(
@@ -108,7 +109,7 @@ async def process_episode(
     The card is locked and the episode read again: the label may belong to the next episode now.
     """
     async with context.card_lock(episode.card):
-        for due in await context.rt.boards.due_on(episode.card):
+        for due in await boards_of(context.rt).due_on(episode.card):
             if due.key == episode.key:
                 await _continue(context, board, due, by)
 
@@ -137,7 +138,7 @@ async def _change_labels(
             raise
         text = f"board {board.name}: cannot swap labels: {error}"
         context.health.problem(f"swap:{board.board_id}", text)
-        await context.rt.boards.settle(episode, EpisodeStage.DONE)
+        await boards_of(context.rt).settle(episode, EpisodeStage.DONE)
         return None
     context.health.clear(f"swap:{board.board_id}")
     return removed
@@ -168,14 +169,16 @@ async def _submit_job(
     context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
 ) -> bool:
     """Submit the job of an episode; return whether the episode has a job."""
-    began = await context.rt.boards.clock()
+    began = await boards_of(context.rt).clock()
     card = await _fetch_full_card(context, episode)
     if card is None or episode.label not in board.labels:
-        await context.rt.boards.settle(episode, EpisodeStage.DONE)
+        await boards_of(context.rt).settle(episode, EpisodeStage.DONE)
         return False
     current = parse_card(context.trello, episode.card, card)
     if not is_on_board(board, current) or episode.label not in current.idLabels:
-        await context.rt.boards.end_episodes([LabelSighting(episode.card, episode.label)], began)
+        await boards_of(context.rt).end_episodes(
+            [LabelSighting(episode.card, episode.label)], began
+        )
         return False
     try:
         submitted = await _submit(context, board, episode, card, by)
@@ -186,11 +189,11 @@ async def _submit_job(
     except (UsageError, NotFound) as error:
         text = f"label {board.labels[episode.label].name!r} of board {board.name}: {error}"
         context.health.problem(f"label:{episode.label}", text)
-        await context.rt.boards.settle(episode, EpisodeStage.DONE)
+        await boards_of(context.rt).settle(episode, EpisodeStage.DONE)
         return False
     if submitted is not None and submitted.outcome == "joined":
         await _notify_joined(context, board, episode, submitted)
-    await context.rt.boards.settle(
+    await boards_of(context.rt).settle(
         episode, EpisodeStage.SUBMITTED, submitted.number if submitted else None
     )
     return True
@@ -312,7 +315,7 @@ async def _remove_label(context: BotContext, episode: Episode) -> bool:
         if error.http_status not in (400, *GONE_STATUSES):  # already removed
             raise
         removed = False
-    await context.rt.boards.end_swapped_episode(episode)
+    await boards_of(context.rt).end_swapped_episode(episode)
     return removed
 
 
@@ -339,8 +342,8 @@ class LabelPreview:
 async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelPreview]:
     """Compare a board's cards as the poller does, without recording anything; raises Failure."""
     cards = await board_reader.cards(context.trello, board.board_id)
-    was_polled = await context.rt.boards.cursor(board.board_id) is not None
-    recorded = await context.rt.boards.present_on(sorted(cards))
+    was_polled = await boards_of(context.rt).cursor(board.board_id) is not None
+    recorded = await boards_of(context.rt).present_on(sorted(cards))
     previews = []
     for label, rule in board.labels.items():
         labeled = [id for id, card in cards.items() if label in card.idLabels]

@@ -10,17 +10,17 @@ from uuid import NAMESPACE_URL, uuid5
 
 from draftsman.errors import InvalidParameters, UsageError
 from draftsman.jobs.job import AGENT_TYPE
-from draftsman.trello.board import card_subject_key
 from draftsman_bots.json_fields import mapping, objects, string
 from draftsman_bots.trello.deliveries import markdown
 from draftsman_bots.trello.ids import card_target
+from draftsman_bots.trello.records.board import card_subject_key
 from draftsman_bots.trello.requests import card_ticket
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import Invocation
     from draftsman.schedules.template import TemplateDefinition
-    from draftsman.trello.board import Episode
     from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.records.board import Episode
 
 
 # Parser of the parameters of a template in the description of a card. Pure.

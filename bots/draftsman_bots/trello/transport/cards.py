@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trello import Card
 
-from draftsman.trello.board import FieldUse
 from draftsman_bots.json_fields import nested, objects, string
 from draftsman_bots.trello.ids import is_id, parse_time
+from draftsman_bots.trello.records.board import FieldUse
 from draftsman_bots.trello.transport.api_errors import unconfirmed
 
 if TYPE_CHECKING:

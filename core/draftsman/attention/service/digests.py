@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from draftsman import plugins
 from draftsman.attention import store
-from draftsman.attention.digests import DigestHours, digest_payload, parse_hours
+from draftsman.attention.digests import DigestHours, DigestQuestion, digest_payload, parse_hours
+from draftsman.channels import registry
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import Isolation
 from draftsman.database.selection import Selection
@@ -23,6 +26,7 @@ from draftsman.jobs.runs.sweep import Sweep, repeat
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy
 
+_log = logging.getLogger(__name__)
 OFF: Final = "off"
 
 
@@ -81,8 +85,8 @@ class Digests:
     async def sweep(self, term: LeaderTerm) -> int:
         """Send the digests that are due, for the leader; return the number of questions in them.
 
-        A question is in a single digest of a person: on a card, at the target of the person or in
-        the log. The digest of a person outside of their hours waits.
+        A question is in a single digest of a person: at the shared target of a channel, at that of
+        the person or in the log. The digest of a person outside of their hours waits.
         """
 
         async def work(conn: Connection, selection: Selection) -> int:
@@ -90,6 +94,7 @@ class Digests:
             people = self._policy.people.values()
             away = [person.name for person in people if person.free_at(now) > now]
             due = await store.take_due_digests(conn, term, self._limit, away, selection)
+            due = await _shared(conn, due)
             ordered = sorted(due, key=lambda item: (item.person, item.place))
             for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
                 questions = list(group)
@@ -105,6 +110,21 @@ class Digests:
             work,
             lambda conn, selection: store.digest_candidates(conn, term, self._limit, selection),
         )
+
+
+async def _shared(conn: Connection, due: list[DigestQuestion]) -> list[DigestQuestion]:
+    """Return the questions with the targets that channels have for digests of their jobs."""
+    jobs = sorted({item.job for item in due})
+    for plugin in registry.channels() if jobs else ():
+        if plugin.shared_digests is not None:
+            try:
+                async with conn.transaction():
+                    targets = await plugins.resolve(plugin.shared_digests)(conn, jobs)
+            except Exception:  # of another package, and no reason to send no digest
+                _log.exception("%s: shared digests failed", plugin.label)
+            else:
+                due = [item.shared_in(plugin.name, targets) for item in due]
+    return due
 
 
 def _check_zone(name: str) -> None:

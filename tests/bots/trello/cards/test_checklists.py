@@ -15,12 +15,13 @@ from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
-from draftsman.trello.board import ChecklistUse
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.actions import Action, ActionKind
 from draftsman_bots.trello.boards import board_reader
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.deliveries.checklists import MAX_ITEMS
+from draftsman_bots.trello.records.board import ChecklistUse
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests import card_ticket
 from draftsman_testing.factories import GATE, QUESTION
 from draftsman_testing.outbox import FAST
@@ -187,7 +188,7 @@ async def test_an_answer_elsewhere_removes_the_checklist(bench: TrelloBotHarness
     await answer(bench, question, "red")
     await bench.send_messages()
     assert checklists(bench, card) == []
-    stored = await bench.rt.boards.cards.find_checklist(checklist)
+    stored = await boards_of(bench.rt).cards.find_checklist(checklist)
     assert stored is not None
     assert stored.closed_at is not None
 
@@ -260,7 +261,9 @@ async def test_a_bot_killed_before_it_stored_the_checklist_makes_no_second(
 ) -> None:
     card = bench.card()
     work = await bench.make.asked(notify=(f"trello:{card}",), actor=bench.people.anna)
-    channel = TrelloChannel(bench.context.trello, bench.rt.boards, cards=bench.rt.boards.cards)
+    channel = TrelloChannel(
+        bench.context.trello, boards_of(bench.rt), cards=boards_of(bench.rt).cards
+    )
     sender = DeliverySender(
         db=bench.rt.db, policy=bench.rt.policy, settings=FAST, fallback=parse("log")
     )
@@ -271,7 +274,7 @@ async def test_a_bot_killed_before_it_stored_the_checklist_makes_no_second(
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
     (made,) = checklists(bench, card)
-    assert await bench.rt.boards.cards.checklist(card, work.number, 1) is None
+    assert await boards_of(bench.rt).cards.checklist(card, work.number, 1) is None
     await clock.forward(FAST.lease + 1, while_in_flight=True)
     await bench.send_messages()
     (only,) = checklists(bench, card)

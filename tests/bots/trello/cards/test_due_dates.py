@@ -12,10 +12,11 @@ from draftsman.database.database import Connection
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question import Question, QuestionStatus
 from draftsman.questions.response import Response
-from draftsman.trello.cards import CardDueDate
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.deliveries.due_dates import show_expiry
 from draftsman_bots.trello.ids import parse_time
+from draftsman_bots.trello.records.cards import CardDueDate
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import QUESTION
 from draftsman_testing.trello import FakeTrello, Fault, error
 from draftsman_testing.waits import wait_blocked
@@ -75,7 +76,7 @@ async def test_the_due_date_is_the_expiry_and_is_put_back(
     assert await bench.notices(card) == [], "the change of the bot is no answer"
     await answer(bench, question)
     assert due(bench, card) == earlier
-    assert await bench.rt.boards.cards.due_date(card) is None
+    assert await boards_of(bench.rt).cards.due_date(card) is None
 
 
 async def test_a_board_without_the_setting_keeps_its_due_dates(
@@ -194,9 +195,9 @@ async def test_two_processes_show_the_expiry_once(
     trello.set_due(card, EARLIER)
     work = await bench.make.asked(SOON, notify=(f"trello:{card}",))
     board = await bench.watch(due_dates=True)
-    cards = bench.rt.boards.cards
+    cards = boards_of(bench.rt).cards
     async with hold_commits(bench.rt) as first:
-        other = first.rt.boards.cards
+        other = boards_of(first.rt).cards
         (item,) = await cards.expiring(card)
         assert item.job == work.number
         row = CardDueDate(card, board.board_id, EARLIER, item.due, EARLIER)
@@ -253,7 +254,7 @@ async def test_a_bot_killed_after_it_wrote_the_date_puts_the_earlier_back(
     work = await bench.make.asked(SOON, notify=(f"trello:{card}",))
     question = await bench.rt.questions.get(work.number, 1)
     board = await bench.watch(due_dates=True)
-    cards = bench.rt.boards.cards
+    cards = boards_of(bench.rt).cards
     row = "SELECT FROM draftsman.trello_due_dates FOR UPDATE"
     trello.faults.next("PUT", DUE, Fault.DROP_BEFORE)
     with pytest.raises(Exception, match="no reply"):

@@ -20,12 +20,13 @@ from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.trello import TrelloSettings
-from draftsman.trello.board import BoardConfig, LabelRule
 from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
+from draftsman_bots.trello.records.board import BoardConfig, LabelRule
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
 from draftsman_testing.factories import QUESTION, Factory
@@ -75,7 +76,7 @@ class TrelloBotHarness:
             "ignored_list_ids": (self.ice,),
         }
         config = BoardConfig(**fields | changes)
-        await self.rt.boards.save(config, self.people.olga)
+        await boards_of(self.rt).save(config, self.people.olga)
         return config
 
     def card(self, name: str = "Fix the parser", **fields: Any) -> str:
@@ -100,7 +101,7 @@ class TrelloBotHarness:
         self.configure(callback_url=callback)
         server = HttpServer(application(self.context, self.trello.secret), served)
         self._server = server, asyncio.create_task(server.run())
-        for config in await self.rt.boards.all():
+        for config in await boards_of(self.rt).all():
             await self.poller.check(config)
         return callback
 
@@ -135,7 +136,9 @@ class TrelloBotHarness:
 
     async def send_messages(self) -> None:
         """Send all due messages to cards."""
-        channel = TrelloChannel(self.context.trello, self.rt.boards, cards=self.rt.boards.cards)
+        channel = TrelloChannel(
+            self.context.trello, boards_of(self.rt), cards=boards_of(self.rt).cards
+        )
         deliver = DeliverySender(
             db=self.rt.db, policy=self.rt.policy, settings=FAST, fallback=parse("log")
         )

@@ -7,8 +7,9 @@ from typing import Any
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.questions.question_spec import QuestionSpec
-from draftsman.trello.board import LabelRule
 from draftsman_bots.trello.deliveries.markdown import MAX_COMMENT
+from draftsman_bots.trello.records.board import LabelRule
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
 from draftsman_testing.trello import FakeTrello, Fault
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
@@ -48,7 +49,7 @@ async def test_messages_follow_a_moved_card_and_its_board_moves_it(
     other: dict[str, Any] = {"board_id": elsewhere, "name": "Play", "queued_label_id": None}
     label = {trello.label(elsewhere, "draftsman"): LabelRule(name="draftsman")}
     other |= {"labels": label, "ready_for_review_list_id": shelf}
-    await bench.rt.boards.save(config.model_copy(update=other), bench.people.olga)
+    await boards_of(bench.rt).save(config.model_copy(update=other), bench.people.olga)
 
     for target, column, end in (
         (bench.board, review, review),  # 74: it is there already

@@ -9,6 +9,7 @@ import pytest
 
 from draftsman.errors import DatabaseUnreachable
 from draftsman.jobs.runs.outcome import Done
+from draftsman_bots.trello.records.service import TrelloBoards, boards_of
 from draftsman_bots.trello.requests import label_jobs
 from draftsman_testing.factories import Factory
 from draftsman_testing.trello import FakeTrello
@@ -28,12 +29,12 @@ async def test_removal_of_a_label_after_a_crash_is_reported(
     While the job is live, no label creates another job, and this label is removed without a notice.
     """
 
-    async def crash(episode: object) -> bool:
+    async def crash(_boards: TrelloBoards, episode: object) -> bool:
         raise DatabaseUnreachable("cut short")
 
     card = bench.card(labels=[bench.label])
     with monkeypatch.context() as broken:
-        broken.setattr(bench.rt.boards, "end_swapped_episode", crash)
+        broken.setattr(TrelloBoards, "end_swapped_episode", crash)
         with pytest.raises(DatabaseUnreachable):
             await bench.poll()
     assert bench.labels(card) == ["draftsman: queued"]
@@ -57,7 +58,7 @@ async def test_concurrent_label_swaps_keep_the_next_label(
 ) -> None:
     """Of webhook and poller, the second finds the swap done."""
     card = bench.card(labels=[bench.label])
-    [config] = await bench.rt.boards.all()
+    [config] = await boards_of(bench.rt).all()
     [episode] = await label_jobs.check_card(bench.context, config, card)
     started = asyncio.Event()
     go = asyncio.Event()

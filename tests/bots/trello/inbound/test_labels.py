@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from draftsman.jobs.job import Mode, Status
-from draftsman.trello.board import LabelRule
+from draftsman_bots.trello.records.board import LabelRule
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
 from draftsman_testing.trello import FakeTrello, Fault, error
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
@@ -140,7 +141,7 @@ async def test_unwatched_lists_labels_and_boards_are_ignored(
     trello.move(ignored, bench.todo)
     await bench.deliver_webhooks()
     assert await bench.keys() == [bench.key(ignored)]
-    await bench.rt.boards.remove(bench.board, bench.people.olga)
+    await boards_of(bench.rt).remove(bench.board, bench.people.olga)
     for _ in range(2):
         trello.add_label(bench.card(), bench.label)
     assert {ack.status for ack in await bench.deliver_webhooks()} == {200}
@@ -177,7 +178,7 @@ async def test_deleted_label_is_a_health_problem(
     [problem] = bench.context.health.problems.values()
     assert "no longer has the label 'draftsman'" in problem
     bench.context.health.clear(f"label:{bench.label}")
-    [config] = await bench.rt.boards.all()
+    [config] = await boards_of(bench.rt).all()
     await bench.poller.check(config)
     assert not bench.context.health.ready
     await bench.poll()
@@ -244,11 +245,11 @@ async def test_card_removed_before_intake_creates_no_job(
     cards = [bench.card(labels=[bench.label]) for _ in range(2)]
     trello.faults.next("GET", "/cards/{id}", Fault.HTML_503, times=4)
     await bench.poll()
-    assert len(await bench.rt.boards.due(bench.board)) == 2
+    assert len(await boards_of(bench.rt).due(bench.board)) == 2
     trello.archive(cards[0])
     trello.delete_card(cards[1])
     await bench.poll()
-    assert (await bench.jobs(), await bench.rt.boards.due(bench.board)) == ([], [])
+    assert (await bench.jobs(), await boards_of(bench.rt).due(bench.board)) == ([], [])
     trello.unarchive(cards[0])
     await bench.poll()
     assert await bench.keys() == [bench.key(cards[0], 2)]
@@ -291,14 +292,14 @@ async def test_label_added_during_the_swap_begins_another_episode(
 
     monkeypatch.setattr(bench.context.trello, "write", and_again)
     await bench.poll()
-    [episode] = await bench.rt.boards.due(bench.board)
+    [episode] = await boards_of(bench.rt).due(bench.board)
     assert (episode.episode, episode.stage) == (2, "pending")
 
 
 async def test_label_from_before_the_first_poll_is_not_new(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    await bench.rt.boards.remove(bench.board, bench.people.olga)
+    await boards_of(bench.rt).remove(bench.board, bench.people.olga)
     card = bench.card(labels=[bench.label])
     await bench.watch()
     await bench.serve_webhook()

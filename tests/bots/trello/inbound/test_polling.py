@@ -11,6 +11,7 @@ from draftsman.errors import ConfigError
 from draftsman.processes.lifecycle import StopSignal
 from draftsman_bots.trello import identity
 from draftsman_bots.trello.boards.poller import BoardSync, Poller
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests import label_jobs
 from draftsman_bots.trello.transport.api_errors import PAUSES
 from draftsman_testing.trello import FakeTrello, Fault
@@ -122,7 +123,7 @@ async def test_one_process_polls_and_another_takes_over(
     second = Poller(bench.context, 0.05)
 
     async def holds(one: Poller) -> bool:
-        term = await bench.rt.boards.acquire(one._owner, 1)
+        term = await boards_of(bench.rt).acquire(one._owner, 1)
         return term is None
 
     async with background(first.run()) as one:
@@ -151,14 +152,16 @@ async def test_two_sessions_create_one_job_for_a_label(
 ) -> None:
     """The first began the episode without a commit; the second waits and finds it."""
     card = bench.card(labels=[bench.label])
-    [config] = await bench.rt.boards.all()
-    began = await bench.rt.boards.clock()
+    [config] = await boards_of(bench.rt).all()
+    began = await boards_of(bench.rt).clock()
     async with hold_commits(bench.rt) as first:
-        seen = first.rt.boards.observe(card, bench.label, bench.board, present=True, began=began)
+        seen = boards_of(first.rt).observe(
+            card, bench.label, bench.board, present=True, began=began
+        )
         async with first.doing(seen) as one:
             episodes = await first.then(label_jobs.check_card(bench.context, config, card), conn)
         assert (one.result() is not None, episodes) == (True, [])
-    [episode] = await bench.rt.boards.due(bench.board)
+    [episode] = await boards_of(bench.rt).due(bench.board)
     assert episode.episode == 1
     await asyncio.gather(
         label_jobs.process_episode(bench.context, config, episode),
@@ -186,6 +189,6 @@ async def _another(
     bench.label = trello.label(board, "draftsman")
     config = await bench.watch()
     fields = {"board_id": board, "name": "Another", "queued_label_id": None, **changes}
-    await bench.rt.boards.save(config.model_copy(update=fields), bench.people.olga)
-    await bench.rt.boards.remove(bench.board, bench.people.olga)
+    await boards_of(bench.rt).save(config.model_copy(update=fields), bench.people.olga)
+    await boards_of(bench.rt).remove(bench.board, bench.people.olga)
     return board, trello_list

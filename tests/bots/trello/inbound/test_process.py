@@ -13,7 +13,8 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman.runtime import Runtime
-from draftsman.trello.board import BoardConfig, ChecklistUse, LabelRule
+from draftsman_bots.trello.records.board import BoardConfig, ChecklistUse, LabelRule
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import QUESTION, Factory
 from draftsman_testing.people import People
 from draftsman_testing.trello import FakeTrello
@@ -49,7 +50,7 @@ async def watched(rt: Runtime, people: People, trello: FakeTrello) -> tuple[str,
     todo = trello.list(board, "To do")
     label = trello.label(board, "draftsman")
     config = BoardConfig(board_id=board, name="Work", labels={label: LabelRule(name="draftsman")})
-    await rt.boards.save(config, people.olga)
+    await boards_of(rt).save(config, people.olga)
     return board, todo, label
 
 
@@ -65,7 +66,7 @@ async def test_label_creates_a_job_that_comments_on_the_card(
     url = f"http://{address[1]}"
 
     async def was_polled() -> bool:
-        return await rt.boards.cursor(board) is not None
+        return await boards_of(rt).cursor(board) is not None
 
     await until(was_polled, "the first poll")
     card = trello.card(board, todo, "Fix the parser", labels=[label])
@@ -88,7 +89,7 @@ async def test_label_creates_a_job_that_comments_on_the_card(
     assert trello.key not in bots.output_text
     assert "Traceback" not in bots.output_text
     assert "warning" not in bots.output_text.lower(), "a start like any other is no trouble"
-    assert await rt.boards.acquire(job.id, 1) is not None, "the lease was released"
+    assert await boards_of(rt).acquire(job.id, 1) is not None, "the lease was released"
 
 
 async def test_lease_of_a_killed_poller_is_released_at_once(
@@ -99,7 +100,7 @@ async def test_lease_of_a_killed_poller_is_released_at_once(
     first = installation.start("bots", "trello", env=env)
 
     async def was_polled() -> bool:
-        return await rt.boards.cursor(board) is not None
+        return await boards_of(rt).cursor(board) is not None
 
     await until(was_polled, "the first poll")
     query = "UPDATE draftsman.leases SET expires_at = now() + interval '1 hour' RETURNING lock_id"
@@ -125,10 +126,10 @@ async def test_files_checklists_and_due_dates_work_in_a_process(
     installation: Installation, trello: FakeTrello, rt: Runtime, people: People, make: Factory
 ) -> None:
     board, todo, label = await watched(rt, people, trello)
-    config = await rt.boards.of(board)
+    config = await boards_of(rt).of(board)
     assert config is not None
     more = {"checklists": ChecklistUse.QUESTIONS, "due_dates": True}
-    await rt.boards.save(config.model_copy(update=more), people.olga)
+    await boards_of(rt).save(config.model_copy(update=more), people.olga)
     env = configured(installation, trello)
     ben = trello.member("ben")
     with installation.config.open("a") as file:
@@ -136,7 +137,7 @@ async def test_files_checklists_and_due_dates_work_in_a_process(
     bots = installation.start("bots", "trello", env=env)
 
     async def was_polled() -> bool:
-        return await rt.boards.cursor(board) is not None
+        return await boards_of(rt).cursor(board) is not None
 
     await until(was_polled, "the first poll")
     card = trello.card(board, todo, "Fix the parser")
@@ -156,7 +157,7 @@ async def test_files_checklists_and_due_dates_work_in_a_process(
     async def is_shown() -> bool:
         now = trello.card_now(asking)
         items = [len(entry["checkItems"]) for entry in now["checklists"]]
-        shown = await rt.boards.cards.find_checklist(_checklist(trello, asking))
+        shown = await boards_of(rt).cards.find_checklist(_checklist(trello, asking))
         return items == [2] and now["due"] is not None and shown is not None
 
     await until(is_shown, "the checklist and the due date")
@@ -190,7 +191,7 @@ async def test_up_runs_the_trello_bot_beside_the_worker(
     up = installation.start("up", "--headless", env=configured(installation, trello))
 
     async def was_polled() -> bool:
-        return await rt.boards.cursor(board) is not None
+        return await boards_of(rt).cursor(board) is not None
 
     await until(was_polled, "the first poll")
     assert len(children(up.pid)) == 2

@@ -11,7 +11,7 @@ from draftsman.database.database import Connection
 from draftsman.repos.repo_catalog import Repo, RepoLocation
 from draftsman.repos.repo_profile import profile
 from draftsman.repos.repo_url import parse
-from draftsman.trello.board import LabelRule
+from draftsman_bots.trello.records.board import LabelRule
 from draftsman_testing.trello import FakeTrello
 from draftsman_testing.waits import until
 from tests.bots.trello.inbound.conftest import TrelloBotHarness

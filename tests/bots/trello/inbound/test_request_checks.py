@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.trello.board import LabelRule
+from draftsman_bots.trello.records.board import LabelRule
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from draftsman.schedules.template import define
-from draftsman.trello.board import LabelRule
+from draftsman_bots.trello.records.board import LabelRule
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.requests import template_jobs
 from draftsman_testing.trello import FakeTrello, Fault, error
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
@@ -142,8 +143,8 @@ async def test_of_two_comments_at_once_the_first_stays(
     """Two processes have no common lock for a card."""
     await bind(bench)
     card = bench.card("Tidy")
-    episode = await bench.rt.boards.observe(
-        card, bench.label, bench.board, present=True, began=await bench.rt.boards.clock()
+    episode = await boards_of(bench.rt).observe(
+        card, bench.label, bench.board, present=True, began=await boards_of(bench.rt).clock()
     )
     assert episode is not None
     for _ in range(2):

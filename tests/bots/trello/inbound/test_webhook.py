@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from draftsman.errors import DatabaseUnreachable
-from draftsman.trello.board import LabelRule
 from draftsman_bots.trello import action_router, actions
 from draftsman_bots.trello.actions import KINDS, Action, ActionKind
+from draftsman_bots.trello.records.board import LabelRule
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.transport import http_app as signature
 from draftsman_testing.trello import FakeTrello, Fault
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
@@ -134,7 +135,7 @@ async def test_inactive_or_missing_webhook_is_recreated(
 ) -> None:
     await bench.serve_webhook()
     [webhook] = trello.webhooks
-    [config] = await bench.rt.boards.all()
+    [config] = await boards_of(bench.rt).all()
     assert config.webhook_id == webhook["id"]
     await bench.poller.check(config)
     assert [registered["id"] for registered in trello.webhooks] == [webhook["id"]]
@@ -148,14 +149,14 @@ async def test_inactive_or_missing_webhook_is_recreated(
     await bench.poller.check(config)
     [again] = trello.webhooks
     assert again["id"] != webhook["id"]
-    [config] = await bench.rt.boards.all()
+    [config] = await boards_of(bench.rt).all()
     assert config.webhook_id == again["id"]
     bench.configure(callback_url=again["callbackURL"] + "/2")
     await bench.poller.check(config)
     assert [registered["callbackURL"] for registered in trello.webhooks] == [
         again["callbackURL"] + "/2"
     ]
-    [config] = await bench.rt.boards.all()
+    [config] = await boards_of(bench.rt).all()
     bench.configure(callback_url="http://127.0.0.1:9/nobody")
     await bench.poller.check(config)
     assert "cannot create a webhook" in str(bench.context.health.notes)
@@ -204,7 +205,7 @@ async def test_webhook_that_cannot_be_handled_is_retried(
         raise DatabaseUnreachable("the database is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(bench.rt.boards), "of", away)
+        patch.setattr(type(boards_of(bench.rt)), "of", away)
         assert {ack.status for ack in await bench.deliver_webhooks(replay=True)} == {503}
     assert {ack.status for ack in await bench.deliver_webhooks(replay=True)} == {200}
     assert await bench.keys() == [bench.key(card)]

@@ -166,9 +166,12 @@ async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
     assert await numbers("--before", (await rt.read_model.job(failed)).id) == [tagged, plain]
     assert await numbers("--since", "1h") == [dead, failed, tagged, plain]
     assert await numbers("--status", "waiting") == []
-    assert await numbers("--sort", "number") == [plain, tagged, failed, dead]
+    assert await numbers("--sort", "job") == [plain, tagged, failed, dead]
     assert await numbers("--sort", "-status", "--limit", 3) == [dead, failed, tagged]
     assert (await numbers("--sort", "-finished"))[:2] == [dead, failed]
+    assert await numbers("--where", "status:dead") == [dead]
+    assert await numbers("--where", "age<1h", "--where", f"job:{failed}") == [failed]
+    assert await numbers("--where", "age>1h") == []
 
 
 async def test_jobs_are_found_by_type_queue_source_key_person_and_tags(
@@ -215,7 +218,9 @@ async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> No
         (["--before", "me"], "'me' is not a job"),
         (["--staus", "failed"], "--staus"),
         (["extra"], "extra"),
-        (["--sort", "age"], "cannot sort by 'age'; available: number, status"),
+        (["--sort", "bogus"], "cannot sort by 'bogus'; available: job, status"),
+        (["--where", "bogus>1"], "no column 'bogus' in this table; columns: job, status"),
+        (["--where", "title"], "'title' is no condition on a column"),
         (["--source", "fax"], "slack"),
     ],
 )

@@ -17,6 +17,7 @@ from draftsman.database.database import Connection
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.runtime import Runtime
 from draftsman_bots.trello import doctor
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
 from draftsman_testing.trello import FakeTrello, Fault
 from tests.bots.trello.webhook_receiver import WebhookReceiver
@@ -336,10 +337,12 @@ async def test_a_configured_trello_is_checked(
     assert none == ("warn", "no board is watched, so no card creates a job")
     await board.added()
     assert ("warn", "board Work was never polled") in await _trello(board.cli)
-    now = await rt.boards.clock()
-    await rt.boards.baseline(board.board, [], now, now)
+    now = await boards_of(rt).clock()
+    await boards_of(rt).baseline(board.board, [], now, now)
     assert ("ok", "board Work: 1 label(s) create jobs") in await _trello(board.cli)
-    await conn.execute("UPDATE draftsman.poll_cursors SET polled_at = now() - interval '10 min'")
+    await conn.execute(
+        "UPDATE draftsman.trello_poll_cursors SET polled_at = now() - interval '10 min'"
+    )
     text = "board Work was last polled 10 min ago"
     assert ("warn", text) in await _trello(board.cli)
     trello.delete_label(board.label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.runtime import Runtime
+from draftsman_bots.trello.records.service import boards_of
 from tests.tui.cli.trello_board import CliBoard
 
 
@@ -20,11 +21,11 @@ async def test_checklists_due_dates_and_a_digest_card_are_set_shown_and_ended(
     assert "checklists: the choices of questions and approvals are items to check" in added.out
     assert "due dates: the expiry of a question, and a later date extends it" in added.out
     assert f"digests are comments on card {card}" in added.out
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     assert (config.checklists, config.due_dates, config.digest_card_id) == ("all", True, card)
     await board("set", "Work", "--ready", "Review")
-    kept = await rt.boards.of(board.board)
+    kept = await boards_of(rt).of(board.board)
     assert kept is not None
     assert (kept.checklists, kept.due_dates, kept.digest_card_id) == ("all", True, card)
     changed = await board(
@@ -45,11 +46,11 @@ async def test_custom_fields_are_matched_by_name_and_type(board: CliBoard, rt: R
     added = await board("add", board.url)
     assert "custom field 'Draftsman Status (list)': the status of the job" in added.out
     assert "custom field 'draftsman cost (number)': the cost of the job" in added.out
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     assert config.custom_fields == {"status": status, "cost": cost}
     await board("set", "Work", "--field", "status=phase")
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     assert config.custom_fields == {"status": phase}
     shown = await board("show", "Work")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from draftsman.runtime import Runtime
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.trello import FakeTrello
 from tests.tui.cli.conftest import As
 from tests.tui.cli.trello_board import CliBoard
@@ -11,7 +12,7 @@ TEMPLATE = ("--type", "http_request", "--payload", '{"url": "https://example.org
 
 
 async def _rules(board: CliBoard, rt: Runtime) -> dict[str, str]:
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     return {id: rule.text for id, rule in config.labels.items()}
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from draftsman.runtime import Runtime
-from draftsman.trello.board import LabelSighting
+from draftsman_bots.trello.records.board import LabelSighting
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
 from draftsman_testing.trello import FakeTrello, error
 from tests.bots.trello.webhook_receiver import WebhookReceiver
@@ -24,7 +25,7 @@ async def test_a_board_is_added_by_its_url_with_the_configured_labels(
     assert added.code == 0, added.err
     assert "the label is then replaced by 'draftsman: queued'" in added.out
     assert "no repositories yet" in added.err
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     assert {id: (rule.name, rule.mode) for id, rule in config.labels.items()} == {
         board.label: ("draftsman", "fix")
@@ -49,7 +50,7 @@ async def test_labels_and_lists_have_the_names_of_the_board(
         "--template", file, "--include-existing",
     )  # fmt: skip
     assert "running: move the card from 'To do', 'Review' to 'Doing'" in added.out
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     rule = config.labels[board.bug]
     assert (rule.name, rule.mode, rule.agent) == ("bug", "investigate", "tidy")
@@ -94,14 +95,14 @@ async def test_add_takes_every_label_of_the_given_name(
     nameless = trello.label(board.board, "", "black")
     added = await board("add", board.url, "--label", "draftsman", "--label", "a=b")
     assert "2 labels are named 'draftsman': all of them are used" in added.err
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     assert set(config.labels) == {board.label, lower_case, other}
     (await board("set", "work", "--label", "x")).refused(2, f"{nameless} (no name)")
     trello.rename_label(board.bug, "defect")
     await board("set", "Work", "--label", board.bug)
     trello.rename_label(board.bug, "flaw")
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     assert {id: rule.name for id, rule in config.labels.items()} == {board.bug: "defect"}
 
@@ -141,7 +142,7 @@ async def test_an_option_that_does_not_match_the_board_is_refused_in_one_line(
         trello.list(board.board, "Twice")
     for args, code, message in MISMATCHES:
         (await board("add", board.url, *args)).refused(code, message)
-    assert await rt.boards.all() == []
+    assert await boards_of(rt).all() == []
 
 
 async def test_an_invalid_or_invisible_board_is_refused(
@@ -191,20 +192,20 @@ async def test_set_changes_only_the_given_options(
 ) -> None:
     await board.added("--ready", "Review", "--ignore", "To do", "--template", "{job}")
     webhook = "5f1e0c9a8b7d6e5f4a3b2c1d"
-    await rt.boards.webhook(board.board, webhook)
+    await boards_of(rt).webhook(board.board, webhook)
     assert (await board("set", "Work", "--label", "bug")).code == 0
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     assert set(config.labels) == {board.bug}
     assert config.ready_for_review_list_id == board.review
     assert (config.ignored_list_ids, config.comment_template) == ((board.todo,), "{job}")
     assert config.webhook_id == webhook
     await board("set", "Work", "--ready", "none", "--ignore", "none", "--template", "none")
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     assert (config.moves, config.ignored_list_ids, config.comment_template) == ({}, (), None)
-    now = await rt.boards.clock()
-    await rt.boards.baseline(board.board, [], now, now)
+    now = await boards_of(rt).clock()
+    await boards_of(rt).baseline(board.board, [], now, now)
     (await board("set", "Work", "--include-existing")).refused(1, "was already polled")
 
 
@@ -238,9 +239,9 @@ async def test_test_reports_the_effect_of_each_label_without_changes(
     )
     assert "running: move the card from 'To do' to 'Doing'" in first.out
     assert "ok    the bot may comment, move cards and change labels" in first.out
-    now = await rt.boards.clock()
+    now = await boards_of(rt).clock()
     old = next(iter(trello.world.cards))
-    await rt.boards.baseline(board.board, [LabelSighting(old, board.label)], now, now)
+    await boards_of(rt).baseline(board.board, [LabelSighting(old, board.label)], now, now)
     [label] = (await board("test", "Work", "--json")).json["labels"]
     assert (label["jobs"], label["known"], label["ignored"]) == (1, 1, 1)
     assert board.writes == []
@@ -355,12 +356,12 @@ async def test_a_webhook_with_a_lost_reply_is_found_and_kept(
     board.configure(callback_url=receiver.url, listen="127.0.0.1:0")
     await board("webhook", "add", "Work")
     [webhook] = trello.webhooks
-    await rt.boards.webhook(board.board, None)
+    await boards_of(rt).webhook(board.board, None)
     assert "unchanged" in (await board("webhook", "repair")).out
-    config = await rt.boards.of(board.board)
+    config = await boards_of(rt).of(board.board)
     assert config is not None
     assert config.webhook_id == webhook["id"]
-    await rt.boards.webhook(board.board, None)
+    await boards_of(rt).webhook(board.board, None)
     assert (await board("webhook", "remove", webhook["id"], "--yes")).code == 0
     assert trello.webhooks == []
 
@@ -373,7 +374,7 @@ async def test_a_board_is_removed_with_its_webhook_and_a_question(
     await board("webhook", "add", "Work")
     (await board("remove", "Work")).refused(2, "not a terminal; to remove Work, use --yes")
     assert (await board("remove", "work", "--yes")).out == "Work removed\n"
-    assert (await rt.boards.all(), trello.webhooks) == ([], [])
+    assert (await boards_of(rt).all(), trello.webhooks) == ([], [])
     await board.added()
     await board("webhook", "add", "Work")
     trello.faults.next("DELETE", "/webhooks/{id}", error(500, "Internal"), times=9)
@@ -381,4 +382,4 @@ async def test_a_board_is_removed_with_its_webhook_and_a_question(
     assert removed.code == 0
     assert "the webhook" in removed.err
     assert "not removed: Trello" in removed.err
-    assert await rt.boards.all() == []
+    assert await boards_of(rt).all() == []

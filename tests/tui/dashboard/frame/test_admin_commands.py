@@ -19,7 +19,8 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from draftsman.settings.slack import SlackSettings
-from draftsman.trello.board import BoardConfig
+from draftsman_bots.trello.records.board import BoardConfig
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
 from draftsman_tui.common.job_pages import message_pages
@@ -40,7 +41,7 @@ async def test_repository_default_labels_and_removal(rt: Runtime, people: People
         await seen.paste("payments")
         await seen.press("enter")
         await seen.wait_for_toast("Label payments mapped to acme/pay")
-        assert [mapping.trello_label_name for mapping in (await rt.repos.catalog()).mappings] == [
+        assert [mapping.label_name for mapping in (await rt.repos.catalog()).mappings] == [
             "payments"
         ]
         await seen.command("unmap")
@@ -64,7 +65,9 @@ async def test_repository_default_labels_and_removal(rt: Runtime, people: People
 
 
 async def test_board_is_unwatched(rt: Runtime, owner: Actor) -> None:
-    await rt.boards.save(BoardConfig(board_id="a" * 24, name="Plans", webhook_id="b" * 24), owner)
+    await boards_of(rt).save(
+        BoardConfig(board_id="a" * 24, name="Plans", webhook_id="b" * 24), owner
+    )
     async with open_dashboard(rt, owner, view="boards") as seen:
         await seen.see("Plans")
         await seen.command("unwatch")
@@ -75,7 +78,7 @@ async def test_board_is_unwatched(rt: Runtime, owner: Actor) -> None:
         await seen.rows()
         await seen.command("unwatch")
         await seen.wait_for_toast("choose a board first")
-    assert not await rt.boards.all()
+    assert not await boards_of(rt).all()
 
 
 async def test_queue_is_paused_and_resumed(rt: Runtime, make: Factory, people: People) -> None:

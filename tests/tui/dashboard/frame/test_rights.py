@@ -20,7 +20,8 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
-from draftsman.trello.board import BoardConfig
+from draftsman_bots.trello.records.board import BoardConfig
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import PEOPLE, People
 from draftsman_tui.dashboard.command_table import COMMANDS
@@ -49,7 +50,7 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.RESTORE: lambda rt, who: rt.archives.restore(Path("/nowhere"), who),
     Verb.REDELIVER: lambda rt, who: rt.outbox.redeliver([1], who),
     Verb.UNLINK: lambda rt, who: rt.people.unlink("slack", "U-NEW", who),
-    Verb.BOARDS: lambda rt, who: rt.boards.save(BOARD, who),
+    Verb.BOARDS: lambda rt, who: boards_of(rt).save(BOARD, who),
     Verb.REPOS: lambda rt, who: rt.repos.add(REPO, RepoProfile(), who),
     Verb.ORDER: lambda rt, who: rt.queues.move(3, "top", who),
     Verb.QUEUES: lambda rt, who: rt.queues.pause("q", who, "r"),

@@ -17,7 +17,8 @@ from draftsman.repos.repo_url import parse as address
 from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
-from draftsman.trello.board import BoardConfig
+from draftsman_bots.trello.records.board import BoardConfig
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_tui.dashboard.tables.filter import Filter, FilterFields, parse
 from draftsman_tui.dashboard.tables.resource import Query
@@ -39,7 +40,7 @@ async def test_search_matches_the_text_of_every_column(
     await make.dead()
     await make.worker_row()
     await rt.repos.add(Repo.at(address("https://git.example/acme/pay")), RepoProfile(), owner)
-    await rt.boards.save(BoardConfig(board_id="a" * 24, name="Plans"), owner)
+    await boards_of(rt).save(BoardConfig(board_id="a" * 24, name="Plans"), owner)
     request = {"type": "http_request", "payload": {"url": "https://example.org/"}}
     await rt.schedules.add(ScheduleSpec("hourly", "@hourly", request=request), owner)
     await rt.templates.add("tidy", define({"type": "noop"}), owner)

@@ -14,7 +14,8 @@ from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
-from draftsman.trello.board import BoardConfig
+from draftsman_bots.trello.records.board import BoardConfig
+from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import People
 from draftsman_tui.dashboard.tables import screen as main
@@ -39,7 +40,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
     repo = Repo.at(parse("https://git.example/acme/pay"))
     await rt.repos.add(repo, RepoProfile(), owner)
     board = BoardConfig(board_id="a" * 24, name="Plans")
-    await rt.boards.save(board, owner)
+    await boards_of(rt).save(board, owner)
     request = {"type": "http_request", "payload": {"url": "https://example.org/"}}
     await rt.schedules.add(ScheduleSpec("hourly", "@hourly", request=request), owner)
     await rt.templates.add("tidy", define({"type": "noop", "title": "Tidy up"}), owner)

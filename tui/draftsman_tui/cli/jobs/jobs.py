@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +24,7 @@ from draftsman.jobs.retries import RetryCounts, layer
 from draftsman.text import first_line
 from draftsman.worker.registry.registered_worker import missing_worker
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.lists import print_list, print_table
+from draftsman_tui.cli.lists import print_list, print_table, selected
 from draftsman_tui.cli.queues.order import print_queued
 from draftsman_tui.common.jobs import reason_data, status_text
 from draftsman_tui.terminal import params
@@ -41,31 +41,6 @@ MAX_JOBS: Final = 1000
 """Maximum number of jobs in a listing."""
 MAX_ERROR_LENGTH: Final = 120
 """Maximum number of characters of an error in a table row."""
-
-
-SORTS: Final[dict[str, Callable[[JobSummary], Any]]] = {
-    "number": lambda job: job.number,
-    "status": lambda job: list(Status).index(job.status),
-    "type": lambda job: job.type,
-    "title": lambda job: (job.ticket_title or job.type).casefold(),
-    "repo": lambda job: (job.repo_name or "").casefold(),
-    "agent": lambda job: job.agent or "",
-    "runs": lambda job: job.run_count,
-    "finished": lambda job: (job.finished_at is not None, job.finished_at),
-}
-"""Keys of `--sort`."""
-
-
-class SortParam(params.Param):
-    """A field of `SORTS`, with `-` for the reverse order."""
-
-    name = "field"
-
-    def convert(self, value: Any, param: object, ctx: object) -> str:
-        """Check the field; raises UsageError with the allowed values."""
-        if str(value).removeprefix("-") not in SORTS:
-            raise UsageError(f"cannot sort by {value!r}; available: {', '.join(SORTS)}")
-        return str(value)
 
 
 @command(
@@ -119,12 +94,6 @@ class SortParam(params.Param):
 )
 @click.option("--before", type=params.JOB, help="Jobs older than this job.")
 @click.option("--queued", is_flag=True, help="Jobs in the order in which workers claim them.")
-@click.option(
-    "--sort",
-    type=SortParam(),
-    metavar="FIELD",
-    help=f"Sort the listed jobs by {', '.join(SORTS)}; -FIELD: descending.",
-)
 async def jobs(
     app: App,
     queued: bool,
@@ -132,7 +101,6 @@ async def jobs(
     since: float | None,
     before: JobRef | None,
     mine: bool,
-    sort: str | None,
     **filters: Any,
 ) -> None:
     """List jobs, newest first.
@@ -141,7 +109,7 @@ async def jobs(
     """
     if queued:
         other_filters = {name: value for name, value in filters.items() if name != "queue"}
-        if status or since or before or mine or sort or _has_filters(other_filters):
+        if status or since or before or mine or _has_filters(other_filters):
             raise UsageError("--queued can only be combined with --queue and --limit")
         await print_queued(app, filters["limit"], filters["queue"])
         return
@@ -166,12 +134,14 @@ async def jobs(
             invoker=invoker,
             **filters,
         )
-        page_jobs = page.jobs
-        filters |= {"mine": mine, "sort": sort}
+        now = datetime.now(UTC)
+        page_jobs = await rt.read_model.with_figures(page.jobs)
+        filters |= {"mine": mine, "sort": app.sort, "where": app.where}
+        shown = selected(app, JOBS, page_jobs, now)
         if app.json:
-            app.out.document(_sorted(page_jobs, sort))
-        elif page_jobs:
-            await _show(app, rt, _sorted(page_jobs, sort))
+            app.out.document([JOBS.data(job) for job in shown])
+        elif shown:
+            await _show(app, rt, shown)
             if len(page_jobs) == filters["limit"] and app.out.on_screen:
                 options = {"status": ",".join(names), "since": since, **filters}
                 older = _older(page_jobs[-1].number, options)
@@ -232,7 +202,7 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
         app.out.print(*lines)
 
 
-async def _show(app: App, rt: Runtime, jobs: list[JobSummary]) -> None:
+async def _show(app: App, rt: Runtime, jobs: Sequence[JobSummary]) -> None:
     """Print a table that names the commands to go on, for which it reads questions and workers."""
     waiting = [job.number for job in jobs if job.status in WAITING]
     open_questions = await rt.questions.open_of(waiting) if waiting else []
@@ -247,13 +217,7 @@ async def _show(app: App, rt: Runtime, jobs: list[JobSummary]) -> None:
     # there is room for a whole status; next are the commands to use, instead of live progress
     entity = JOBS.with_cell("STATUS", lambda job, _: status_of(job, full=True))
     entity = entity.with_cell("NEXT", next_cell)
-    print_table(app, entity, await rt.read_model.with_figures(jobs), datetime.now(UTC))
-
-
-def _sorted(jobs: list[JobSummary], sort: str | None) -> list[JobSummary]:
-    if sort is None:
-        return jobs
-    return sorted(jobs, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
+    print_table(app, entity, jobs, datetime.now(UTC))
 
 
 def _next(job: JobSummary, questions: Sequence[Question], serving: list[ServingWorker]) -> str:
@@ -307,8 +271,8 @@ def _older(number: int, options: Mapping[str, Any]) -> str:
 
 def _words(name: str, value: Any) -> list[str]:
     """Return an option as words of the command line."""
-    if name == "tags":
-        return [word for tag in value for word in ("--tag", tag)]
+    if name in ("tags", "where"):
+        return [word for item in value for word in (f"--{name.removesuffix('s')}", item)]
     return [f"--{name}"] if value is True else [f"--{name}", str(value)]
 
 

@@ -314,7 +314,7 @@ async def show(app: App, name: str) -> None:
         app.out.print("default repository")
     for mapping in repo_row(repo, catalog).mappings:
         folder = f", folder {mapping.path}" if mapping.path else ""
-        app.out.print(f"label {mapping.trello_label_name or mapping.trello_label_id}{folder}")
+        app.out.print(f"label {mapping.label_name or mapping.label_id}{folder}")
     for profile in saved:
         _print_profile(app, profile)
         part = RepoLocation(repo, profile.profile.path)

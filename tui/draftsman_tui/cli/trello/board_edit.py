@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Conflict, Refused, UsageError
-from draftsman.trello.cards import check
+from draftsman_bots.trello.records.cards import check
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.trello.board_text import document, print_board
+from draftsman_tui.common.boards import boards_of
 from draftsman_tui.common.trello_access import configured, find_board, trello
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.trello.board import BoardConfig
     from draftsman_bots.trello.boards.board_setup import BoardLayout, BoardOptions
     from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.records.board import BoardConfig
 
 NONE = "none"
 _OPTIONS = (
@@ -131,7 +132,7 @@ async def add(app: App, url: str, **options: Any) -> None:
             layout = await board_setup.fetch_layout(
                 context.trello, board_setup.parse_reference(url)
             )
-            if await rt.boards.of(layout.id) is not None:
+            if await boards_of(rt).of(layout.id) is not None:
                 text = (
                     f"{layout.name} is already configured;"
                     f" to change it: draftsman boards set {layout.id}"
@@ -152,7 +153,7 @@ async def add(app: App, url: str, **options: Any) -> None:
             board_options = await _build_options(context, layout, template, options)
             config, warnings = board_setup.build_config(layout, board_options)
         await check_rules(rt, config)
-        await rt.boards.save(config, await rt.actor())
+        await boards_of(rt).save(config, await rt.actor())
         repos = await rt.repos.catalog()
     if app.json:
         app.out.document(document(config))
@@ -185,7 +186,7 @@ async def change(app: App, board: str, **options: Any) -> None:
     async with app.runtime() as rt:
         old = await find_board(rt, board)
         template = read_template(options.pop("template"))
-        if options["include_existing"] and await rt.boards.cursor(old.board_id) is not None:
+        if options["include_existing"] and await boards_of(rt).cursor(old.board_id) is not None:
             raise Refused(
                 f"--include-existing applies to the first poll, and {old.name} was already polled;"
                 " add the label to the card again to create a job"
@@ -197,7 +198,7 @@ async def change(app: App, board: str, **options: Any) -> None:
             board_options = await _build_options(context, layout, template, options)
             config, warnings = board_setup.build_config(layout, board_options, old)
         await check_rules(rt, config)
-        await rt.boards.save(config, await rt.actor())
+        await boards_of(rt).save(config, await rt.actor())
     if app.json:
         app.out.document(document(config))
         return

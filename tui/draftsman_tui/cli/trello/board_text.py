@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
-    from draftsman.trello.board import BoardConfig, LabelRule
+    from draftsman_bots.trello.records.board import BoardConfig, LabelRule
     from draftsman_tui.cli.app import App
 
 

@@ -9,6 +9,7 @@ import click
 from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command_group
+from draftsman_tui.common.boards import boards_of
 from draftsman_tui.common.trello_access import (
     NO_BOARDS,
     TrelloRefused,
@@ -20,8 +21,8 @@ from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.trello.board import BoardConfig
     from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.records.board import BoardConfig
 
 
 @command_group(
@@ -41,7 +42,7 @@ async def list_webhooks(app: App) -> None:
     async with app.runtime(read_only=True) as rt, trello(rt) as context:
         from draftsman_bots.trello.boards import webhooks
 
-        boards = {board.board_id: board for board in await rt.boards.all()}
+        boards = {board.board_id: board for board in await boards_of(rt).all()}
         callback = configured(rt).callback_url
         hooks = await webhooks.list_webhooks(context)
         rows = [_row(hook, boards, callback) for hook in hooks]
@@ -92,7 +93,7 @@ async def repair(app: App, board: str | None) -> None:
     Without BOARD, applies to all boards.
     """
     async with app.runtime() as rt:
-        boards = await rt.boards.all() if board is None else [await find_board(rt, board)]
+        boards = await boards_of(rt).all() if board is None else [await find_board(rt, board)]
         await _register(app, rt, boards)
 
 

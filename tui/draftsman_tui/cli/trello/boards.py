@@ -19,7 +19,7 @@ from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.trello.board_edit import NONE, add, change, check_rules, read_template
 from draftsman_tui.cli.trello.board_text import document, print_board, rule_text
 from draftsman_tui.cli.trello.board_webhooks import webhook
-from draftsman_tui.common.boards import BOARDS, BoardRow
+from draftsman_tui.common.boards import BOARDS, BoardRow, boards_of
 from draftsman_tui.common.trello_access import (
     TrelloRefused,
     configured,
@@ -34,8 +34,8 @@ from draftsman_tui.terminal.output import check_lines
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
-    from draftsman.trello.board import BoardConfig
     from draftsman_bots.process.checks import Check
+    from draftsman_bots.trello.records.board import BoardConfig
     from draftsman_bots.trello.requests.label_jobs import LabelPreview
 
 
@@ -150,7 +150,7 @@ async def preview(
 
 async def _only(rt: Runtime) -> BoardConfig | None:
     """Return the only configured board, if any; raises UsageError if there are several."""
-    boards = await rt.boards.all()
+    boards = await boards_of(rt).all()
     if len(boards) > 1:
         names = ", ".join(repr(board.name) for board in boards)
         raise UsageError(f"--board is required, {len(boards)} boards are configured: {names}")
@@ -233,7 +233,7 @@ async def bind(app: App, board: str, label: str, template: str) -> None:
             layout = await board_setup.fetch_layout(context.trello, old.board_id)
             config, warnings = board_setup.bind_template(layout, old, label, template)
         await check_rules(rt, config)
-        await rt.boards.save(config, await rt.actor())
+        await boards_of(rt).save(config, await rt.actor())
     if app.json:
         app.out.document(document(config))
         return
@@ -252,7 +252,7 @@ async def unbind(app: App, board: str, label: str) -> None:
 
     async with app.runtime() as rt:
         config = board_setup.unbind_template(await find_board(rt, board), label)
-        await rt.boards.save(config, await rt.actor())
+        await boards_of(rt).save(config, await rt.actor())
     if app.json:
         app.out.document(document(config))
     else:
@@ -265,8 +265,10 @@ async def unbind(app: App, board: str, label: str) -> None:
 async def list_boards(app: App) -> None:
     """List the configured boards and their health."""
     async with app.runtime(read_only=True) as rt:
-        configs = await rt.boards.all()
-        cursors = {config.board_id: await rt.boards.cursor(config.board_id) for config in configs}
+        configs = await boards_of(rt).all()
+        cursors = {
+            config.board_id: await boards_of(rt).cursor(config.board_id) for config in configs
+        }
         health, problem = await _health(rt, configs)
     rows = [
         BoardRow(config, _polled_at(cursors[config.board_id]), health.get(config.board_id))
@@ -294,7 +296,7 @@ async def show(app: App, board: str) -> None:
     """
     async with app.runtime(read_only=True) as rt:
         config = await find_board(rt, board)
-        cursor = await rt.boards.cursor(config.board_id)
+        cursor = await boards_of(rt).cursor(config.board_id)
         names, problem = (None, None) if app.json else await _names(rt, config)
     if app.json:
         app.out.document(document(config, polled_at=_polled_at(cursor)))
@@ -316,7 +318,7 @@ async def remove(app: App, board: str, yes: bool) -> None:
             if not app.out.interactive:
                 raise UsageError(f"not a terminal; to remove {config.name}, use --yes")
             prompts.confirm(f"Remove {config.name}?")
-        await rt.boards.remove(config.board_id, await rt.actor())
+        await boards_of(rt).remove(config.board_id, await rt.actor())
         warning = await remove_webhook(rt, config)
     if app.json:
         app.out.document({"board_id": config.board_id, "removed": True, "webhook_warning": warning})

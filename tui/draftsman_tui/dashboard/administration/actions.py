@@ -13,6 +13,7 @@ from draftsman.entities.permission_rules import backtest_lines
 from draftsman.errors import Refused, UsageError
 from draftsman.people.policy import Verb
 from draftsman.questions.permission_rules.permission_rule import RATIFIED
+from draftsman_tui.common.boards import boards_of
 from draftsman_tui.common.trello_access import remove_webhook
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
@@ -72,7 +73,7 @@ async def unmap_label(screen: MainScreen, text: str) -> None:
     """Remove a label mapping of the repository."""
     repo = _repo(screen)
     labels = [
-        mapping.trello_label_name or mapping.trello_label_id or ""
+        mapping.label_name or mapping.label_id or ""
         for mapping in (await screen.rt.repos.catalog()).mappings
         if mapping.repo == repo.id
     ]
@@ -105,7 +106,7 @@ async def remove_board(screen: MainScreen, text: str) -> None:
     board = row.config
     note = "Its jobs and the comments on its cards are kept."
     if await screen.ask(ConfirmDialog(f"Stop watching board {board.name}?", note)):
-        await screen.rt.boards.remove(board.board_id, screen.actor)
+        await boards_of(screen.rt).remove(board.board_id, screen.actor)
         problem = await remove_webhook(screen.rt, board)
         screen.show_message(
             f"Stopped watching board {board.name}" + (f"; {problem}" if problem else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman_tui.common.boards import BOARDS, BoardRow
+from draftsman_tui.common.boards import BOARDS, BoardRow, boards_of
 from draftsman_tui.dashboard.tables.filter import FilterFields
 from draftsman_tui.dashboard.tables.resource import Query, Resource, Rows, table_view
 
@@ -24,8 +24,8 @@ class BoardsResource(Resource[BoardRow]):
 
     async def read(self, rt: Runtime, query: Query) -> Rows[BoardRow]:
         boards = []
-        for config in await rt.boards.all():
-            cursor = await rt.boards.cursor(config.board_id)
+        for config in await boards_of(rt).all():
+            cursor = await boards_of(rt).cursor(config.board_id)
             boards.append(BoardRow(config, None if cursor is None else cursor.polled_at))
         return Rows(boards)
 

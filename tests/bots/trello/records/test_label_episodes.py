@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from draftsman.runtime import Runtime
-from draftsman.trello.board import Episode, EpisodeStage
+from draftsman_bots.trello.records.board import Episode, EpisodeStage
+from draftsman_bots.trello.records.service import boards_of
 
 BOARD: Final = "b" * 24
 CARDS: Final = count(1)
@@ -44,15 +45,15 @@ async def test_an_episode_begins_only_after_a_recorded_absence(rt: Runtime, ops:
     card = f"{next(CARDS):024x}"
     label = "a" * 24
     episodes: list[Episode] = []
-    start = await rt.boards.clock()
+    start = await boards_of(rt).clock()
     for op in ops:
         model.do(op)
         await _apply(rt, op, card, label, start, episodes)
-        present = (card, label) in await rt.boards.present_on([card])
+        present = (card, label) in await boards_of(rt).present_on([card])
         assert (present, len(episodes)) == (model.there, model.episode)
     assert [item.episode for item in episodes] == list(range(1, model.episode + 1))
     assert len({item.key for item in episodes}) == len(episodes)
-    due = [(item.episode, item.stage) for item in await rt.boards.due_on(card)]
+    due = [(item.episode, item.stage) for item in await boards_of(rt).due_on(card)]
     stage = EpisodeStage.SUBMITTED if model.taken else EpisodeStage.PENDING
     assert due == ([(model.episode, stage)] if model.there else [])
 
@@ -61,7 +62,7 @@ async def _apply(
     rt: Runtime, op: str, card: str, label: str, start: datetime, episodes: list[Episode]
 ) -> None:
     """Take a step; a `late` poll began before the newer observations of others."""
-    boards = rt.boards
+    boards = boards_of(rt)
     match op.rsplit(" ", 1):
         case ["off"]:
             await boards.end_removed_episode(card, label, await boards.clock())

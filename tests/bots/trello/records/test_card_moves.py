@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from draftsman.jobs.job import Status
-from draftsman.trello.board import BoardConfig
-from draftsman.trello.cards import CardMove, end_moves, moves
+from draftsman_bots.trello.records.board import BoardConfig
+from draftsman_bots.trello.records.cards import CardMove, end_moves, moves
 from tests.support.cases import cases
 
 A = "a" * 24

@@ -1,5 +1,8 @@
 -- Trello boards: configuration, observed labels, and read positions.
 
+-- name: clock
+SELECT draftsman.now()
+
 -- name: boards
 SELECT board_id, name, url, labels, ignored_list_ids, queued_label_id, ready_for_review_list_id,
        transition_rules, comment_template, include_existing, checklists, due_dates,
@@ -91,7 +94,7 @@ UPDATE draftsman.trello_labels
 
 -- name: baseline
 WITH begun AS (
-    INSERT INTO draftsman.poll_cursors (board, actions_until)
+    INSERT INTO draftsman.trello_poll_cursors (board, actions_until)
     VALUES (%(board)s, %(until)s)
         ON CONFLICT DO NOTHING
     RETURNING board
@@ -108,12 +111,12 @@ SELECT count(*) FROM begun
 -- name: cursor
 SELECT board, actions_until, baseline_at, polled_at,
        extract(epoch FROM draftsman.now() - polled_at)::float8 AS age
-  FROM draftsman.poll_cursors
+  FROM draftsman.trello_poll_cursors
  WHERE board = %(board)s
 
 -- The position never moves back.
 -- name: advance
-UPDATE draftsman.poll_cursors
+UPDATE draftsman.trello_poll_cursors
    SET actions_until = greatest(actions_until, %(until)s::timestamptz), polled_at = draftsman.now()
  WHERE board = %(board)s
 
@@ -209,3 +212,12 @@ UPDATE draftsman.trello_due_dates
 DELETE FROM draftsman.trello_due_dates
  WHERE card = %(card)s AND shown = %(shown)s AND changed = %(changed)s
    AND replaced IS NOT DISTINCT FROM %(replaced)s::timestamptz
+
+-- The card for digests of the board whose card asks, by job.
+-- name: digest_cards
+SELECT g.job, min(b.digest_card_id)
+  FROM draftsman.job_targets g
+  JOIN draftsman.trello_labels l ON l.card = g.target
+  JOIN draftsman.trello_board_configs b ON b.board_id = l.board
+ WHERE g.job = ANY (%(jobs)s::bigint[]) AND g.channel = 'trello' AND b.digest_card_id IS NOT NULL
+ GROUP BY g.job

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from draftsman.text_template import fill
-from draftsman.trello.board import BoardConfig
-from draftsman.trello.cards import FIELDS, check
+from draftsman_bots.trello.records.board import BoardConfig
+from draftsman_bots.trello.records.cards import FIELDS, check
 from tests.support.cases import cases
 
 A = "a" * 24

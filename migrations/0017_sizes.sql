@@ -3,9 +3,9 @@
 -- session with psql meets these constraints. Requests are checked by forged_column(), and tables
 -- that a run writes have limits of their own: a constraint is prepared again for each statement.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0018_sizes') AS applied \gset
-\if :applied \echo '0018_sizes is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0018_sizes');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0017_sizes') AS applied \gset
+\if :applied \echo '0017_sizes is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0017_sizes');
 
 -- Conditions of tables name this function; its text is in functions/database.sql.
 CREATE FUNCTION draftsman.has_long_texts(texts text[], most int, characters int) RETURNS boolean
@@ -13,7 +13,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN false;
 
 -- Adds the constraint `TABLE_sizes`. A text has at most 4,000 characters, a list at most 1,000
 -- texts of this size, and a document a megabyte and 500 levels, except as `larger` says; a time is
--- in the years 1 to 9999, which programs can read.
+-- in the years 1 to 9999, which programs can read. Packages of channels call it for their tables.
 CREATE FUNCTION draftsman.limit_sizes(target text, larger jsonb DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -58,11 +58,6 @@ SELECT draftsman.limit_sizes(t.name, t.larger)
       ('repos', '{}'),
       ('repo_mappings', '{}'),
       ('repo_profiles', '{}'),
-      ('trello_board_configs', '{"comment_template": 20000}'),
-      ('trello_labels', '{}'),
-      ('poll_cursors', '{}'),
-      ('trello_checklists', '{}'),
-      ('trello_due_dates', '{}'),
       ('queue_pauses', '{}'),
       ('queue_changes', '{}'),
       ('job_pauses', '{}'),
@@ -77,4 +72,3 @@ SELECT draftsman.limit_sizes(t.name, t.larger)
       ('forge_events', '{"text": 100000}'),
       ('pull_requests', '{}'),
       ('permission_rules', '{}')) AS t (name, larger);
-DROP FUNCTION draftsman.limit_sizes(text, jsonb);

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.errors import CommandHint, NotFound
-from draftsman.jobs.runs.store import checkpoints
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
-from draftsman.trello import store
-from draftsman.trello.board import (
+from draftsman.worker.registry.service import NamedLease
+from draftsman_bots.trello.records import store
+from draftsman_bots.trello.records.board import (
     BoardConfig,
     Episode,
     LabelSighting,
 )
-from draftsman.trello.cards import CardDueDate
-from draftsman.worker.registry.service import NamedLease
+from draftsman_bots.trello.records.cards import CardDueDate
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
 
 BATCH_SIZE: Final = 500
 """Labels in one statement."""
@@ -52,7 +54,7 @@ class TrelloBoards(NamedLease):
                 raise NotFound(f"board {board!r} is not watched", hint=CommandHint("boards"))
 
     webhook = on_connection(store.webhook)
-    clock = on_connection(checkpoints.now)
+    clock = on_connection(store.clock)
     """The database's time, to be read before a poll: newer observations take precedence over it."""
 
     present = on_connection(store.present)
@@ -106,6 +108,11 @@ class TrelloBoards(NamedLease):
     due_on = on_connection(store.due_on)
     settle = on_connection(store.settle)
     end_swapped_episode = on_connection(store.end_swapped_episode)
+
+
+def boards_of(rt: Runtime) -> TrelloBoards:
+    """Return the boards of a process."""
+    return TrelloBoards(rt.db, rt.policy)
 
 
 def _batches(sightings: Sequence[LabelSighting]) -> list[Sequence[LabelSighting]]:

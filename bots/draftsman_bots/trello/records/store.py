@@ -18,19 +18,24 @@ from draftsman.database.database import (
     scalar,
 )
 from draftsman.database.named_queries import load
-from draftsman.trello.board import (
+from draftsman_bots.trello.records.board import (
     BoardConfig,
     BoardCursor,
     Episode,
     EpisodeStage,
     LabelSighting,
 )
-from draftsman.trello.cards import CardChecklist, CardDueDate, ExpiringQuestion
+from draftsman_bots.trello.records.cards import CardChecklist, CardDueDate, ExpiringQuestion
 
 _Q = load(__name__)
 
 MAX_BOARDS: Final = 1000
 """Maximum number of boards listed."""
+
+
+async def clock(conn: Connection) -> datetime:
+    """Return the database's time."""
+    return await scalar(conn, _Q["clock"])  # type: ignore[no-any-return]
 
 
 async def boards(conn: Connection) -> list[BoardConfig]:
@@ -218,3 +223,8 @@ async def change_due_date(conn: Connection, old: CardDueDate, new: CardDueDate) 
 async def remove_due_date(conn: Connection, old: CardDueDate) -> bool:
     """Forget a due date; False where another process changed it since `old` was read."""
     return await execute(conn, _Q["remove_due_date"], asdict(old)) > 0
+
+
+async def digest_cards(conn: Connection, jobs: Sequence[int]) -> dict[int, str]:
+    """Return the card for digests of these jobs, of those that have any."""
+    return dict(await rows(conn, _Q["digest_cards"], {"jobs": list(jobs)}))

@@ -14,7 +14,7 @@ from draftsman.field_errors import matching
 from draftsman.jobs.job import Mode, Status
 from draftsman.schedules.template import NAME, NAMES
 from draftsman.text import clean_fields
-from draftsman.trello.cards import CardMove, check, end_moves, moves
+from draftsman_bots.trello.records.cards import CardMove, check, end_moves, moves
 
 TEMPLATE_REF: Final = re.compile(rf"{NAME.pattern}(?:@[1-9][0-9]{{0,8}})?")
 """A template, optionally in a version."""
