@@ -130,7 +130,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
         await make.running(type="noop", worker=crew, on_lost="resume")
     await rt.dead_workers.rescue(term, [crew])
     await make.running(type="noop", worker=dead, notify=("slack:C4",))
-    assert await LiveThreads(rt.db, rt.policy).claim(1, 60)
+    assert await LiveThreads(rt.db, rt.policy, "slack").claim(1, 60)
 
 
 async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:

@@ -62,7 +62,7 @@ class Service:
         deliveries = rt.delivery_process([slack_channel])
         self._installation.on_resume = deliveries.wake
         live_threads = LiveThreadLoop(
-            LiveThreads(rt.db, rt.policy),
+            LiveThreads(rt.db, rt.policy, "slack"),
             self._client,
             self._identity,
             self.health,

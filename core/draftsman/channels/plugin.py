@@ -12,7 +12,7 @@ class TargetSyntax:
     """How people write the targets of a channel: its name, a colon and an address."""
 
     form: str
-    """For error messages: `slack:CHANNEL`."""
+    """For error messages: `mail:ADDRESS`."""
     parse: Callable[[str], tuple[str, str | None]]
     """Returns the target and the thread of an address; raises ValueError, which says what to
     use."""
@@ -58,11 +58,11 @@ class ChannelPlugin:
     name: str
     """The name of the entry point, in targets, and of the accounts of people."""
     label: str
-    """What people call it: `Slack`."""
+    """What people call it: `E-mail`."""
     table: str = ""
     """Its table in the configuration; by default `name`."""
     docs: str = ""
-    """Where its configuration is explained: `docs/slack.md`."""
+    """Where its configuration is explained: `docs/mail.md`."""
     target: TargetSyntax | None = None
     """How its targets are written. None: messages have no targets there."""
     takes_files: bool = False

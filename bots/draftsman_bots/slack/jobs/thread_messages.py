@@ -20,6 +20,7 @@ from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.payloads.payloads import MessageChange
 from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.records.service import SlackThreads
 from draftsman_bots.slack.requests import job_requests, revisions
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 
@@ -73,7 +74,7 @@ async def _agents_jobs(ctx: BotContext, message: MessageEvent) -> tuple[list[int
     """Return the unfinished and the finished agents' jobs of a thread, newest first."""
     live = list[int]()
     finished = list[int]()
-    topics = await ctx.rt.threads.slack(message.channel, message.thread)
+    topics = await SlackThreads(ctx.rt).topics(message.channel, message.thread)
     for number in dict.fromkeys(topic.job for topic in topics):
         job = await ctx.rt.read_model.job(number)
         if job.type == AGENT_TYPE:

@@ -22,6 +22,7 @@ from draftsman_bots.slack.ephemeral import (
 )
 from draftsman_bots.slack.payloads.payloads import SlackUser
 from draftsman_bots.slack.people.access import is_internal
+from draftsman_bots.slack.records.service import SlackThreads
 
 if TYPE_CHECKING:
     from draftsman.actions.action import Action
@@ -125,11 +126,11 @@ async def _question_of(ctx: BotContext, reaction: Reaction) -> tuple[Question, s
 
     A reaction to a notice about a question is no answer.
     """
-    reference = await ctx.rt.threads.question_of_message(reaction.channel, reaction.ts)
+    reference = await SlackThreads(ctx.rt).question_of_message(reaction.channel, reaction.ts)
     if reference is None:
         return None
     job, ordinal = reference
-    topics = await ctx.rt.threads.slack(reaction.channel, reaction.ts)
+    topics = await SlackThreads(ctx.rt).topics(reaction.channel, reaction.ts)
     threads = [topic.thread for topic in topics if topic.job == job and topic.thread]
     return await ctx.rt.questions.get(job, ordinal), threads[0] if threads else ""
 

@@ -31,6 +31,7 @@ from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.jobs import thread_messages
 from draftsman_bots.slack.payloads.payloads import MessageChange
 from draftsman_bots.slack.people.access import actor_of, authorize, may_answer
+from draftsman_bots.slack.records.service import SlackThreads
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
@@ -64,7 +65,7 @@ async def resolve_message(ctx: BotContext, message: MessageEvent) -> ThreadText 
     """
     if not _TS.fullmatch(message.thread):
         return None
-    topics = await ctx.rt.threads.slack(message.channel, message.thread)
+    topics = await SlackThreads(ctx.rt).topics(message.channel, message.thread)
     if not topics:
         await _check_posted(ctx, message)
         return None
@@ -149,7 +150,7 @@ async def thread_hint(ctx: BotContext, message: MessageEvent) -> Reply | None:
     questions = [
         question
         for target in sorted(targets)
-        for question in await ctx.rt.threads.open_questions_in(target, HINT_WINDOW)
+        for question in await SlackThreads(ctx.rt).open_questions_in(target, HINT_WINDOW)
     ]
     permitted = [question for question in questions if await may_answer(ctx, actor, question)]
     if not permitted or not ctx.background.first(("hint", permitted[0].name, actor.id)):
@@ -166,7 +167,7 @@ async def _check_posted(ctx: BotContext, message: MessageEvent) -> None:
     if message.parent not in ("", ctx.identity.bot_user) or not _TS.fullmatch(message.thread):
         return
     targets = [message.channel, message.user.id] if message.private else [message.channel]
-    if await ctx.rt.threads.has_pending_message(targets, message.thread):
+    if await SlackThreads(ctx.rt).has_pending_message(targets, message.thread):
         raise LostRace("the parent message is still being posted")
 
 

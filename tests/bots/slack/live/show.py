@@ -31,7 +31,7 @@ async def main(database: str, api_url: str, token: str, team: str, bot_user: str
         try:
             rt = wire(settings, db, False)
             loop = LiveThreadLoop(
-                LiveThreads(db, rt.policy),
+                LiveThreads(db, rt.policy, "slack"),
                 client(token, api_url, 10.0),
                 identity,
                 BotHealth(),

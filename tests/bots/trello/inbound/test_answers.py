@@ -318,20 +318,6 @@ async def test_image_is_not_an_answer(bench: TrelloBotHarness, trello: FakeTrell
     assert "a file is not an answer" in notice
 
 
-async def test_comment_without_permission_is_refused(
-    bench: TrelloBotHarness, trello: FakeTrello
-) -> None:
-    card = bench.card()
-    question = await bench.ask_question(card)
-    trello.comment(card, bench.mallory, "2")
-    for _ in range(2):
-        await bench.poll()
-    assert (await bench.answer_state(question))[0] is OPEN
-    [notice] = await bench.notices(card)
-    assert "may not answer" in notice
-    assert len(await bench.job_events(question, "answer_refused")) == 1
-
-
 async def test_comment_before_a_question_does_not_answer_it(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:

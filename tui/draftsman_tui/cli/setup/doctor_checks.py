@@ -53,7 +53,7 @@ async def refused_methods(rt: Runtime) -> Sequence[Finding]:
     from draftsman.deliveries.service.live_threads import LiveThreads
 
     findings = []
-    for bucket, seconds, reason in await LiveThreads(rt.db, rt.policy).paused(REFUSAL):
+    for bucket, seconds, reason in await LiveThreads(rt.db, rt.policy, "slack").paused(REFUSAL):
         channel, _, method = bucket.partition("#")
         method, _, place = method.partition(":")
         where = f" in {place}" if place else ""
