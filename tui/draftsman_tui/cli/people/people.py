@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.actions import maintenance as actions
 from draftsman.entities.people import LINKS, PEOPLE, person_row
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
@@ -17,6 +18,7 @@ from draftsman.people.policy import ROLES
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
@@ -115,7 +117,7 @@ async def list_people(app: App) -> None:
         print_list(app, LINKS, links)
 
 
-@people.subcommand("link", examples=("draftsman people link K7PQ2MXWAB",))
+@people.subcommand("link", examples=("draftsman people link K7PQ2MXWAB",), does=(actions.link,))
 @click.argument("code", type=params.TEXT)
 async def link(app: App, code: str) -> None:
     """Link a chat account to you.
@@ -129,14 +131,7 @@ async def link(app: App, code: str) -> None:
 async def link_account(app: App, code: str) -> None:
     """Link the chat account of a code to the user of this process."""
     async with app.runtime() as rt:
-        account = await rt.people.link(code, await rt.actor())
-    if app.json:
-        app.out.document(account)
-        return
-    name = one_line(account.display_name)
-    identity = f"{account.channel}:{account.external_id}"
-    app.out.print(f"linked {account.channel} {account.external_id} ({name}) to {account.person}")
-    app.out.info(f"if this is not your account: draftsman people unlink {identity}")
+        print_result(app, await actions.link(await call_of(rt), code))
 
 
 @people.subcommand(
@@ -145,6 +140,7 @@ async def link_account(app: App, code: str) -> None:
         "draftsman people unlink slack:U012ABCDEF",
         "draftsman people unlink forge:github:anna",
     ),
+    does=(actions.unlink,),
 )
 @click.argument("identity", metavar="CHANNEL:ID", type=params.TEXT)
 async def unlink(app: App, identity: str) -> None:
@@ -160,11 +156,9 @@ async def unlink(app: App, identity: str) -> None:
     if name == "forge":
         id = id.casefold()
     async with app.runtime() as rt:
-        person = await rt.people.unlink(name, id, await rt.actor())
-    if app.json:
-        app.out.document({"channel": name, "external_id": id, "person": person})
-    else:
-        app.out.print(f"unlinked {name} {id} from {person}")
+        result = await actions.unlink(await call_of(rt), (name, id))
+    data = {"channel": name, "external_id": id, "person": result.value}
+    print_result(app, result, data)
 
 
 @people.subcommand(
