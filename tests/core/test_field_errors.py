@@ -112,7 +112,7 @@ def test_no_type_of_error_has_the_text_of_the_library(kind: dict[str, Any]) -> N
     assert RAW.search(text) is None, text
 
 
-@pytest.mark.parametrize(
+@cases(
     "read",
     [answer_submission.build_response, answer_resolution.build_response],
     ids=["command line", "bots"],

@@ -5,10 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from draftsman.questions.answer import Verdict
 from draftsman_bots.slack.questions import answers
+from tests.support.cases import cases
 
 ANSWERED = {"accepted": True, "resolved": True, "answer_text": "red"}
 NOTE = "D-7 is paused by anna: &lt;noon&gt;. To continue it: /draftsman resume D-7"
@@ -27,7 +26,7 @@ def context(paused: bool) -> Any:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "paused", "reply", "unshown"),
     [
         (ANSWERED, True, f"D-7/1 is answered: red. {NOTE}", NOTE),
