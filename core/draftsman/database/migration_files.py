@@ -1,7 +1,7 @@
 """Files of migrations: those of draftsman, and those of the packages of channels.
 
-The files of a package have the name of its channel before their own: `trello/0001_boards`,
-`functions/trello/boards`. The file `functions/CHANNEL/channel` is written here from the declaration
+The files of a package have the name of its channel before their own: `mail/0001_boxes`,
+`functions/mail/boxes`. The file `functions/CHANNEL/channel` is written here from the declaration
 of the channel, so that a package without tables needs no file.
 """
 

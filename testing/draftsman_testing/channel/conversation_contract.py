@@ -46,6 +46,8 @@ class TalkingPlace(Place, Protocol):
 
     The account of mallory is nobody's.
     """
+    targets: tuple[str, ...]
+    """The targets of jobs: the place, or each person's own where a message has a single reader."""
     takes_requests: bool
     anyone_requests: bool
     """Whether a request counts from any account that may write there, as on a board."""
@@ -104,7 +106,7 @@ class Talk:
     async def asked(self, spec: QuestionSpec = QUESTION, job: int | None = None) -> Question:
         """Ask a question of a new or a running job, and show it in the place."""
         if job is None:
-            job = await self.make.queued(notify=(self.place.target,))
+            job = await self.make.queued(notify=self.place.targets)
         work = await self.make.running(job)
         await self.rt.asking.ask(work.lease, spec)
         await self.delivered(job)
@@ -164,7 +166,7 @@ async def play(talk: Talk, people: People) -> int:
         await talk.requests("anna", REQUEST)
         job = await _requested(talk)
     else:
-        job = await talk.make.queued(actor=people.anna, notify=(place.target,))
+        job = await talk.make.queued(actor=people.anna, notify=place.targets)
     question = await talk.asked(job=job)
     await talk.hears(question.name, question.text)
     await talk.says("ben", "red")
@@ -271,7 +273,7 @@ class ConversationContract:
 
     async def test_a_text_that_may_answer_two_questions_answers_none(self, talk: Talk) -> None:
         other = QUESTION.model_copy(update={"key": "other", "text": "Which other?"})
-        work = await talk.make.asked_at_once(QUESTION, other, notify=(talk.place.target,))
+        work = await talk.make.asked_at_once(QUESTION, other, notify=talk.place.targets)
         await talk.delivered(work.number)
         await talk.place.say("ben", "red")
         await talk.hears("Which question does this answer")

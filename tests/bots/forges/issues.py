@@ -65,6 +65,7 @@ class ForgeTalk(ForgePlace):
 
     def __init__(self, fake: FakeForge, **table: Any) -> None:
         super().__init__(fake, **table)
+        self.targets = (self.target,)
         self._events: dict[str, ForgeEvent] = {}
         self._issue: Issue
 

@@ -36,6 +36,7 @@ class SlackPlace:
         self._room = slack.channel("ops", [slack.user("carol", id="U-CAROL")])
         self.channel = slack_channel(slack)
         self.target = f"slack:{self._room}"
+        self.targets = (self.target,)
         self.missing = f"{self._room}/1.1"
 
     def posts(self) -> list[Post]:

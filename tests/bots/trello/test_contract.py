@@ -41,6 +41,7 @@ class TrelloPlace(CardHarness):
         super().__init__(trello)
         self.channel = channel
         self.target = f"trello:{self.card}"
+        self.targets = (self.target,)
 
     def posts(self) -> list[Post]:
         return [Post(marker_of(text) or "", text) for text in self.comments]
@@ -94,6 +95,7 @@ class TrelloTalk(TrelloPlace):
         self.accounts = {name: self._users[name] for name in ("anna", "ben", "carol")}
         self.card = self._bot.card()
         self.target = f"trello:{self.card}"
+        self.targets = (self.target,)
 
     @asynccontextmanager
     async def running(self, rt: Runtime) -> AsyncIterator[None]:
