@@ -11,7 +11,6 @@ from draftsman.channels import ChannelName
 
 PAGER: Final = "pager"
 """The channel in which a person may have several accounts."""
-Channel = Literal["cli", "slack", "trello", "forge"]
 
 
 @dataclass(frozen=True, slots=True)
