@@ -95,6 +95,19 @@ async def test_a_package_is_migrated_after_draftsman(
         assert await value(conn, f"SELECT {asked}, 'EXECUTE')") is False
 
 
+async def test_the_printed_sql_applies_the_package(empty_url: str, install: Install) -> None:
+    install()
+    script = await migrate.script(empty_url)
+    assert [name for name, _ in script if "mail" in name] == NAMES
+    with psycopg.connect(empty_url) as conn:
+        for _, sql in script:
+            conn.execute(sql.encode())
+    await migrate.check(empty_url)
+    assert await migrate.migrate(empty_url) == []
+    (mail,) = [item for item in await migrate.packages(empty_url) if item.channel == "mail"]
+    assert mail.version == "1.2"
+
+
 async def test_a_new_version_of_a_package_applies_what_it_adds(
     database_url: str, conn: Connection, install: Install, reports: list[str]
 ) -> None:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import LostRace, NotPermitted
 from draftsman.questions.question import Question
-from draftsman_bots.conversation.commands import Surface
 from draftsman_bots.conversation.parser import ParsedText, parse_slack
 from draftsman_bots.conversation.places import load_place
-from draftsman_bots.conversation.replies import Wording, respond
+from draftsman_bots.conversation.replies import respond
 from draftsman_bots.conversation.resolution import (
     Change,
     Outcome,
@@ -23,22 +22,19 @@ from draftsman_bots.conversation.resolution import (
     WrittenText,
     resolve,
 )
+from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.deliveries.blocks import actions, button, section
-from draftsman_bots.slack.deliveries.mrkdwn import error_spans, escape_truncated
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.deliveries.render import BOT_NAME
 from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.jobs import thread_messages
 from draftsman_bots.slack.payloads.payloads import MessageChange
 from draftsman_bots.slack.people.access import actor_of, authorize, may_answer
-from draftsman_bots.slack.questions import answers
 from draftsman_bots.slack.records.service import SlackThreads
 
 if TYPE_CHECKING:
-    from draftsman.errors import DraftsmanError
     from draftsman.people.actor import Actor
-    from draftsman.people.spans import Spans
-    from draftsman.runtime import Runtime
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import MessageEvent
 
@@ -60,34 +56,6 @@ class ThreadText:
     parsed: ParsedText
     place: Place
     resolved: Resolved
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadConversation:
-    """A message and its author."""
-
-    ctx: BotContext
-    message: MessageEvent
-
-    @property
-    def rt(self) -> Runtime:
-        """The services."""
-        return self.ctx.rt
-
-    @property
-    def wording(self) -> Wording:
-        """How commands are written in Slack, and decisions in the thread."""
-        is_read = self.ctx.identity.reads_replies or self.message.private
-        call = f"{self.ctx.settings.command} "
-        return Wording(Surface.SLACK, call, "" if is_read else f"{BOT_NAME} ", "`")
-
-    async def actor(self) -> Actor:
-        """Return the author; raises NotPermitted for external users."""
-        return await authorize(self.ctx, self.message.user)
-
-    def error_spans(self, error: DraftsmanError) -> Spans:
-        """Return an error with a reference to its actor."""
-        return error_spans(error)
 
 
 async def resolve_message(ctx: BotContext, message: MessageEvent) -> ThreadText | None:
@@ -139,8 +107,10 @@ async def reply_to(ctx: BotContext, message: MessageEvent, found: ThreadText) ->
             actor = await authorize(ctx, message.user)
             if not ctx.background.first(("misfit", resolved.questions[0].name, actor.id)):
                 return None
-    conversation = ThreadConversation(ctx, message)
-    return answers.spoken(await respond(conversation, found.text, found.place, resolved))
+    is_read = ctx.identity.reads_replies or message.private
+    mention = "" if is_read else f"{BOT_NAME} "
+    conversation = SlackConversation(ctx, message.user, mention=mention)
+    return spoken(await respond(conversation, found.text, found.place, resolved))
 
 
 async def _record_change(

@@ -106,7 +106,7 @@ async def test_a_second_answer_of_a_person_is_already_recorded(
     await bench.poll()
     assert (await bench.answer_state(gate))[0] is OPEN
     first, second = await bench.notices(card)
-    assert "your approval was recorded, 1 of 2" in first
+    assert "recorded: 1 of 2 approvals" in first
     assert f"{gate.name}: your approval is already recorded, 1 of 2." in second
     other = bench.card()
     question = await bench.ask_question(other)
