@@ -33,7 +33,7 @@ from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
 from draftsman_bots.process.credentials import read_credential
 from draftsman_bots.process.http import HttpServer, bind
-from draftsman_bots.web import job_pages, question_pages, sign_in
+from draftsman_bots.web import job_pages, list_pages, question_pages, sign_in
 from draftsman_bots.web.access import (
     Access,
     SignInRequired,
@@ -47,12 +47,12 @@ from draftsman_bots.web.context import WebContext
 from draftsman_bots.web.oidc import OidcProvider
 from draftsman_bots.web.pages import page
 from draftsman_bots.web.problems import PageProblem, error_text
+from draftsman_bots.web.settings import WebSettings
 from draftsman_bots.web.sign_in import CALLBACK
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
-    from draftsman.settings.web import WebSettings
 
 
 # The ASGI application of the web inbox: routes, headers, limits and error pages.
@@ -103,6 +103,8 @@ def application(context: WebContext) -> Starlette:
             route("/questions/{job}/{ordinal}", question_pages.show),
             route("/questions/{job}/{ordinal}", question_pages.answer, "POST"),
             route("/questions/{job}/{ordinal}/diff.txt", question_pages.diff_file),
+            route("/lists", list_pages.overview),
+            route("/lists/{name}", list_pages.show),
             route("/jobs", job_pages.jobs),
             route("/jobs/{job}", job_pages.show),
             route("/jobs/{job}/changes", job_pages.changes),
@@ -211,7 +213,7 @@ class WebService:
     """The HTTP server of the inbox."""
 
     def __init__(self, rt: Runtime) -> None:
-        settings = rt.settings.web
+        settings = WebSettings.of(rt.settings)
         if settings.proxy_header is not None and not settings.trusted_proxies:
             raise ConfigError("[web] proxy_header needs trusted_proxies: the address of the proxy")
         if settings.url is None and not settings.is_local:

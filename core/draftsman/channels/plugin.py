@@ -63,6 +63,11 @@ class ChannelPlugin:
     """Its table in the configuration; by default `name`."""
     docs: str = ""
     """Where its configuration is explained: `docs/mail.md`."""
+    settings: str | None = None
+    """Its `ChannelSection`, the table in the configuration. None: it has no table of its own."""
+    account: str | None = None
+    """A `Section` whose single field, of the name of the channel, is the account of a person in
+    `[people.NAME]`: text, or a tuple where a person may have several. None: it has no accounts."""
     target: TargetSyntax | None = None
     """How its targets are written. None: messages have no targets there."""
     takes_files: bool = False
@@ -83,6 +88,10 @@ class ChannelPlugin:
     ConfigError. None: the channel has no bot."""
     bot_label: str = ""
     """What people call the bot; by default `<label> bot`."""
+    doctor: str | None = None
+    """Function of the `Settings` and the `Runtime` that returns an asynchronous iterator of
+    `draftsman_bots.process.checks.Check`, for `draftsman doctor`. The runtime is None while the
+    database cannot be reached. None: nothing is checked."""
     statement_timeout: float | None = None
     """Maximum seconds of a statement of the process with the bot, whose callers wait no longer."""
     requires: tuple[str, ...] = ()

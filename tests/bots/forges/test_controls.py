@@ -66,7 +66,7 @@ async def test_comments_steer_the_job_of_the_issue(
         f"{name} was paused by acme:anna: the API is down",
         "was canceled by anna: not needed",
         "a pause needs a reason",
-        "draftsman people set NAME --forge acme:mallory",
+        "draftsman people set NAME --account forge:acme:mallory",
         "ben: ben may not pause or resume jobs",
         "D-99",
     ):

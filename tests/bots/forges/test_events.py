@@ -61,7 +61,7 @@ async def test_a_label_makes_one_job_whose_comment_answers(
     )
     texts = await issue.delivered(job.number)
     assert len(texts) == 4
-    assert "draftsman people set NAME --forge acme:mallory" in texts[-1]
+    assert "draftsman people set NAME --account forge:acme:mallory" in texts[-1]
 
 
 async def test_a_label_that_is_given_again_makes_another_job_with_the_text_of_its_time(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.status_display import DENIED, STATUSES, Meaning, StatusDisplay, display_of
 from draftsman.text import humanize
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize("status", Status)
+@cases("status", Status)
 def test_a_status_is_shown_by_its_name_and_an_emoji(status: Status) -> None:
     display = display_of(status)
     assert display.word == humanize(status)

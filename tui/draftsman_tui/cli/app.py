@@ -118,10 +118,12 @@ class App:
         """Skip the validation of this configuration in later commands."""
         digest = self._digest
         self._digest = None
-        if digest is not None:
+        if digest is not None and self._settings is not None:
             from draftsman import basic_settings
 
-            basic_settings.remember(digest, self.config)
+            people = self._settings.people.items()
+            accounts = {name: person.accounts for name, person in people}
+            basic_settings.remember(digest, self.config, accounts)
 
 
 async def number_of(rt: Runtime, ref: JobRef) -> int:

@@ -17,8 +17,7 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.settings import Settings
-from draftsman.settings.slack import SlackSettings
+from draftsman.settings import settings_model
 from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
@@ -195,8 +194,8 @@ def test_message_threads_have_urls() -> None:
         _delivery("log", "log", "1"),
         _delivery("slack", "C02", None),
     ]
-    token: Any = {"env": "TOKEN"}
-    settings = Settings(slack=SlackSettings(bot_token=token, app_token=token, team="T012"))
+    slack = {"bot_token": {"env": "B"}, "app_token": {"env": "A"}, "team": "T012"}
+    settings = settings_model().model_validate({"slack": slack})
     card = f"https://trello.com/c/{'5f' * 12}#comment-{'ac' * 12}"
     slack_url = "https://slack.com/app_redirect?channel=C01&message_ts=1.1&team=T012"
     assert dict(message_pages(deliveries, settings)) == {
