@@ -19,7 +19,6 @@ from draftsman.deliveries.documents.document import (
     Choices,
     Code,
     Command,
-    Control,
     Controls,
     Document,
     Facts,
@@ -35,6 +34,7 @@ from draftsman.deliveries.documents.document import (
     Step,
     Text,
     Time,
+    control,
     is_cut,
 )
 from draftsman.deliveries.message_text import (
@@ -108,9 +108,9 @@ def _status(message: Message) -> Iterator[Part]:
     if error := shown_error(subject):
         yield Code(error, LENGTH // 4)
     if subject.status in RETRYABLE:
-        yield Controls((Control(Action.RETRY),))
+        yield Controls((control(Action.RETRY),))
     elif subject.status not in TERMINAL:
-        yield Controls((Control(Action.CANCEL, f"Cancel {subject.name}? {KEPT}"),))
+        yield Controls((control(Action.CANCEL, f"Cancel {subject.name}? {KEPT}"),))
 
 
 def _question(message: Message, question: Question) -> Iterator[Part]:
@@ -194,20 +194,20 @@ def question_choices(question: Question) -> tuple[Choice, ...]:
 def question_controls(question: Question) -> Iterator[Controls]:
     """Yield the controls of an open question, in groups."""
     if question.kind is QuestionKind.APPROVAL:
-        yield Controls((Control(Action.APPROVE), Control(Action.DENY)))
+        yield Controls((control(Action.APPROVE), control(Action.DENY)))
     else:
         controls = []
         if question.choices:
-            controls.append(Control(Action.CHOOSE))
+            controls.append(control(Action.CHOOSE))
         if question.freeform_allowed:
-            controls.append(Control(Action.ANSWER))
+            controls.append(control(Action.ANSWER))
         if controls:
             yield Controls(tuple(controls))
     yield Controls(
         (
-            Control(Action.ACKNOWLEDGE),
-            Control(Action.SNOOZE),
-            Control(Action.DELEGATE),
+            control(Action.ACKNOWLEDGE),
+            control(Action.SNOOZE),
+            control(Action.DELEGATE),
         )
     )
 
@@ -235,9 +235,9 @@ def _result(message: Message) -> Iterator[Part]:
         yield InFile("Truncated. The full text")
     elif raw_data(result):
         yield InFile("The data of the result")
-    controls = [Control(Action.RETRY)] if subject.status in RETRYABLE else []
+    controls = [control(Action.RETRY)] if subject.status in RETRYABLE else []
     if subject.type == AGENT_TYPE and subject.status in TERMINAL:
-        controls.append(Control(Action.REVISE))
+        controls.append(control(Action.REVISE))
     if controls:
         yield Controls(tuple(controls))
 
@@ -270,7 +270,7 @@ def _notice(message: Message) -> Iterator[Part]:
     if is_cut(notice) and "to" not in payload:
         yield InFile("Truncated. The full text")
     if isinstance(rule := payload.get("rule"), int) and rule > 0:
-        yield Controls((Control(Action.RATIFY), Control(Action.DECLINE)))
+        yield Controls((control(Action.RATIFY), control(Action.DECLINE)))
 
 
 def _digest(message: Message) -> Iterator[Part]:

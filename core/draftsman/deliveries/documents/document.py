@@ -65,12 +65,13 @@ class Control:
     """A control of a message; `confirm` is the question before it acts."""
 
     action: Action
+    label: str
     confirm: str = ""
 
-    @property
-    def label(self) -> str:
-        """The words on it."""
-        return LABELS[self.action]
+
+def control(action: Action, confirm: str = "") -> Control:
+    """Return the control of an action, with its label."""
+    return Control(action, LABELS[action], confirm)
 
 
 @dataclass(frozen=True, slots=True)
