@@ -239,7 +239,7 @@ class ConversationContract:
         await talk.place.say("carol", "approve")
         await talk.hears("your approval is already recorded, 1 of 2")
         assert await talk.accepted(question) == ["carol"]
-        told = [text for text in talk.place.told() if " 1 of 2" in text]
+        told = [text for text in talk.place.told() if "1 of 2" in text]
         assert len(told) == 2
 
     async def test_a_late_text_gets_the_reason(self, talk: Talk) -> None:
