@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from draftsman import plugins
 from draftsman.channels import registry
@@ -13,18 +13,15 @@ from draftsman.database import migrate
 from draftsman.errors import CommandHint, DraftsmanError, SchemaOutdated
 from draftsman.processes.components import Component, ComponentGroup
 from draftsman.processes.hardening import deny_inspection
-from draftsman.processes.lifecycle import StopSignal
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
+from draftsman_bots.process.plugin_bot import PluginBot
 
 if TYPE_CHECKING:
     from draftsman.channels.plugin import ChannelPlugin
-    from draftsman.plugins import Plugin
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
 
-PAUSE: Final = 10.0
-"""Seconds until a bot of another package that failed is started again."""
 _log = logging.getLogger(__name__)
 
 
@@ -72,56 +69,16 @@ def with_statement_timeout(settings: Settings, channels: Sequence[ChannelPlugin]
 def create_bots(rt: Runtime, channels: Sequence[ChannelPlugin]) -> Iterator[Component]:
     """Yield the bot of each channel; raises ConfigError for a wrong configuration.
 
-    A package whose bot cannot be created for another reason harms no other.
+    A package whose bot cannot be created for another reason, or fails, harms no other.
     """
     for channel in channels:
         if channel.bot is None:
             continue
         plugin = plugins.find(plugins.CHANNELS, channel.name)
-        create = partial(_create, channel.bot, rt)
         try:
-            yield create() if plugin.package == plugins.OWN else IsolatedBot(plugin, create)
+            create = partial(plugins.resolve(channel.bot), rt)
+            yield create() if plugin.package == plugins.OWN else PluginBot(plugin, create)
         except DraftsmanError:
             raise
         except Exception:
             _log.exception("the bot of %s cannot be started", plugin)
-
-
-def _create(target: str, rt: Runtime) -> Component:
-    bot: Component = plugins.resolve(target)(rt)
-    return bot
-
-
-class IsolatedBot:
-    """A bot of another package, which is created again where it fails unexpectedly; others run on.
-
-    The errors of draftsman end the process, as those of draftsman's own bots do.
-    """
-
-    def __init__(
-        self, plugin: Plugin, create: Callable[[], Component], pause: float = PAUSE
-    ) -> None:
-        self.stop = StopSignal(lambda: self._bot.stop.set())
-        self._plugin = plugin
-        self._create = create
-        self._pause = pause
-        self._bot = create()
-
-    async def run(self) -> None:
-        """Run until stopped."""
-        while not self.stop:
-            try:
-                await self._bot.run()
-                return
-            except DraftsmanError:
-                raise
-            except Exception:
-                text = "the bot of %s failed; it is started again in %.0f s"
-                _log.exception(text, self._plugin, self._pause)
-            if await self.stop.wait(self._pause):
-                return
-            try:
-                self._bot = self._create()
-            except Exception:
-                _log.exception("the bot of %s cannot be started again", self._plugin)
-                return
