@@ -33,7 +33,7 @@ from draftsman.sandbox.network_proxy.access import PROXY_PORT, ProxyAccess
 from draftsman.sandbox.processes.process import AgentProcess
 from draftsman.sandbox.run_sandbox import open_run_sandbox
 from draftsman.sandbox.sandbox_port import SandboxPort
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman.settings.agents import AgentSettings
 from draftsman.settings.sandbox import SandboxSettings
 
@@ -182,7 +182,7 @@ async def _calls(run: Run, folder: Path, count: int) -> Figures:
             "gateways": {"model": {"provider": "anthropic", "base_url": url}},
             "prices": {"m": {"input": 1, "output": 1, "date": "2026-11-01", "source": "bench"}},
         }
-        async with open_runtime(Settings.model_validate(values)) as rt:
+        async with open_runtime(settings_model().model_validate(values)) as rt:
             repo = await _prepare(rt, folder)
             cpu = []
             for calls in (WARM, WARM + count):

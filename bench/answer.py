@@ -18,7 +18,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime, open_runtime
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 
 ME = Actor(Source.CLI, "bench", "bench", owner=True)
 
@@ -33,7 +33,7 @@ async def answer(run: Run) -> Figures:
     after = await run.newest()
     answers = list[Answer]()
     ratios = list[float]()
-    settings = Settings.model_validate({"database_url": run.url})
+    settings = settings_model().model_validate({"database_url": run.url})
     async with open_runtime(settings) as rt, run.side.child("work", run.url) as worker:
         asking = [invocation(type="ask") for _ in range(WARM_SAMPLES + run.jobs)]
         numbers = [job.number for job in await rt.submissions.submit_many(asking, ME)]

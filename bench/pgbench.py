@@ -16,12 +16,12 @@ from draftsman.database.named_queries import load
 from draftsman.jobs.requests.service.request_rows import row
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.runtime import open_runtime
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 
 
 async def submit(run: Run) -> Figures:
     """Run the prepared statement with a single client of pgbench; raises BenchError."""
-    async with open_runtime(Settings.model_validate({"database_url": run.url})) as rt:
+    async with open_runtime(settings_model().model_validate({"database_url": run.url})) as rt:
         request = row(invocation(type="noop", payload={"i": 0}), ME, rt.limits)
     request = {name: value for name, value in request.items() if value is not None}
     definitions = [f"{name}={_text(value)}" for name, value in request.items()]

@@ -21,7 +21,7 @@ from draftsman.people.actor import Actor
 from draftsman.people.configuration import configured_directory, configured_policy
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.schedules.schedule import ScheduleSpec
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 
 ME: Final = Actor(Source.CLI, "bench", "bench", owner=True)
 PEOPLE: Final = {"bench": {"login": "bench", "roles": ["invoker"]}}
@@ -84,7 +84,7 @@ async def held(run: Run) -> Figures:
         bare = run.place.url(await stack.enter_async_context(run.place.database(run.side.name)))
         claimers = []
         for url, count in ((run.url, keys), (bare, 0)):
-            settings = Settings.model_validate({"database_url": url})
+            settings = settings_model().model_validate({"database_url": url})
             claimer = Claimer(await stack.enter_async_context(open_runtime(settings)))
             await claimer.submit((calls + 1) * SLOTS, count)
             async with session(url) as fresh:
@@ -136,7 +136,7 @@ async def _add(run: Run, after: datetime) -> datetime:
     """Add schedules that are due at the next full minute after a time; return that time."""
     due = after.replace(second=0, microsecond=0) + timedelta(minutes=1)
     values = {"database_url": run.url, "people": PEOPLE, "handlers": {"noop": "bench:noop"}}
-    async with open_runtime(Settings.model_validate(values)) as rt:
+    async with open_runtime(settings_model().model_validate(values)) as rt:
         directory = configured_directory(rt.settings)
         assert directory is not None
         await rt.people.save(directory)

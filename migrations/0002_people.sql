@@ -91,8 +91,8 @@ COMMENT ON COLUMN draftsman.people.updated_by IS 'the database role that changed
 -- Identities that the directory assigns. For `cli` the id is the login name, on a server the
 -- database role; the dashboard and the API use the same identity. For `forge` it is the name of the
 -- forge in the configuration and a login in lower case: `github:anna`. For `pager` it is the name
--- of the pager and a user id or an e-mail address in lower case, `ops:plh1hkv`; a person may have
--- several.
+-- of the pager and a user id or an e-mail address in lower case, `ops:plh1hkv`. The programs decide
+-- in which channels a person may have several.
 CREATE TABLE draftsman.person_identities (
     channel      draftsman.channel NOT NULL REFERENCES draftsman.channels,
     external_id  text NOT NULL CHECK (external_id <> ''),
@@ -107,8 +107,7 @@ COMMENT ON COLUMN draftsman.person_identities.channel IS
 COMMENT ON COLUMN draftsman.person_identities.external_id IS 'the id in that channel';
 COMMENT ON COLUMN draftsman.person_identities.person IS 'its person';
 
-CREATE UNIQUE INDEX person_identities_unique ON draftsman.person_identities (person, channel)
-    WHERE channel <> 'pager';
+CREATE INDEX person_identities_person ON draftsman.person_identities (person, channel);
 
 -- The account at the forge that first acted under a login of a person: a login can be renamed, and
 -- then taken by another account. `login` is the external id of the identity.

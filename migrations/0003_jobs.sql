@@ -9,7 +9,7 @@ CREATE TYPE draftsman.job_status AS ENUM (
     'scheduled', 'queued', 'claimed', 'running', 'waiting_for_input', 'waiting_for_approval',
     'resumed', 'retrying', 'completed', 'failed', 'dead_letter', 'canceled', 'expired');
 CREATE TYPE draftsman.job_mode AS ENUM ('investigate', 'fix');
-CREATE TYPE draftsman.source_type AS ENUM ('trello_ticket', 'plain_text_intake');
+CREATE TYPE draftsman.source_type AS ENUM ('ticket', 'plain_text_intake');
 CREATE TYPE draftsman.run_status AS ENUM (
     'running', 'completed', 'failed', 'skipped', 'parked', 'interrupted', 'canceled');
 CREATE TYPE draftsman.on_lost AS ENUM ('retry', 'resume', 'fail', 'new_job');

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import pickle
 import signal
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -24,7 +23,7 @@ from pydantic import SecretStr
 from draftsman import basic_settings
 from draftsman.database.database import Connection, Database
 from draftsman.log import OWN
-from draftsman.settings import Settings
+from draftsman.settings import Settings, settings_model
 from draftsman_testing import TEST_URL
 from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
@@ -208,9 +207,9 @@ def database_url(server: Server, database: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def pickled_settings() -> bytes:
+def common_settings() -> Settings:
     """Provide the common configuration of all tests, without a database."""
-    settings = Settings.model_validate(
+    return settings_model().model_validate(
         {
             "database": {"pool_size": 20},
             "types": {"noop": {}},
@@ -218,15 +217,13 @@ def pickled_settings() -> bytes:
             "groups": GROUPS,
         }
     )
-    return pickle.dumps(settings)
 
 
 @pytest.fixture
-def settings(pickled_settings: bytes, database_url: str, tmp_path: Path) -> Settings:
+def settings(common_settings: Settings, database_url: str, tmp_path: Path) -> Settings:
     """Provide a configuration with that database and the people of the tests."""
-    settings: Settings = pickle.loads(pickled_settings)
     own = {"database_url": SecretStr(database_url), "data_dir": tmp_path / "data"}
-    return settings.model_copy(update=own)
+    return common_settings.model_copy(update=own, deep=True)
 
 
 @pytest.fixture

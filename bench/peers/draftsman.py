@@ -14,7 +14,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.people.actor import Actor
 from draftsman.runtime import open_runtime
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 
 ME = Actor(Source.CLI, "bench", "bench", owner=True)
 
@@ -34,7 +34,7 @@ class Queue:
         self.url = url
         self.settings = settings
         values = {"database_url": url, "limits": settings.get("limits", {})}
-        self.opening = open_runtime(Settings.model_validate(values))
+        self.opening = open_runtime(settings_model().model_validate(values))
         self.persons = [
             Actor(Source.CLI, f"bench-{number}", f"bench-{number}", owner=True)
             for number in range(settings.get("persons", 1))

@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -51,17 +52,13 @@ UNSET_TABLES: Final[Mapping[str, Mapping[str, Any]]] = {
 """Defaults of tables whose settings are those of the models if the file has the table."""
 PERSON: Final[Mapping[str, Any]] = {
     "login": None,
-    "slack": None,
-    "trello": None,
-    "forge": None,
-    "pager": (),
     "roles": (),
     "timezone": None,
     "quiet_hours": None,
     "working_hours": None,
     "holidays": None,
 }
-"""Defaults of a table of `[people]`."""
+"""Defaults of a table of `[people]`; its other keys are accounts."""
 _SCHEME: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?[a-z][a-z0-9+.-]*:(?://)?", re.IGNORECASE)
 POSTGRESQL: Final = re.compile(
     r"(?:jdbc:)?(?:postgres(?:ql)?(?:\+[a-z0-9_]+)?|postgis|pgsql|psql)://", re.IGNORECASE
@@ -141,9 +138,15 @@ def digest(config: Path | None) -> str | None:
     return None
 
 
-def remember(validated: str, config: Path | None) -> None:
-    """Write the stamp of a validated file, unless the file has changed since."""
-    if digest(config) != validated:
+def remember(
+    validated: str, config: Path | None, accounts: Mapping[str, Mapping[str, tuple[str, ...]]]
+) -> None:
+    """Write the stamp of a validated file, unless the file has changed since.
+
+    `accounts` are those of its people as they were validated: a file that writes one differently,
+    such as in upper case, has no stamp.
+    """
+    if digest(config) != validated or _written_accounts(config) != accounts:
         return
     stamp = _stamp()
     written = stamp.with_name(f"{stamp.name}.{os.getpid()}")
@@ -153,6 +156,14 @@ def remember(validated: str, config: Path | None) -> None:
         with os.fdopen(os.open(written, flags, 0o600), "w", encoding="ascii") as file:
             file.write(validated)
         written.replace(stamp)
+
+
+def _written_accounts(config: Path | None) -> dict[str, dict[str, tuple[str, ...]]]:
+    import tomllib
+
+    path = config_path(config)
+    people = {} if path is None else tomllib.loads(path.read_text("utf-8")).get("people", {})
+    return {name: accounts_of(person) for name, person in people.items()}
 
 
 def config_path(explicit: Path | None) -> Path | None:
@@ -251,7 +262,7 @@ def _values(data: Mapping[str, Any], load: Callable[[], Any]) -> dict[str, Any]:
             values[name] = _table({}, defaults, partial(_loaded, load, name))
     values["questions"].expires_in = values["questions"].expires_in or None
     values["people"] = {
-        name: _table(person, PERSON, partial(_loaded_person, load, name))
+        name: _person(person, partial(_loaded_person, load, name))
         for name, person in data.get("people", {}).items()
     }
     values["groups"] = data.get("groups", {})
@@ -282,6 +293,20 @@ def _table(
     return BasicTable(read_here, load)
 
 
+def _person(person: Mapping[str, Any], load: Callable[[], Any]) -> BasicTable:
+    table = _table(person, PERSON, load)
+    vars(table)["accounts"] = accounts_of(person)
+    return table
+
+
+def accounts_of(person: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the accounts of a table of `[people]` by channel, as the file has them."""
+    accounts = {key: person[key] for key in sorted(person) if key not in PERSON and person[key]}
+    return {
+        key: (value,) if isinstance(value, str) else tuple(value) for key, value in accounts.items()
+    }
+
+
 def _checked(value: Any, default: Any) -> Any:
     """Return the value; raises ValueError unless its type is that of the default."""
     allowed = _TYPES.get(type(default), (type(default),))
@@ -299,7 +324,10 @@ def _digest(data: bytes) -> str:
             for file in files
             if file.is_file()
         )
-    return sha256(repr(code).encode() + data).hexdigest()
+    # pip changes the time of the folder of packages, whose channels validate their tables
+    folders = [path for path in sys.path if path.endswith("-packages")]
+    packages = [(path, os.stat(path).st_mtime_ns) for path in folders]  # noqa: PTH116
+    return sha256(repr((code, packages)).encode() + data).hexdigest()
 
 
 def _stamp() -> Path:

@@ -218,7 +218,7 @@ class Refused(DraftsmanError):
 class NotPermitted(Refused):
     """Permission denied.
 
-    `actor` is the refused account (`slack:U1`) where the subject of the message is its display
+    `actor` is the refused account (`cli:anna`) where the subject of the message is its display
     name.
     """
 
@@ -296,7 +296,7 @@ class Failure(DraftsmanError):
     """Work failed.
 
     Handlers and adapters raise it for a foreign error. `origin` names the adapter (`http`, `os`,
-    `agent`, `slack`, `git`, …); `code` is the origin's error code (an errno name, an API's error
+    `agent`, `chat`, `git`, …); `code` is the origin's error code (an errno name, an API's error
     string); `retry_after` is in seconds; `declared` is an error class that the origin sets, which
     `classify` uses; `program_exit` is the exit code of the failed program, stored with the run.
     Raises TypeError for an argument that could not be stored, where the mistake was made.

@@ -59,7 +59,7 @@ def worker_name(id: UUID | str) -> str:
 
 
 def actor_name(actor: str) -> str:
-    """Return the display name of an actor: `worker 6d0f9a1c`, `slack:U1`."""
+    """Return the display name of an actor: `worker 6d0f9a1c`, `cli:anna`."""
     kind, _, id = actor.partition(":")
     return f"worker {worker_name(id)}" if kind == "worker" else actor
 

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from draftsman.forges.follow_up_jobs.service import FollowUpSweep
     from draftsman.forges.service import ForgeEvents
     from draftsman.handlers.registry import Handler
-    from draftsman.jobs.control.service.bulk_retry import BulkRetry
     from draftsman.jobs.control.service.control import JobControl
+    from draftsman.jobs.control.service.finished_jobs import FinishedJobs
     from draftsman.jobs.control.service.messages import JobMessages, RunMessages
     from draftsman.jobs.details.service.log_feed import LogFeed
     from draftsman.jobs.details.service.read_model import ReadModel
@@ -180,11 +180,11 @@ class Runtime:
         return JobControl(self.db, self.policy)
 
     @cached_property
-    def bulk_retry(self) -> BulkRetry:
+    def finished_jobs(self) -> FinishedJobs:
         """Retry of all jobs that match a filter."""
-        from draftsman.jobs.control.service.bulk_retry import BulkRetry
+        from draftsman.jobs.control.service.finished_jobs import FinishedJobs
 
-        return BulkRetry(self.db, self.job_control)
+        return FinishedJobs(self.db)
 
     @cached_property
     def messages(self) -> JobMessages:

@@ -17,7 +17,7 @@ MAX_NAMES: Final = 100
 TAG: Final = 200
 SKILL: Final = 200
 TARGET: Final = 1000
-"""A notification target: `slack:C012`, `webhook:NAME`."""
+"""A notification target: `log`, `webhook:NAME`."""
 LABEL: Final = 500
 """Id or name of a label."""
 LABELS: Final = 500_000

@@ -31,12 +31,9 @@ BEGIN
                IS DISTINCT FROM (excluded.roles, excluded.quiet_hours, excluded.timezone,
                                  excluded.working_hours, excluded.holidays);
     INSERT INTO draftsman.person_identities (channel, external_id, person)
-    SELECT i.key::draftsman.channel, i.value, p ->> 'name'
+    SELECT a.value ->> 0, a.value ->> 1, p ->> 'name'
       FROM jsonb_array_elements(directory -> 'people') p
-     CROSS JOIN LATERAL (
-           SELECT key, value FROM jsonb_each_text(p -> 'ids')
-            UNION ALL
-           SELECT 'pager', value FROM jsonb_array_elements_text(coalesce(p -> 'pagers', '[]'))) i;
+     CROSS JOIN LATERAL jsonb_array_elements(p -> 'accounts') a;
     INSERT INTO draftsman.people_groups (name, member)
     SELECT g.key, m FROM jsonb_each(directory -> 'groups') g
      CROSS JOIN LATERAL (SELECT DISTINCT jsonb_array_elements_text(g.value) AS m) w;
@@ -114,7 +111,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
            SELECT l.external_id FROM draftsman.identity_links l
             WHERE l.channel = c.name AND l.person = target_of_person.person) f
      WHERE c.person_target IS NOT NULL
-     ORDER BY c.is_chat DESC, c.name
+     ORDER BY c.is_chat DESC, c.name, f.id
      LIMIT 1
 $$;
 

@@ -27,7 +27,7 @@ from draftsman.database.embedded import EmbeddedServer
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.runtime import ENUMS, Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import Settings, settings_model
 from draftsman_testing import TEST_URL
 from draftsman_testing.factories import Factory
 from draftsman_testing.outbox import FAST
@@ -78,7 +78,7 @@ def database_url(make_database: MakeDatabase) -> str:
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> Settings:
     """Provide a configuration with that database and the people of the tests."""
-    return Settings.model_validate(
+    return settings_model().model_validate(
         {
             "database_url": database_url,
             "data_dir": tmp_path / "data",

@@ -16,13 +16,13 @@ from draftsman.questions.question import QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.service import Service
+from draftsman_bots.trello.settings import TrelloSettings
 from draftsman_testing.factories import Factory
 from draftsman_testing.outbox import LIVE, deliveries_of
 from draftsman_testing.slack import FakeSlack

@@ -15,7 +15,7 @@ from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.questions.question import OnDeny, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.settings import Settings
+from draftsman.settings import Settings, settings_model
 from draftsman_testing.factories import Factory
 from draftsman_testing.slack import FakeSlack
 from draftsman_testing.trello import FakeTrello
@@ -75,7 +75,7 @@ def settings(settings: Settings, people: dict[str, Any]) -> Settings:
     """Retry transient failures at once."""
     messages = {"base_delay": 0.01, "max_delay": 0.02, "poll": 0.05, "timeout": 5}
     changed = {"people": people, "groups": {}, "notifications": messages}
-    return Settings.model_validate(settings.model_dump() | changed)
+    return settings_model().model_validate(settings.model_dump() | changed)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,10 +16,8 @@ from draftsman.errors import ConfigError, UsageError
 from draftsman.field_errors import describe_error, error_line, field_error, first_error
 from draftsman.jobs.retries import as_failure
 from draftsman.questions.question_spec import Choice
-from draftsman.questions.response import Response
+from draftsman.questions.response import build_response
 from draftsman.settings import load
-from draftsman_bots.conversation import answers as answer_resolution
-from draftsman_tui.common import answers as answer_submission
 from tests.support.cases import cases
 
 RAW = re.compile(
@@ -112,14 +109,9 @@ def test_no_type_of_error_has_the_text_of_the_library(kind: dict[str, Any]) -> N
     assert RAW.search(text) is None, text
 
 
-@pytest.mark.parametrize(
-    "read",
-    [answer_submission.build_response, answer_resolution.build_response],
-    ids=["command line", "bots"],
-)
-def test_an_answer_that_is_too_long_is_refused_in_words(read: Callable[..., Response]) -> None:
-    with pytest.raises(UsageError, match=r"text:? must have at most [\d]+ characters"):
-        read("key", text="x" * 1_000_000)
+def test_an_answer_that_is_too_long_is_refused_in_words() -> None:
+    with pytest.raises(UsageError, match=r"D-1/1: the text must have at most [\d]+ characters"):
+        build_response("key", "D-1/1", text="x" * 1_000_000)
 
 
 def test_an_invalid_model_of_a_handler_is_described_in_words() -> None:

@@ -22,7 +22,7 @@ from draftsman.repos.repo_url import (
     is_repo_url,
     parse,
 )
-from draftsman.settings import Settings, load
+from draftsman.settings import load, settings_model
 from draftsman_bots.conversation import parser, requests
 from draftsman_bots.slack.payloads import payloads as incoming_text
 from tests.support.cases import cases
@@ -143,7 +143,7 @@ def test_a_database_url_that_is_not_encoded_is_refused_without_the_password(
     ],
 )
 def test_a_database_url_that_is_encoded_is_accepted(url: str) -> None:
-    assert Settings.model_validate({"database_url": url}).database_url is not None
+    assert settings_model().model_validate({"database_url": url}).database_url is not None
 
 
 def test_a_repository_url_is_parsed() -> None:

@@ -25,7 +25,7 @@ from annotated_types import Ge, Le
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from draftsman.settings import Settings
+from draftsman.settings import channel_tables, settings_model
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.section import Section
 
@@ -33,6 +33,8 @@ FILE: Final = Path(__file__).resolve().parents[2] / "config" / "draftsman.toml"
 WIDTH: Final = 98
 NOT_A_BOUND: Final = 1e8
 """Bounds from this number on protect a type of the database, and tell people nothing."""
+COMPOSED: Final = channel_tables.__name__
+"""Module of models without a source, which are composed of those of packages."""
 HEAD: Final = """\
 # Every key of draftsman, with its default commented out: "#key = value" is a setting, "# text" is
 # not. Where the default is "unset", the value shown is an example; so are the names and values of
@@ -54,7 +56,7 @@ HEAD: Final = """\
 def config_text() -> str:
     """Return the text of the file."""
     writer = _Writer()
-    writer.write_table("", Settings, {}, heading="")
+    writer.write_table("", settings_model(), {}, heading="")
     return HEAD + "\n".join(writer.lines) + "\n"
 
 
@@ -73,13 +75,16 @@ def example_of(field: FieldInfo) -> Any:
 
 
 def declaring_class(model: type[BaseModel], name: str) -> type:
-    """Return the class of the model's bases that declares a field."""
-    return next(base for base in model.__mro__ if name in inspect.get_annotations(base))
+    """Return the class of the model's bases that declares a field, if it has a source."""
+    bases = [base for base in model.__mro__ if name in inspect.get_annotations(base)]
+    return next((base for base in bases if base.__module__ != COMPOSED), bases[0])
 
 
 @cache
 def docstrings(declaring: type) -> Mapping[str, str]:
     """Return the docstring of each field that a class declares."""
+    if declaring.__module__ == COMPOSED:
+        return {}
     [class_node] = ast.parse(textwrap.dedent(inspect.getsource(declaring))).body
     assert isinstance(class_node, ast.ClassDef)
     texts = {}

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from draftsman.resources import config_example
-from draftsman.settings import Settings, load
+from draftsman.settings import Settings, load, settings_model
 from draftsman.settings.agents import AgentSettings
 from tests.docs.config_file import config_text, declaring_class, docstrings, sections_in
 
@@ -97,25 +97,25 @@ def test_unchanged_file_gives_the_defaults(tmp_path: Path) -> None:
 
 
 def test_file_contains_every_key(shown: dict[str, Any]) -> None:
-    assert set(_fields(Settings)) - set(_shown(Settings, [shown])) == set()
+    assert set(_fields(settings_model())) - set(_shown(settings_model(), [shown])) == set()
 
 
 def test_missing_key_is_detected(shown: dict[str, Any]) -> None:
     del shown["worker"]["drain"], shown["people"]["anna"]["roles"]
-    missing = set(_fields(Settings)) - set(_shown(Settings, [shown]))
+    missing = set(_fields(settings_model())) - set(_shown(settings_model(), [shown]))
     assert missing == {"WorkerSettings.drain", "PersonSettings.roles"}
 
 
 def test_file_shows_every_default(tmp_path: Path) -> None:
     uncommented = dict(_defaults(_load(tmp_path, SETTING.sub("", config_example()))))
-    defaults = dict(_defaults(Settings()))
+    defaults = dict(_defaults(settings_model()()))
     assert {key: uncommented[key] for key in defaults} == defaults
 
 
 def test_file_shows_the_default_agent(tmp_path: Path) -> None:
     shown, default = (
         settings.agents["tidy"]
-        for settings in (_load(tmp_path, SETTING.sub("", config_example())), Settings())
+        for settings in (_load(tmp_path, SETTING.sub("", config_example())), settings_model()())
     )
     fields = AgentSettings.model_fields.items()
     examples = {name for name, field in fields if field.examples and name != "command"}
@@ -126,7 +126,7 @@ def test_file_shows_the_default_agent(tmp_path: Path) -> None:
 def test_the_docstring_of_an_unset_key_says_unset() -> None:
     silent = [
         f"{declaring.__name__}.{name}"
-        for declaring, name in set(_unset(Settings))
+        for declaring, name in set(_unset(settings_model()))
         if "unset" not in docstrings(declaring)[name].lower()
     ]
     assert silent == []

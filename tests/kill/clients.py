@@ -35,6 +35,7 @@ from draftsman.runtime import Runtime, open_runtime
 from draftsman.schedules.schedule import Misfire, Overlap, ScheduleSpec
 from draftsman.schedules.template import define
 from draftsman.settings import Settings
+from draftsman_bots.slack.records.service import SlackThreads
 from draftsman_bots.trello.records.board import BoardConfig, EpisodeStage, LabelRule, LabelSighting
 from draftsman_bots.trello.records.service import boards_of
 from tests.kill.notifications import OWNER, deliver_notifications
@@ -113,10 +114,10 @@ async def _reply_in_threads(rt: Runtime, job: int) -> None:
     joined = await rt.people.link(await rt.people.create_link_code(STRANGER), OWNER)
     assert (await rt.people.actor(STRANGER)).person == joined.person
     await rt.people.unlink(STRANGER.channel, STRANGER.id, OWNER)
-    await rt.threads.slack("C1", "1.0")
-    await rt.threads.open_questions_in("C1", 60)
-    await rt.threads.question_messages()
-    await rt.threads.has_pending_message(["C1"], "1.0")
+    await SlackThreads(rt).topics("C1", "1.0")
+    await SlackThreads(rt).open_questions_in("C1", 60)
+    await SlackThreads(rt).question_messages()
+    await SlackThreads(rt).has_pending_message(["C1"], "1.0")
     await rt.submissions.recent_duplicates([(job, parse_target("slack:C1"))], 60)
     vote = Response(source_event_id="a press", text="red")
     await rt.questions.refuse(job, 1, vote, STRANGER, "not from here")
@@ -127,7 +128,7 @@ async def _reply_in_threads(rt: Runtime, job: int) -> None:
 
 async def _show_runs(rt: Runtime) -> None:
     """Start the stream of a running job, and end it; a killed process keeps no claim."""
-    live = LiveThreads(rt.db, rt.policy)
+    live = LiveThreads(rt.db, rt.policy, "slack")
     for thread, _ in await live.claim(10, 0):
         await live.begin_stream(thread)
         await live.known_streams(["C1/1.1"])

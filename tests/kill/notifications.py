@@ -84,8 +84,7 @@ async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
         await rt.outbox.redeliver(await rt.outbox.dead_letters(number), OWNER)
         await rt.job_control.cancel(number, OWNER)
         canceled = [
-            job.number for job in await rt.bulk_retry.matching([Status.CANCELED], type="noop")
+            job.number for job in await rt.finished_jobs.matching([Status.CANCELED], type="noop")
         ]
         assert number in canceled
-        async for done in rt.bulk_retry.retry([number], OWNER):
-            assert done.error is None
+        await rt.job_control.retry(number, OWNER)

@@ -19,7 +19,7 @@ from draftsman import worker_main
 from draftsman.agent_runs.session import agent_session
 from draftsman.database import migrate
 from draftsman.errors import DraftsmanError
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from tests.kill import clients
 from tests.kill.kill_points import all_points
 from tests.kill.probe import Probe
@@ -82,7 +82,7 @@ def _report() -> None:
 
 async def _work(order: dict[str, Any]) -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _report)
-    settings = Settings.model_validate(order["settings"])
+    settings = settings_model().model_validate(order["settings"])
     if order["role"] == "worker":
         from draftsman import log
 

@@ -23,7 +23,7 @@ from draftsman.jobs.runs.outcome import Done, Outcome
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import open_runtime
-from draftsman.settings import Settings
+from draftsman.settings import Settings, settings_model
 from tests.core.worker.workers import running_worker, runtime_with, wait_for_end, wait_for_status
 from tests.support.pooler import pooled
 from tests.support.statements import value
@@ -54,7 +54,7 @@ async def test_a_job_runs_through_a_pooler_and_no_other_program_sees_a_setting(
         before = other.execute(SETTINGS).fetchall()
         urls = {"database_url": url, "listen_url": database_url}
         sent = {"notifications": {"targets": ["log"]}}
-        own = Settings.model_validate(settings.model_dump() | urls | sent)
+        own = settings_model().model_validate(settings.model_dump() | urls | sent)
         async with open_runtime(own) as opened:
             assert opened.db.behind_pooler
             rt = runtime_with(opened, data_dir=tmp_path / "data")
@@ -88,7 +88,7 @@ async def test_processes_that_need_a_session_are_refused_without_listen_url(
     settings: Settings, database_url: str
 ) -> None:
     with pooled(database_url) as url:
-        own = Settings.model_validate(settings.model_dump() | {"database_url": url})
+        own = settings_model().model_validate(settings.model_dump() | {"database_url": url})
         async with open_runtime(own) as rt:
             async with rt.db.connection() as conn:
                 assert await value(conn, "SELECT count(*) FROM draftsman.jobs") == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from draftsman import plugins
 from draftsman.channels import registry
+from draftsman.settings import channel_tables
 
 CHANNEL = """
 from draftsman.channels.plugin import ChannelPlugin
@@ -71,3 +72,4 @@ def forget() -> None:
     """Let the next use find what is installed."""
     plugins._installed.cache_clear()
     registry.channel.cache_clear()
+    channel_tables.with_channels.cache_clear()

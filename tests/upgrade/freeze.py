@@ -46,7 +46,7 @@ from draftsman.repos.repo_profile import RepoProfile
 from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.schedules.schedule import ScheduleSpec
 from draftsman.schedules.template import define
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman.settings.budgets import BudgetsSettings
 from draftsman.settings.limits import UsageSettings
 from draftsman_bots.trello.records.board import BoardConfig, LabelSighting
@@ -130,7 +130,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
         await make.running(type="noop", worker=crew, on_lost="resume")
     await rt.dead_workers.rescue(term, [crew])
     await make.running(type="noop", worker=dead, notify=("slack:C4",))
-    assert await LiveThreads(rt.db, rt.policy).claim(1, 60)
+    assert await LiveThreads(rt.db, rt.policy, "slack").claim(1, 60)
 
 
 async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
@@ -247,7 +247,7 @@ def packed(files: dict[str, bytes]) -> bytes:
 
 async def freeze(folder: Path, url: str, *, code: bool) -> None:
     """Write the files, from a database that this version has migrated."""
-    settings = Settings.model_validate(
+    settings = settings_model().model_validate(
         {
             "database_url": url,
             "people": PEOPLE,

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from pydantic import ValidationError
-
-from draftsman import field_errors
 from draftsman.errors import UsageError
-from draftsman.questions.answer import ParsedAnswer, Verdict, parse_answer
+from draftsman.questions.answer import ParsedAnswer, parse_answer
 from draftsman.questions.question import Question, QuestionKind
-from draftsman.questions.response import Response
+from draftsman.questions.response import build_response
 
 _DENY: Final = re.compile(r"deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
@@ -50,24 +47,6 @@ def names_choice(question: Question, text: str) -> bool:
     """Return whether a text names a choice of the question."""
     answer = _parse(question, text)
     return answer is not None and answer.value is not None
-
-
-def build_response(key: str, question: str = "", **fields: Any) -> Response:
-    """Return a response with its idempotency key; raises UsageError for invalid fields.
-
-    `question` is the name that the error begins with.
-    """
-    try:
-        return Response(source_event_id=key, **fields)
-    except ValidationError as error:
-        name, problem = field_errors.first_error(error)
-        prefix = f"{question}: " if question else ""
-        raise UsageError(f"{prefix}the {name or 'answer'} {problem}") from None
-
-
-def is_shown_by_question(verdict: Verdict) -> bool:
-    """Return whether the question's own message shows the verdict."""
-    return verdict.accepted and (verdict.resolved or verdict.duplicate)
 
 
 def _parse(question: Question, text: str) -> ParsedAnswer | None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.actions import jobs, questions
 from draftsman.schedules.phrases import FIRST_WORDS
+
+if TYPE_CHECKING:
+    from draftsman.actions.action import Action
 
 
 class Surface(StrEnum):
@@ -56,6 +60,8 @@ class Command:
     optional: bool = False
     """Whether it works without the name of a job or question everywhere."""
     aliases: tuple[str, ...] = ()
+    action: Action[Any, ..., Any] | None = None
+    """The action that it takes."""
 
     def usage(self, surface: Surface, call: str = "/draftsman") -> str:
         """Return how it is written in a channel: `/draftsman tell D-142 TEXT`.
@@ -71,54 +77,54 @@ class Command:
         return prefix + " ".join(filter(None, [self.name, name, self.argument]))
 
 
+def of_action(action: Action[Any, ..., Any], surfaces: frozenset[Surface] = EVERYWHERE) -> Command:
+    """Return the command that takes an action."""
+    return Command(
+        name=action.name,
+        about=About(action.about),
+        argument=action.arguments,
+        help=action.help,
+        surfaces=surfaces,
+        action=action,
+    )
+
+
 DECLARED: Final = (
-    Command(
-        "fix",
-        About.REQUEST,
-        "TEXT",
-        "makes the requested change",
-        surfaces=REQUESTS_TAKEN,
-    ),
+    Command("fix", About.REQUEST, "TEXT", "Make the requested change.", surfaces=REQUESTS_TAKEN),
     Command(
         "investigate",
         About.REQUEST,
         "TEXT",
-        "looks and changes nothing",
+        "Look and change nothing.",
         surfaces=REQUESTS_TAKEN,
     ),
     Command(
         "status",
         About.JOB,
         "",
-        "says why a job waits; without a job it lists jobs",
+        "Show why a job waits, or list jobs.",
         surfaces=SLACK_ONLY,
         optional=True,
     ),
-    Command("list", About.NOTHING, "", "lists the newest jobs", surfaces=SLACK_ONLY),
-    Command("show", About.JOB, "", "shows a job and its questions", surfaces=SLACK_ONLY),
-    Command("tell", About.JOB, "TEXT", "sends a message to the agent of a job"),
-    Command("pause", About.JOB, "REASON", "pauses a job"),
-    Command("resume", About.JOB, "", "continues a paused job"),
-    Command("cancel", About.JOB, "[REASON]", "ends a job"),
-    Command("retry", About.JOB, "[--again]", "retries a finished job", surfaces=SLACK_ONLY),
-    Command("answer", About.QUESTION, "TEXT", "answers a question"),
-    Command("approve", About.QUESTION, "", "approves"),
-    Command("deny", About.QUESTION, "[REASON]", "denies an approval"),
-    Command("ack", About.QUESTION, "[1h]", "tells the others that you work on the answer"),
-    Command("snooze", About.QUESTION, "[2h]", "delays your reminders of a question"),
-    Command("delegate", About.QUESTION, "to PERSON [1h]", "asks another person to answer"),
-    Command(
-        "templates",
-        About.NOTHING,
-        "[TEXT]",
-        "lists templates",
-        surfaces=SLACK_ONLY,
-    ),
+    Command("list", About.NOTHING, "", "List the newest jobs.", surfaces=SLACK_ONLY),
+    Command("show", About.JOB, "", "Show a job and its questions.", surfaces=SLACK_ONLY),
+    of_action(jobs.tell),
+    of_action(jobs.pause),
+    of_action(jobs.resume),
+    of_action(jobs.cancel),
+    of_action(jobs.retry, SLACK_ONLY),
+    of_action(questions.answer),
+    of_action(questions.approve),
+    of_action(questions.deny),
+    of_action(questions.acknowledge),
+    of_action(questions.snooze),
+    of_action(questions.delegate),
+    Command("templates", About.NOTHING, "[TEXT]", "List templates.", surfaces=SLACK_ONLY),
     Command(
         "template",
         About.NOTHING,
         "NAME [PARAMETER=VALUE …]",
-        "opens the form of a template, or submits its job",
+        "Open the form of a template, or submit its job.",
         surfaces=SLACK_ONLY,
         aliases=("run",),
     ),
@@ -126,22 +132,22 @@ DECLARED: Final = (
         "every",
         About.REQUEST,
         "weekday at 9 TEXT",
-        "adds a schedule; also `every 90m TEXT`, `tomorrow at 14:00 TEXT`, or `template NAME …` as"
-        " TEXT",
+        "Add a schedule; also `every 90m TEXT`, `tomorrow at 14:00 TEXT`, or `template NAME …` as"
+        " TEXT.",
         surfaces=SLACK_ONLY,
         aliases=tuple(sorted(FIRST_WORDS - {"every"})),
     ),
-    Command("schedules", About.NOTHING, "[TEXT]", "lists schedules", surfaces=SLACK_ONLY),
+    Command("schedules", About.NOTHING, "[TEXT]", "List schedules.", surfaces=SLACK_ONLY),
     Command(
         "link",
         About.NOTHING,
         "",
-        "links your account to a person in the configuration",
+        "Link your account to a person in the configuration.",
         Access.EVERYBODY,
         SLACK_ONLY,
     ),
-    Command("web", About.NOTHING, "", "signs you in to the web inbox", Access.PERSON, SLACK_ONLY),
-    Command("help", About.NOTHING, "", "shows this help", Access.EVERYBODY),
+    Command("web", About.NOTHING, "", "Sign in to the web inbox.", Access.PERSON, SLACK_ONLY),
+    Command("help", About.NOTHING, "", "Show this help.", Access.EVERYBODY),
 )
 COMMANDS: Final = {
     name: command for command in DECLARED for name in (command.name, *command.aliases)

@@ -1,20 +1,28 @@
-"""Submission of answers, and the words of all replies to what people write."""
+"""Actions of what people write and press in chats, and the words of all replies to them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from draftsman.actions import jobs, questions
+from draftsman.actions.action import About, Action, ActionResult, Call
+from draftsman.actions.questions import AnswerRefused
 from draftsman.deliveries.question_text import already_recorded
-from draftsman.errors import DraftsmanError, NotFound, NotPermitted, Refused, UsageError
-from draftsman.ids import job_name
+from draftsman.errors import (
+    CommandHint,
+    DraftsmanError,
+    NotFound,
+    NotPermitted,
+    Refused,
+    UsageError,
+)
+from draftsman.ids import job_name, parse_job, parse_question
+from draftsman.people.spans import ActorRef
 from draftsman.questions.question import QuestionKind
-from draftsman_bots.conversation import attention, job_controls
-from draftsman_bots.conversation.answers import build_response, is_shown_by_question
-from draftsman_bots.conversation.attention import AttentionReply
-from draftsman_bots.conversation.commands import Surface, command_names
-from draftsman_bots.conversation.job_controls import pause_note
+from draftsman.questions.response import build_response
+from draftsman_bots.conversation.commands import COMMANDS, Surface, command_names
 from draftsman_bots.conversation.parser import ATTENTION, ParsedText
 from draftsman_bots.conversation.places import agent_jobs
 from draftsman_bots.conversation.resolution import (
@@ -26,10 +34,10 @@ from draftsman_bots.conversation.resolution import (
 )
 
 if TYPE_CHECKING:
+    from draftsman.deliveries.documents.document import Text
     from draftsman.people.actor import Actor
     from draftsman.people.spans import Spans
     from draftsman.questions.answer import Verdict
-    from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
 
 
@@ -53,6 +61,13 @@ class Wording:
         """Return a decision."""
         return f"{self.quote}{self.decide}{words}{self.quote}"
 
+    def hint(self, hint: CommandHint | None) -> str:
+        """Return the sentence about a command that is written there; "" for any other."""
+        known = COMMANDS.get(hint.name) if hint is not None else None
+        if hint is None or known is None or self.surface not in known.surfaces:
+            return ""
+        return f" {hint.lead.capitalize()}: {self.command(hint.line)}"
+
 
 class ReplyKind(StrEnum):
     """Results of a text."""
@@ -69,18 +84,40 @@ class ReplyKind(StrEnum):
     """The job was paused, resumed or canceled."""
 
 
+KINDS: Final = {
+    **dict.fromkeys(
+        (questions.answer.key, questions.approve.key, questions.deny.key), ReplyKind.ANSWERED
+    ),
+    **dict.fromkeys(
+        (questions.acknowledge.key, questions.snooze.key, questions.delegate.key),
+        ReplyKind.ATTENDED,
+    ),
+    jobs.tell.key: ReplyKind.SENT,
+}
+"""Results of actions, by their keys; others change something."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextReply:
-    """The result of a text, and the reply to its author, which is empty if the place shows it."""
+    """The result of a text or a control, and the reply to its author.
+
+    The `text` is empty if the message of the question shows the result; `whole` has it always.
+    """
 
     kind: ReplyKind
     job: int | None
-    text: Spans | AttentionReply = ()
+    whole: Text = ()
+    is_shown: bool = False
+
+    @property
+    def text(self) -> Text:
+        """The reply, unless the message of the question shows it."""
+        return () if self.is_shown else self.whole
 
     @property
     def spans(self) -> Spans:
-        """The reply, with times in full."""
-        return (self.text.text(),) if isinstance(self.text, AttentionReply) else self.text
+        """The reply with people only: times and commands are spelled."""
+        return tuple(span if isinstance(span, str | ActorRef) else str(span) for span in self.text)
 
 
 class Conversation(Protocol):
@@ -94,6 +131,11 @@ class Conversation(Protocol):
     @property
     def wording(self) -> Wording:
         """How commands are written there."""
+        ...
+
+    @property
+    def account(self) -> Actor:
+        """The account of the author."""
         ...
 
     async def actor(self) -> Actor:
@@ -113,6 +155,11 @@ class KnownAuthor:
     author: Actor
     wording: Wording
 
+    @property
+    def account(self) -> Actor:
+        """The account of the author."""
+        return self.author
+
     async def actor(self) -> Actor:
         """Return the author."""
         return self.author
@@ -129,33 +176,153 @@ async def respond(
 
     A change of an accepted answer, a request, and a command of one channel are not for it.
     """
+    try:
+        return await _respond(conversation, text, place, resolved)
+    except (NotFound, NotPermitted, Refused, UsageError) as error:
+        job = _job_of(place, resolved)
+        return TextReply(ReplyKind.REFUSED, job, conversation.error_spans(error))
+
+
+async def _respond(
+    conversation: Conversation, text: WrittenText, place: Place, resolved: Resolved
+) -> TextReply | None:
     parsed = text.parsed
     if parsed is None or resolved.outcome is Outcome.TALK:
         return None
     if resolved.outcome not in (Outcome.ANSWER, Outcome.COMMAND, Outcome.MESSAGE):
         job = _job_of(place, resolved)
         return TextReply(ReplyKind.REPLIED, job, (explain(resolved, parsed, conversation.wording),))
-    jobs = resolved.jobs
-    if resolved.outcome is Outcome.MESSAGE:
-        jobs = await agent_jobs(conversation.rt, place)
-        if not jobs:
-            return None
-        if len(jobs) > 1 or text.change is Change.EDITED:
-            outcome = Outcome.WHICH_JOB if len(jobs) > 1 else Outcome.EDITED_COMMAND
-            resolved = replace(resolved, outcome=outcome, jobs=jobs)
-            tell = replace(parsed, verb="tell")
-            words = explain(resolved, tell, conversation.wording)
-            return TextReply(ReplyKind.REPLIED, jobs[0], (words,))
+    if resolved.outcome is Outcome.ANSWER:
+        return await _answer(conversation, text, resolved)
+    if resolved.questions:
+        question = resolved.questions[0]
+        row = (question.job, question.ordinal)
+        return await act(conversation, _action(parsed), row, parsed.text, text.key)
+    if resolved.outcome is Outcome.COMMAND:
+        return await act(conversation, _action(parsed), resolved.jobs[0], parsed.text, text.key)
+    agents = await agent_jobs(conversation.rt, place)
+    if not agents:
+        return None
+    if len(agents) > 1 or text.change is Change.EDITED:
+        outcome = Outcome.WHICH_JOB if len(agents) > 1 else Outcome.EDITED_COMMAND
+        tell = replace(parsed, verb="tell")
+        words = explain(replace(resolved, outcome=outcome, jobs=agents), tell, conversation.wording)
+        return TextReply(ReplyKind.REPLIED, agents[0], (words,))
+    return await act(conversation, jobs.tell, agents[0], parsed.answer, text.key)
+
+
+async def respond_to_command(
+    conversation: Conversation, parsed: ParsedText, key: str, **options: Any
+) -> TextReply:
+    """Execute a command that names its job or question, wherever that is; raises DraftsmanError."""
+    action = _action(parsed)
+    rt = conversation.rt
+    if not parsed.ref:
+        name = "D-142/1" if action.about is About.QUESTION else "D-142"
+        raise UsageError(f"a {action.about} is required: {parsed.verb} {name}")
+    ref, ordinal = parse_question(parsed.ref)
+    job = await rt.read_model.resolve(parse_job(str(ref.number)) if ref.number else ref)
+    if action.about is About.JOB:
+        return await act(conversation, action, job, parsed.text, key, **options)
+    if ordinal is None:
+        open_questions = await rt.questions.open(job)
+        if not open_questions:
+            raise UsageError(f"{job_name(job)} has no open question")
+        listed = "; ".join(f"{item.verb} {item.name}: {item.text[:200]}" for item in open_questions)
+        raise UsageError(f"a question is required: {listed}")
+    return await act(conversation, action, (job, ordinal), parsed.text, key)
+
+
+async def act(
+    conversation: Conversation,
+    action: Action[Any, ..., Any],
+    row: Any,
+    text: str,
+    key: str,
+    **options: Any,
+) -> TextReply:
+    """Take an action in the name of the author, once for each key; return the reply.
+
+    Raises DraftsmanError, except for an answer that does not count.
+    """
     actor = await conversation.actor()
+    arguments = action.parse(text) if action.parse is not None else {}
     try:
-        if resolved.outcome is Outcome.ANSWER:
-            return await _submit(conversation, text, resolved, actor)
-        if resolved.questions:
-            return await _attend(conversation, parsed, resolved.questions[0], actor)
-        return await _change(conversation, text, jobs[0], actor)
-    except (NotFound, NotPermitted, Refused, UsageError) as error:
-        job = resolved.questions[0].job if resolved.questions else jobs[0]
-        return TextReply(ReplyKind.REFUSED, job, conversation.error_spans(error))
+        result = await action.run(Call(conversation.rt, actor, key), row, **arguments, **options)
+    except AnswerRefused as error:
+        return refused(error.verdict, actor)
+    kind = KINDS.get(action.key, ReplyKind.CHANGED)
+    verdict = result.value
+    is_shown = kind is ReplyKind.ANSWERED and result.then is None
+    is_shown = is_shown and (verdict.resolved or verdict.duplicate)
+    job = row if action.about is About.JOB else None
+    if action.about is About.QUESTION:
+        job = row[0]
+    return TextReply(kind, job, said(result, conversation.wording), is_shown)
+
+
+async def press(
+    conversation: Conversation,
+    action: Action[Any, ..., Any],
+    row: Any,
+    text: str,
+    key: str,
+) -> TextReply:
+    """Take the action of a control, as `act` does; the refusal of an account is recorded."""
+    try:
+        return await act(conversation, action, row, text, key)
+    except NotPermitted as error:
+        await _record_refusal(conversation, action, row, text, key, error)
+        raise
+
+
+def said(result: ActionResult[Any], wording: Wording) -> Text:
+    """Return what an action did, and the command of the channel that may follow."""
+    hint = wording.hint(result.then)
+    return (*result.spans, hint) if hint else result.spans
+
+
+def refused(verdict: Verdict, actor: Actor | None = None) -> TextReply:
+    """Return the reply to an answer that does not count.
+
+    It says whether the `actor` is not mapped to a person.
+    """
+    if verdict.recorded:
+        return TextReply(ReplyKind.RECORDED, verdict.job, (already_recorded(verdict),))
+    reason = verdict.reason_spans or ("it was rejected",)
+    unmapped = actor is not None and actor.person is None
+    end = " (this account is not mapped to a person)." if unmapped else "."
+    return TextReply(
+        ReplyKind.REFUSED, verdict.job, ("Your answer was not accepted: ", *reason, end)
+    )
+
+
+async def _record_refusal(
+    conversation: Conversation,
+    action: Action[Any, ..., Any],
+    row: Any,
+    text: str,
+    key: str,
+    error: NotPermitted,
+) -> None:
+    """Record an answer, or the cancel or retry of a job, that was refused."""
+    rt = conversation.rt
+    account = conversation.account
+    if action in (jobs.cancel, jobs.retry):
+        await rt.job_control.refuse(row, action.name, key, account, str(error))
+    if KINDS.get(action.key) is not ReplyKind.ANSWERED:
+        return
+    decision = None if action is questions.answer else action is questions.approve
+    fields = {"text": text} if decision is None else {"decision": decision, "reason": text or None}
+    response = build_response(key, **fields)
+    job, ordinal = row
+    await rt.questions.refuse(job, ordinal, response, account, str(error))
+
+
+def _action(parsed: ParsedText) -> Action[Any, ..., Any]:
+    """Return the action of a command; that of a text for the agent without one."""
+    command = parsed.command
+    return command.action if command is not None and command.action is not None else jobs.tell
 
 
 def _job_of(place: Place, resolved: Resolved) -> int | None:
@@ -163,84 +330,14 @@ def _job_of(place: Place, resolved: Resolved) -> int | None:
     return next(iter([*numbers, *resolved.jobs, *(job.number for job in place.jobs)]), None)
 
 
-async def _submit(
-    conversation: Conversation, text: WrittenText, resolved: Resolved, actor: Actor
-) -> TextReply:
+async def _answer(conversation: Conversation, text: WrittenText, resolved: Resolved) -> TextReply:
     question = resolved.questions[0]
+    row = (question.job, question.ordinal)
     key = text.version or text.key
-    verdict = await submit(conversation.rt, question, resolved, key, actor)
-    return await reply_to_answer(conversation.rt, conversation.wording, verdict, actor)
-
-
-async def reply_to_answer(
-    rt: Runtime, wording: Wording, verdict: Verdict, actor: Actor | None = None
-) -> TextReply:
-    """Return the reply to an answer, which is empty where the question's message shows the result.
-
-    The reply to a refusal says whether the `actor` is not mapped to a person.
-    """
-    spans = () if is_shown_by_question(verdict) else verdict_spans(verdict)
-    resume = wording.command("resume", job_name(verdict.job))
-    if note := await pause_note(rt, verdict.job, verdict, resume):
-        spans = (*spans, " ", note) if spans else (note,)
-    kind = ReplyKind.ANSWERED if verdict.accepted else ReplyKind.REFUSED
-    if verdict.recorded:
-        kind = ReplyKind.RECORDED
-    if kind is ReplyKind.REFUSED and actor is not None and actor.person is None:
-        spans = (*spans[:-1], " (this account is not mapped to a person).")
-    return TextReply(kind, verdict.job, spans)
-
-
-async def _attend(
-    conversation: Conversation, parsed: ParsedText, question: Question, actor: Actor
-) -> TextReply:
-    """Acknowledge, snooze or delegate a question."""
-    named = (question.job, question.ordinal)
-    reply = await attention.execute(conversation.rt, actor, parsed.verb, named, parsed.text)
-    return TextReply(ReplyKind.ATTENDED, question.job, reply)
-
-
-async def _change(
-    conversation: Conversation, text: WrittenText, job: int, actor: Actor
-) -> TextReply:
-    """Send a message to the agent of a job, or pause, resume or cancel it."""
-    parsed = text.parsed or ParsedText()
-    if parsed.verb in job_controls.VERBS:
-        reply = await job_controls.change(
-            conversation.rt, job, actor, parsed.verb, parsed.text, text.key
-        )
-        return TextReply(ReplyKind.CHANGED, job, (reply,))
-    message = parsed.text if parsed.verb == "tell" else parsed.answer
-    sent = await conversation.rt.messages.send(job, actor, message, event=text.key)
-    return TextReply(ReplyKind.SENT, job, (f"{sent}.",))
-
-
-async def submit(
-    rt: Runtime, question: Question, resolved: Resolved, key: str, actor: Actor
-) -> Verdict:
-    """Submit the answer of a text; raises UsageError, NotFound."""
-    if (decision := resolved.decision) is not None:
-        response = build_response(
-            key, question.name, decision=decision.approved, reason=decision.reason
-        )
-    else:
-        response = build_response(key, question.name, text=resolved.text)
-    return await rt.questions.answer(question.job, question.ordinal, response, actor)
-
-
-def verdict_spans(verdict: Verdict) -> Spans:
-    """Return the reply to an answer whose question does not show all of it."""
-    if verdict.recorded:
-        return (already_recorded(verdict),)
-    if not verdict.accepted:
-        reason = verdict.reason_spans or ("it was rejected",)
-        return ("Your answer was not accepted: ", *reason, ".")
-    if verdict.resolved:
-        outcome = str((verdict.resolution or {}).get("outcome", "answered"))
-        answer = f": {verdict.answer_text}" if verdict.answer_text else ""
-        return (f"{verdict.name} is {outcome}{answer}.",)
-    votes = f"{verdict.votes} of {verdict.quorum}"
-    return (f"{verdict.name}: your approval was recorded, {votes}.",)
+    if (decision := resolved.decision) is None:
+        return await act(conversation, questions.answer, row, resolved.text, key)
+    action = questions.approve if decision.approved else questions.deny
+    return await act(conversation, action, row, decision.reason or "", key)
 
 
 def explain(resolved: Resolved, parsed: ParsedText, wording: Wording) -> str:

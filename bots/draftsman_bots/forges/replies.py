@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 UNMAPPED: Final = (
     "this login is not mapped to a person. An operator can map it:"
-    " `draftsman people set NAME --forge {login}`"
+    " `draftsman people set NAME --account forge:{login}`"
 )
 SEARCHED: Final = timedelta(days=1)
 """Age of comments among which an earlier reply is searched for."""

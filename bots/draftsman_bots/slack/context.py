@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from draftsman.jobs.requests.service.submissions import SubmittedJob
     from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
-    from draftsman.settings.slack import SlackSettings
+    from draftsman_bots.slack.settings import SlackSettings
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Final
 
 from draftsman.errors import ConfigError
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.credentials import read_credential
+from draftsman_bots.slack.settings import SlackSettings
 
 KINDS: Final = {"bot_token": "xoxb-", "app_token": "xapp-"}
 """Prefix of each kind of token."""

@@ -11,15 +11,18 @@ from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import ConfigError
 from draftsman.formats.times import span
-from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.checks import Check
 from draftsman_bots.slack import credentials, scopes
 from draftsman_bots.slack.identity import NETWORK, error_code
+from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport import http_app
 from draftsman_bots.slack.transport.web_api import client
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
+
+    from draftsman.runtime import Runtime
+    from draftsman.settings import Settings
 
 TIMEOUT: Final = 10.0
 """Seconds for each call."""
@@ -33,8 +36,11 @@ NOT_CHECKED: Final = (
 """Only configuration tokens can read a manifest; scopes and Socket Mode are checked here."""
 
 
-async def checks(slack: SlackSettings) -> AsyncIterator[Check]:
+async def checks(settings: Settings, rt: Runtime | None) -> AsyncIterator[Check]:
     """Yield the results; raises nothing."""
+    slack = SlackSettings.of(settings)
+    if slack is None:
+        return
     try:
         tokens = credentials.read(slack)
     except ConfigError as error:

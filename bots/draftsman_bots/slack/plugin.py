@@ -32,8 +32,10 @@ def _page(settings: Settings, target: str, ref: str | None) -> str | None:
     if not ref:
         return None
     channel, _, ts = ref.partition("/")
-    team = settings.slack.team if settings.slack else None
-    fields = {"channel": channel, "message_ts": ts, "team": team}
+    from draftsman_bots.slack.settings import SlackSettings
+
+    slack = SlackSettings.of(settings)
+    fields = {"channel": channel, "message_ts": ts, "team": slack and slack.team}
     query = {name: value for name, value in fields.items() if value}
     return f"https://slack.com/app_redirect?{urlencode(query)}"
 
@@ -42,6 +44,9 @@ SLACK = ChannelPlugin(
     name="slack",
     label="Slack",
     docs="docs/slack.md",
+    doctor="draftsman_bots.slack.doctor:checks",
+    settings="draftsman_bots.slack.settings:SlackSettings",
+    account="draftsman_bots.slack.settings:SlackAccount",
     target=TargetSyntax(form="slack:CHANNEL", parse=_parse, page=_page),
     takes_files=True,
     bot="draftsman_bots.slack.service:create",

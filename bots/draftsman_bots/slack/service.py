@@ -11,7 +11,6 @@ from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.processes.components import Component, ComponentGroup, Routine
 from draftsman.processes.lifecycle import StopSignal
 from draftsman.runtime import Runtime
-from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.http import health_application, serve
 from draftsman_bots.slack import listeners
 from draftsman_bots.slack.context import BotContext
@@ -23,6 +22,7 @@ from draftsman_bots.slack.identity import Identity, resolve_identity
 from draftsman_bots.slack.listeners.messages import on_missed_reply
 from draftsman_bots.slack.live.loop import LiveThreadLoop
 from draftsman_bots.slack.questions.backfill import Backfill
+from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport.dispatcher import DEADLINE, SlackDispatcher, build
 from draftsman_bots.slack.transport.http_app import application
 from draftsman_bots.slack.transport.installation import Installation
@@ -62,7 +62,7 @@ class Service:
         deliveries = rt.delivery_process([slack_channel])
         self._installation.on_resume = deliveries.wake
         live_threads = LiveThreadLoop(
-            LiveThreads(rt.db, rt.policy),
+            LiveThreads(rt.db, rt.policy, "slack"),
             self._client,
             self._identity,
             self.health,
@@ -125,5 +125,6 @@ class Service:
 
 def create(rt: Runtime) -> Service:
     """Return the bot that is configured; raises ConfigError."""
-    assert rt.settings.slack is not None  # noqa: S101 - the bot of a configured channel
-    return Service(rt, rt.settings.slack, read(rt.settings.slack))
+    settings = SlackSettings.of(rt.settings)
+    assert settings is not None  # noqa: S101 - the bot of a configured channel
+    return Service(rt, settings, read(settings))

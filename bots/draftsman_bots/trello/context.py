@@ -19,7 +19,7 @@ from draftsman_bots.trello.transport.attachment_download import download_file
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
     from draftsman.runtime import Runtime
-    from draftsman.settings.trello import TrelloSettings
+    from draftsman_bots.trello.settings import TrelloSettings
     from draftsman_bots.trello.transport.client import Trello
 
 

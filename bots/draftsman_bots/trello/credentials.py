@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from draftsman.errors import ConfigError
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.process.credentials import read_credential
+from draftsman_bots.trello.settings import TrelloSettings
 
 
 @dataclass(frozen=True, slots=True)

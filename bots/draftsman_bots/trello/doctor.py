@@ -16,6 +16,7 @@ from draftsman_bots.trello.boards import board_fields, board_setup, webhooks
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.ids import is_id
 from draftsman_bots.trello.records.service import boards_of
+from draftsman_bots.trello.settings import TrelloSettings
 from draftsman_bots.trello.transport.api_errors import ACCOUNT
 from draftsman_bots.trello.transport.api_errors import TIMEOUT as TIMED_OUT
 from draftsman_bots.trello.transport.cards import TYPES
@@ -23,7 +24,7 @@ from draftsman_bots.trello.transport.client import connect
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.settings.trello import TrelloSettings
+    from draftsman.settings import Settings
     from draftsman_bots.trello.boards.board_setup import BoardLayout
     from draftsman_bots.trello.records.board import BoardConfig
 
@@ -64,8 +65,11 @@ def failure_line(error: Failure, trello: TrelloSettings) -> str:
     return f"Trello returned an error: {error}"
 
 
-async def checks(rt: Runtime, trello: TrelloSettings) -> AsyncIterator[Check]:
+async def checks(settings: Settings, rt: Runtime | None) -> AsyncIterator[Check]:
     """Yield the checks of the account and of every board; failed calls become checks."""
+    trello = TrelloSettings.of(settings)
+    if trello is None or rt is None:
+        return
     try:
         async with open_context(rt, trello) as context:
             async for check in _account(context):

@@ -8,13 +8,13 @@ from typing import Final
 
 from draftsman.processes.components import Component, ComponentGroup
 from draftsman.runtime import Runtime
-from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.process.http import health_application, serve
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.credentials import Credentials, read
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.records.service import boards_of
+from draftsman_bots.trello.settings import TrelloSettings
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
 
@@ -72,5 +72,6 @@ class Service:
 
 def create(rt: Runtime) -> Service:
     """Return the bot that is configured; raises ConfigError."""
-    assert rt.settings.trello is not None  # noqa: S101 - the bot of a configured channel
-    return Service(rt, rt.settings.trello, read(rt.settings.trello))
+    settings = TrelloSettings.of(rt.settings)
+    assert settings is not None  # noqa: S101 - the bot of a configured channel
+    return Service(rt, settings, read(settings))

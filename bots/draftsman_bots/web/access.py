@@ -15,8 +15,8 @@ from starlette.responses import Response
 from draftsman.people.actor import Actor
 from draftsman.people.service.web_sessions import WebSessions
 from draftsman.people.web_session import SignInMethod, WebSession
-from draftsman.settings.web import WebSettings
 from draftsman_bots.web.problems import PageProblem
+from draftsman_bots.web.settings import WebSettings
 
 # Checks of a request's address: its host, its origin, and the address of its client.
 

@@ -16,8 +16,8 @@ from draftsman_bots.web.problems import PageProblem
 if TYPE_CHECKING:
     from draftsman.people.service.web_sessions import WebSessions
     from draftsman.runtime import Runtime
-    from draftsman.settings.web import WebSettings
     from draftsman_bots.web.oidc import OidcProvider
+    from draftsman_bots.web.settings import WebSettings
 
 
 # Rate limits of requests by key, in the memory of the process.

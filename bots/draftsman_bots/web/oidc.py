@@ -18,7 +18,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from draftsman.settings.web import LOOPBACK, OidcSettings
+from draftsman_bots.web.settings import LOOPBACK, OidcSettings
 
 ALGORITHMS: Final = ("RS256", "PS256", "ES256")
 CLOCK_SKEW: Final = 60

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import PlainTextResponse, RedirectResponse
 
+from draftsman.actions import questions
+from draftsman.actions.action import Action, ActionResult, Call
+from draftsman.actions.jobs import resume_hint
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.deliveries.action_text import action_text
-from draftsman.deliveries.question_text import already_recorded, holder_text, missing_diff
+from draftsman.deliveries.question_text import holder_text, missing_diff
 from draftsman.errors import NotFound, UsageError
-from draftsman.ids import job_number, question_name
+from draftsman.ids import job_number
 from draftsman.jobs.details.sections.facts import facts
 from draftsman.jobs.details.sections.questions import heading, remark_lines
 from draftsman.jobs.details.sections.section import JobSection
@@ -23,8 +26,7 @@ from draftsman.questions.question import (
     QuestionKind,
 )
 from draftsman.text import digest
-from draftsman_bots.conversation.answers import build_response
-from draftsman_bots.conversation.job_controls import pause_note
+from draftsman_bots.conversation.replies import refused
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.pages import page, read_form
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from draftsman.questions.response import Response as AnswerResponse
     from draftsman_bots.web.access import Visit
     from draftsman_bots.web.context import WebContext
 
@@ -47,22 +48,27 @@ MAX_KEY: Final = 64
 """Characters of the random key of a form, which makes its answer count once."""
 ABOUT: Final = frozenset({"type", "repo", "requester", "ticket"})
 """Facts of the job that the page of a question has."""
-_DECISIONS: Final = {"approve": True, "deny": False}
+ACTIONS: Final[dict[str, Action[questions.QuestionRow, ..., Any]]] = {
+    "approve": questions.approve,
+    "deny": questions.deny,
+    "answer": questions.answer,
+}
+"""The actions of the form."""
 
 
 async def inbox(context: WebContext, request: Request) -> Response:
     """Show the open questions, those for the person first."""
     visit = await context.access.required(request)
-    questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
-    mine = [question for question in questions if _waits_for(context, visit, question)]
+    open_questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
+    mine = [question for question in open_questions if _waits_for(context, visit, question)]
     names = {question.name for question in mine}
     return page(
         "inbox",
         visit,
         active="questions",
         mine=[_row(question) for question in mine],
-        others=[_row(question) for question in questions if question.name not in names],
-        is_capped=len(questions) == MAX_QUESTIONS,
+        others=[_row(question) for question in open_questions if question.name not in names],
+        is_capped=len(open_questions) == MAX_QUESTIONS,
     )
 
 
@@ -88,23 +94,18 @@ async def answer(context: WebContext, request: Request) -> Response:
             "Open the question again and check it before you answer.",
         )
     try:
-        response = _response(question, visit, fields)
-        verdict = await context.rt.questions.answer(
-            question.job, question.ordinal, response, visit.actor, only="only" in fields
-        )
+        result = await _submitted(context, question, visit, fields)
     except UsageError as error:
         problem = error_text(error)
         return await _question_page(
             context, visit, question, status=422, problem=problem, entered=fields
         )
-    if verdict.accepted:
-        also = f"&also={len(verdict.also)}" if verdict.also else ""
+    except questions.AnswerRefused as error:
+        problem = "".join(map(str, refused(error.verdict).whole))
+    else:
+        verdict = result.value
+        also = f"&also={len(verdict.also)}" if isinstance(verdict, Verdict) and verdict.also else ""
         return RedirectResponse(f"{_path(question)}?recorded{also}", 303)
-    problem = (
-        already_recorded(verdict)
-        if verdict.recorded
-        else f"Your answer was not accepted: {verdict.reason}."
-    )
     return await _question_page(
         context, visit, question, status=409, problem=problem, entered=fields
     )
@@ -201,10 +202,9 @@ async def _note(context: WebContext, question: Question, note: str) -> str:
     """Return the note after an answer, with the pause of the job if it is paused."""
     if not note:
         return ""
-    verdict = Verdict(question.job, question.ordinal, accepted=True, resolved=True)
-    resume = f"draftsman resume D-{question.job}"
-    pause = await pause_note(context.rt, question.job, verdict, resume)
-    return " ".join(filter(None, (note, pause)))
+    pause = await questions.pause_of(context.rt, question.job)
+    hint = str(resume_hint(question.job))
+    return f"{note} {pause}. {hint[0].upper()}{hint[1:]}" if pause else note
 
 
 async def _next_question(
@@ -271,18 +271,20 @@ async def _question(context: WebContext, request: Request) -> Question:
     return await context.rt.questions.get(job, int(ordinal))
 
 
-def _response(question: Question, visit: Visit, fields: dict[str, str]) -> AnswerResponse:
-    """Return the response of a form; raises UsageError."""
+async def _submitted(
+    context: WebContext, question: Question, visit: Visit, fields: dict[str, str]
+) -> ActionResult[Any]:
+    """Submit the answer or decision of a form; raises UsageError, AnswerRefused."""
     key = fields.get("key", "")
     if not 8 <= len(key) <= MAX_KEY:
         raise PageProblem(400, "The form is incomplete.", "Open the question again.")
-    event = f"web:{visit.session.id}:{question_name(question.job, question.ordinal)}:{key}"
+    call = Call(context.rt, visit.actor, f"web:{visit.session.id}:{question.name}:{key}")
+    row = (question.job, question.ordinal)
     if question.kind is QuestionKind.APPROVAL:
-        decision = _DECISIONS.get(fields.get("decision", ""))
-        if decision is None:
+        decide = ACTIONS.get(fields.get("decision", ""))
+        if decide not in (questions.approve, questions.deny):
             raise UsageError("choose: approve or deny")
-        reason = fields.get("reason", "").strip() or None
-        return build_response(event, decision=decision, reason=reason)
+        return await decide(call, row, fields.get("reason", "").strip())
     choice = fields.get("choice", "")
     text = fields.get("text", "").strip()
     if choice and text:
@@ -293,4 +295,4 @@ def _response(question: Question, visit: Visit, fields: dict[str, str]) -> Answe
         raise UsageError(" or ".join(filter(None, (choices, writes))))
     if choice and choice not in question.values():
         raise UsageError(f"{choice[:60]!r} is not a choice of {question.name}")
-    return build_response(event, text=choice or text)
+    return await questions.answer(call, row, choice or text, only="only" in fields)

@@ -47,12 +47,12 @@ from draftsman_bots.web.context import WebContext
 from draftsman_bots.web.oidc import OidcProvider
 from draftsman_bots.web.pages import page
 from draftsman_bots.web.problems import PageProblem, error_text
+from draftsman_bots.web.settings import WebSettings
 from draftsman_bots.web.sign_in import CALLBACK
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
-    from draftsman.settings.web import WebSettings
 
 
 # The ASGI application of the web inbox: routes, headers, limits and error pages.
@@ -211,7 +211,7 @@ class WebService:
     """The HTTP server of the inbox."""
 
     def __init__(self, rt: Runtime) -> None:
-        settings = rt.settings.web
+        settings = WebSettings.of(rt.settings)
         if settings.proxy_header is not None and not settings.trusted_proxies:
             raise ConfigError("[web] proxy_header needs trusted_proxies: the address of the proxy")
         if settings.url is None and not settings.is_local:

@@ -12,7 +12,7 @@ class TargetSyntax:
     """How people write the targets of a channel: its name, a colon and an address."""
 
     form: str
-    """For error messages: `slack:CHANNEL`."""
+    """For error messages: `mail:ADDRESS`."""
     parse: Callable[[str], tuple[str, str | None]]
     """Returns the target and the thread of an address; raises ValueError, which says what to
     use."""
@@ -58,11 +58,16 @@ class ChannelPlugin:
     name: str
     """The name of the entry point, in targets, and of the accounts of people."""
     label: str
-    """What people call it: `Slack`."""
+    """What people call it: `E-mail`."""
     table: str = ""
     """Its table in the configuration; by default `name`."""
     docs: str = ""
-    """Where its configuration is explained: `docs/slack.md`."""
+    """Where its configuration is explained: `docs/mail.md`."""
+    settings: str | None = None
+    """Its `ChannelSection`, the table in the configuration. None: it has no table of its own."""
+    account: str | None = None
+    """A `Section` whose single field, of the name of the channel, is the account of a person in
+    `[people.NAME]`: text, or a tuple where a person may have several. None: it has no accounts."""
     target: TargetSyntax | None = None
     """How its targets are written. None: messages have no targets there."""
     takes_files: bool = False
@@ -83,6 +88,10 @@ class ChannelPlugin:
     ConfigError. None: the channel has no bot."""
     bot_label: str = ""
     """What people call the bot; by default `<label> bot`."""
+    doctor: str | None = None
+    """Function of the `Settings` and the `Runtime` that returns an asynchronous iterator of
+    `draftsman_bots.process.checks.Check`, for `draftsman doctor`. The runtime is None while the
+    database cannot be reached. None: nothing is checked."""
     statement_timeout: float | None = None
     """Maximum seconds of a statement of the process with the bot, whose callers wait no longer."""
     requires: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Targets of messages, as people write them: `log`, `webhook:NAME`, `slack:C012`."""
+"""Targets of messages, as people write them: `log`, `webhook:NAME`, `mail:ADDRESS`."""
 
 from __future__ import annotations
 

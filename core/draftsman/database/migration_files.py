@@ -1,7 +1,7 @@
 """Files of migrations: those of draftsman, and those of the packages of channels.
 
-The files of a package have the name of its channel before their own: `trello/0001_boards`,
-`functions/trello/boards`. The file `functions/CHANNEL/channel` is written here from the declaration
+The files of a package have the name of its channel before their own: `mail/0001_boxes`,
+`functions/mail/boxes`. The file `functions/CHANNEL/channel` is written here from the declaration
 of the channel, so that a package without tables needs no file.
 """
 
@@ -137,10 +137,11 @@ def load_files() -> tuple[list[Migration], dict[str, str]]:
     """Return the files of this version and of the packages, in order, and what is wrong.
 
     Draftsman's own channels are before others, and numbered files before those of functions. The
-    files of a package that cannot be used are left out; its problem is by the name of its channel.
+    files of a package that cannot be used are left out. Its problem is by the name of its channel;
+    that of a plugin that is no channel, by its description.
     """
     own, others = core_files(), list[Migration]()
-    problems = {plugin.name: problem for plugin, problem in registry.problems()}
+    problems = {str(plugin): problem for plugin, problem in registry.problems()}
     for source in sources():
         try:
             files = package_files(source)

@@ -36,7 +36,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """Notation of the target: `slack:C012`."""
+        """Notation of the target: `webhook:NAME`."""
         if self.channel == LOG:
             return self.channel
         return f"{self.channel}:{self.target}" + (f"/{self.thread}" if self.thread else "")
@@ -54,7 +54,7 @@ class Target:
 
 @lru_cache(maxsize=256)  # a request from chat is parsed at each of its checks
 def parse(text: str) -> Target:
-    """Parse `log`, `webhook:NAME` or a target of a channel, `slack:C012`; raises UsageError."""
+    """Parse `log`, `webhook:NAME` or a target of a channel, `webhook:NAME`; raises UsageError."""
     return Target(*parse_target(text))
 
 

@@ -43,7 +43,7 @@ def join_within(units: Iterable[str], most: int, measure: Callable[[str], int] =
 
 
 def utf16_length(text: str) -> int:
-    """Return the length in UTF-16 code units, which the limits of Slack and Trello count."""
+    """Return the length in UTF-16 code units, which the limits of chats count."""
     return len(text) + sum(char > "\uffff" for char in text)
 
 

@@ -12,7 +12,7 @@ from draftsman.jobs.job import Source
 class Actor:
     """An account on a channel, with the person that it is mapped to.
 
-    `id` is the channel's id: a login, a Slack user, a Trello member.
+    `id` is the channel's id: a login, a user of a chat.
     """
 
     channel: ChannelName

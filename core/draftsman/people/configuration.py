@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 def configured_directory(settings: Settings) -> Directory:
     """Return the people and groups of the configuration."""
     return Directory(
-        people={name: _entry(person) for name, person in settings.people.items()},
+        people={name: entry_of(person) for name, person in settings.people.items()},
         groups={name: tuple(members) for name, members in settings.groups.items()},
         self_approval=settings.questions.self_approval,
     )
 
 
-def _entry(person: PersonSettings) -> DirectoryEntry:
-    accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
-    ids = {channel: id for channel, id in accounts.items() if id}
-    if person.forge:
-        ids["forge"] = person.forge.lower()
+def entry_of(person: PersonSettings) -> DirectoryEntry:
+    """Return the entry of a person of the configuration."""
+    accounts = dict(person.accounts)
+    pagers = accounts.pop("pager", ())
+    ids = {"cli": person.login} if person.login else {}
     return DirectoryEntry(
         roles=frozenset(person.roles),
-        ids=ids,
         quiet_hours=person.quiet_hours,
         timezone=person.timezone,
         working_hours=person.working_hours,
         holidays=person.holidays,
-        pagers=tuple(id.lower() for id in person.pager),
+        ids=ids | {channel: values[0] for channel, values in accounts.items()},
+        pagers=pagers,
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from draftsman.channels import ChannelName
 
-Channel = Literal["cli", "slack", "trello", "forge"]
+PAGER: Final = "pager"
+"""The channel in which a person may have several accounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,7 @@ class Directory:
                 {
                     "name": name,
                     "roles": sorted(entry.roles),
-                    "ids": dict(entry.ids),
-                    "pagers": list(entry.pagers),
+                    "accounts": [*entry.ids.items(), *((PAGER, id) for id in entry.pagers)],
                     "quiet_hours": entry.quiet_hours,
                     "timezone": entry.timezone,
                     "working_hours": entry.working_hours,
@@ -121,12 +121,12 @@ def from_json(data: Mapping[str, Any]) -> Directory:
     people = {
         person["name"]: DirectoryEntry(
             roles=frozenset(person["roles"]),
-            ids=person["ids"] or {},
+            ids={channel: id for channel, id in person["accounts"] if channel != PAGER},
             quiet_hours=person["quiet_hours"],
             timezone=person["timezone"],
             working_hours=person["working_hours"],
             holidays=person["holidays"],
-            pagers=tuple(person["pagers"]),
+            pagers=tuple(id for channel, id in person["accounts"] if channel == PAGER),
         )
         for person in data["people"] or ()
     }

@@ -11,7 +11,7 @@ from draftsman.channels import CHANNEL_NAME, ChannelName
 
 @dataclass(frozen=True, slots=True)
 class ActorRef:
-    """A reference to a person or account: `anna`, `slack:U1`.
+    """A reference to a person or account: `anna`, `cli:anna`.
 
     `display_name` is the name that the account reported, if any.
     """

@@ -22,7 +22,7 @@ from draftsman.questions.choice_matching import matching_key, normalize_value
 from draftsman.questions.question import GATE_ENDS, OnDeny, OnExpire, QuestionKind
 from draftsman.text import clean_fields, digest
 
-_EMOJI: Final = "must be the name of a Slack emoji without colons, such as tada"
+_EMOJI: Final = "must be the name of an emoji without colons, such as tada"
 
 
 class Choice(BaseModel):
@@ -37,7 +37,7 @@ class Choice(BaseModel):
     label: str = Field("", max_length=75)
     description: str | None = Field(None, max_length=500)
     emoji: Annotated[str, matching(r"[a-z0-9_+'-]{1,100}", _EMOJI)] | None = None
-    """Name of a Slack emoji, with which a reaction to the message of the question chooses it."""
+    """Name of an emoji, with which a reaction to the message of the question chooses it."""
 
     @model_serializer(mode="wrap")
     def _without_emoji(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:

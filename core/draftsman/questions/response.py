@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from draftsman import field_errors
+from draftsman.errors import UsageError
 from draftsman.text import clean_fields
 
 
@@ -30,9 +31,14 @@ class Response(BaseModel):
         return clean_fields(data)
 
 
-def text_response(source_event_id: str, text: str) -> Response:
-    """Return a response with text; raises UsageError for an invalid text."""
+def build_response(key: str, question: str = "", **fields: Any) -> Response:
+    """Return a response with its idempotency key; raises UsageError for invalid fields.
+
+    `question` is the name that the error begins with.
+    """
     try:
-        return Response(source_event_id=source_event_id, text=text)
+        return Response(source_event_id=key, **fields)
     except ValidationError as error:
-        raise field_errors.field_error(error) from None
+        name, problem = field_errors.first_error(error)
+        prefix = f"{question}: " if question else ""
+        raise UsageError(f"{prefix}the {name or 'answer'} {problem}") from None

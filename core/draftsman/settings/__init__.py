@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,7 +41,7 @@ from draftsman.basic_settings import (
     read_url,
 )
 from draftsman.errors import ConfigError, OptionHint
-from draftsman.settings import env_variables
+from draftsman.settings import channel_tables, env_variables
 from draftsman.settings.agents import TIDY, AgentSettings, AnyAgent, check_agents, with_known_agents
 from draftsman.settings.attention import (
     HolidaySettings,
@@ -72,10 +72,7 @@ from draftsman.settings.retention import RetentionSettings
 from draftsman.settings.sandbox import SandboxSettings
 from draftsman.settings.secret import SecretSettings
 from draftsman.settings.section import UserPath
-from draftsman.settings.slack import SlackSettings
 from draftsman.settings.tools import ToolSettings
-from draftsman.settings.trello import TrelloSettings
-from draftsman.settings.web import WebSettings
 from draftsman.settings.webhooks import WebhookSettings
 from draftsman.settings.workers import SweepSettings, WorkerSettings
 
@@ -163,7 +160,6 @@ class Settings(BaseSettings):
     rules: RuleSettings = Field(default_factory=RuleSettings.model_construct)
     quotas: QuotaSettings = Field(default_factory=QuotaSettings.model_construct)
     dashboard: DashboardSettings = Field(default_factory=DashboardSettings.model_construct)
-    web: WebSettings = Field(default_factory=WebSettings.model_construct)
     log: LogSettings = Field(default_factory=LogSettings.model_construct)
     handlers: dict[str, str] = Field({}, examples=[{"report:weekly": "my_reports.weekly:handle"}])
     """Your own job types (docs/handlers.md): the type and the function that runs it, as
@@ -234,8 +230,6 @@ class Settings(BaseSettings):
     notifications: NotificationSettings = Field(
         default_factory=NotificationSettings.model_construct
     )
-    slack: SlackSettings | None = None
-    trello: TrelloSettings | None = None
     people: dict[str, PersonSettings] = Field({}, examples=[{"anna": {}}])
     groups: dict[str, tuple[str, ...]] = Field({}, examples=[{"maintainers": ["anna"]}])
     """Groups of people, for approvals and escalation."""
@@ -322,10 +316,11 @@ def load(config: Path | None = None, *, database_url: str | None = None) -> Sett
     """
     path = config_path(config)
     tables = _read(path) if path else {}
+    model = settings_model(tables)
     try:
-        settings = Settings(**tables)
+        settings = model(**tables)
     except ValidationError as error:
-        raise ConfigError(explain(error, path, Settings, tables)) from None
+        raise ConfigError(explain(error, path, model, tables)) from None
     except SettingsError as error:
         raise ConfigError(unparsable(error)) from None
     if database_url is not None:
@@ -334,6 +329,18 @@ def load(config: Path | None = None, *, database_url: str | None = None) -> Sett
         settings = _with_fallback(settings)
     env_variables.refuse(unread_variables(settings), os.environ)
     return settings
+
+
+def settings_model(tables: Mapping[str, Any] | None = None) -> type[Settings]:
+    """Return the model for the tables of a file and the variables; None: for all tables."""
+    variables = {name: value for name, value in os.environ.items() if _is_setting(name, value)}
+    if tables is not None and not channel_tables.names_channels(tables, variables, Settings):
+        return Settings
+    return channel_tables.with_channels(Settings)
+
+
+def _is_setting(name: str, value: str) -> bool:
+    return bool(value) and name.upper().startswith(env_variables.PREFIX)
 
 
 def _with_url(settings: Settings, url: str) -> Settings:
@@ -364,7 +371,7 @@ def unread_variables(settings: Settings) -> list[env_variables.UnknownVariable]:
     """Return the unused `DRAFTSMAN_*` variables of this process."""
     used = {name for agent in settings.agents.values() for name in agent.pass_env}
     used |= set(_secret_variables(settings))
-    return env_variables.unread(os.environ, Settings, frozenset(used))
+    return env_variables.unread(os.environ, type(settings), frozenset(used))
 
 
 def _secret_variables(value: object) -> Iterator[str]:

@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Final, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import Field
 
-from draftsman.field_errors import matching
 from draftsman.settings.hours import Hours, WorkingHours, Zone
 from draftsman.settings.section import Section
 
 Role = Literal["invoker", "responder", "approver", "operator"]
-_ForgeLogin = Annotated[
-    str,
-    matching(
-        r"[A-Za-z0-9_-]+:[A-Za-z0-9][A-Za-z0-9._-]{0,99}",
-        "must be the name of a forge and a login, such as github:anna",
-    ),
-    AfterValidator(str.lower),
-]
-_PagerUser = Annotated[
-    str,
-    matching(
-        r"[A-Za-z0-9_-]+:[^\s:]{1,254}",
-        "must be the name of a pager and a user id or an e-mail address, such as ops:PLH1HKV",
-    ),
-    AfterValidator(str.lower),
-]
-_PagerUsers = Annotated[
-    tuple[_PagerUser, ...],
-    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value or ()),
-    AfterValidator(lambda value: tuple(dict.fromkeys(value))),
-]
-ACCOUNTS: Final = ("login", "slack", "trello", "forge", "pager")
-"""Keys of a person with accounts, each of which belongs to a single person."""
 
 
 class PersonSettings(Section):
@@ -46,15 +22,6 @@ class PersonSettings(Section):
 
     login: str | None = Field(None, examples=["anna"])
     """Login on this machine, or the database role on a remote server. Unset: no command line."""
-    slack: str | None = Field(None, examples=["U012ABCDEF"])
-    """Slack member id. Unset: not in Slack."""
-    trello: str | None = Field(None, examples=["5f1e0c9a8b7d6e5f4a3b2c1d"])
-    """Trello member id. Unset: not in Trello."""
-    forge: _ForgeLogin | None = Field(None, examples=["github:anna"])
-    """Table of a forge, and login there. Unset: not on a forge."""
-    pager: _PagerUsers = Field((), examples=[["ops:PLH1HKV"]])
-    """Tables of pagers, each with a user id or e-mail address there; without one, acknowledgments
-    there do not count."""
     roles: tuple[Role, ...] = Field((), examples=[["invoker", "responder", "approver", "operator"]])
     """invoker (submits), responder (answers), approver (approves), operator (all other actions)."""
     timezone: Zone | None = Field(None, examples=["Europe/Berlin"])
@@ -68,18 +35,31 @@ class PersonSettings(Section):
     holidays: str | None = Field(None, min_length=1, examples=["berlin"])
     """Table of [holidays]; "none": no holidays. Unset: that of [questions]."""
 
+    @property
+    def accounts(self) -> dict[str, tuple[str, ...]]:
+        """Accounts by channel, the keys that packages add."""
+        values = {
+            name: getattr(self, name)
+            for name in type(self).model_fields.keys() - PersonSettings.model_fields.keys()
+        }
+        return {
+            name: (value,) if isinstance(value, str) else tuple(value)
+            for name, value in sorted(values.items())
+            if value
+        }
+
 
 def check_people(people: Mapping[str, PersonSettings], groups: Mapping[str, Iterable[str]]) -> None:
     """Raise ValueError for an unknown member of a group, or an account of two people."""
     for group, members in groups.items():
         if unknown := [name for name in members if name not in people]:
             raise ValueError(f"groups.{group} contains {unknown[0]!r}, which is not in people")
-    for channel in ACCOUNTS:
-        owners: dict[str, str] = {}
-        for name, person in people.items():
-            value = getattr(person, channel) or ()
-            for account in (value,) if isinstance(value, str) else value:
-                if (other := owners.setdefault(account, name)) != name:
+    owners: dict[tuple[str, str], str] = {}
+    for name, person in people.items():
+        logins = {"login": (person.login,) if person.login else ()}
+        for channel, accounts in {**logins, **person.accounts}.items():
+            for account in accounts:
+                if (other := owners.setdefault((channel, account), name)) != name:
                     raise ValueError(
                         f"people.{other} and people.{name} have the same {channel}: {account!r}"
                     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -27,3 +27,16 @@ class Section(BaseModel):
     def for_table(cls, table: Any) -> type[Section]:
         """Return the model of a table: that of its kind, if tables have kinds."""
         return cls
+
+
+class ChannelSection(Section):
+    """The table of a channel, which its package adds to `Settings`."""
+
+    table: ClassVar[str]
+    """Name of the table."""
+
+    @classmethod
+    def of(cls, settings: object) -> Self | None:
+        """Return the table in the `Settings`; None without it."""
+        section = getattr(settings, cls.table, None)
+        return section if isinstance(section, cls) else None

@@ -27,7 +27,7 @@ from draftsman_testing.waits import until
 
 GATE = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))
 LONG = "word " * 9000
-TOKEN = "xoxb-12345678-abcdefgh"
+TOKENS = ("xoxb-12345678-abcdefgh", "ATTA" + "0123456789abcdef" * 4)
 MARKUP_INJECTION = "@card <!everyone> **b** [x](http://evil) ```\n2"
 PATCH = b"""diff --git a/x.py b/x.py
 --- a/x.py
@@ -274,15 +274,17 @@ class DeliveryContract:
     async def test_pasted_secret_is_redacted(
         self, place: Place, outbox: Outbox, rt: Runtime, make: Factory
     ) -> None:
-        context = "line\n" * 40 + TOKEN
-        ask = QuestionSpec(key="k", text=f"Use {TOKEN}?", freeform=True, context=context)
-        work = await make.asked(ask, notify=(place.target,), title=f"fix {TOKEN}")
-        await rt.outbox.notice(work.number, "n", f"it is {TOKEN}")
+        secrets = " and ".join(TOKENS)
+        context = "line\n" * 40 + secrets
+        ask = QuestionSpec(key="k", text=f"Use {secrets}?", freeform=True, context=context)
+        work = await make.asked(ask, notify=(place.target,), title=f"fix {secrets}")
+        await rt.outbox.notice(work.number, "n", f"it is {secrets}")
         await outbox.sent(work.number)
-        await make.answer(work.number, f"no, {TOKEN}")
+        await make.answer(work.number, f"no, {secrets}")
         await outbox.sent(work.number)
         (file,) = place.files()
-        assert TOKEN not in "".join(texts(place)) + file.decode()
+        visible = "".join(texts(place)) + file.decode()
+        assert [token for token in TOKENS if token in visible] == []
 
     async def test_markup_in_user_text_is_inert(
         self, place: Place, outbox: Outbox, rt: Runtime, make: Factory

@@ -1,4 +1,4 @@
-"""The pause of a job in the replies of chats to an answer."""
+"""The pause of a job in the reply to an answer."""
 
 from __future__ import annotations
 
@@ -7,45 +7,42 @@ from typing import Any
 
 import pytest
 
+from draftsman.actions.questions import answered
 from draftsman.questions.answer import Verdict
-from draftsman_bots.slack.questions import answers
+from draftsman_bots.conversation.commands import Surface
+from draftsman_bots.conversation.replies import Wording, said
 
-ANSWERED = {"accepted": True, "resolved": True, "answer_text": "red"}
-NOTE = "D-7 is paused by anna: &lt;noon&gt;. To continue it: /draftsman resume D-7"
+ANSWERED = {"accepted": True, "resolved": True, "answer_text": "red", "job_status": "resumed"}
 
 
-def context(paused: bool) -> Any:
-    """Return the context of a bot with a single job."""
+def runtime(paused: bool) -> Any:
+    """Return services with a single job."""
 
     async def why(job: int) -> Any:
         assert job == 7
         return SimpleNamespace(paused=paused, text="paused by anna:\n<noon>")
 
-    read_model = SimpleNamespace(why=why)
-    return SimpleNamespace(
-        rt=SimpleNamespace(read_model=read_model), settings=SimpleNamespace(command="/draftsman")
-    )
+    return SimpleNamespace(read_model=SimpleNamespace(why=why))
 
 
 @pytest.mark.parametrize(
-    ("fields", "paused", "reply", "unshown"),
+    ("fields", "paused", "reply"),
     [
-        (ANSWERED, True, f"D-7/1 is answered: red. {NOTE}", NOTE),
-        (ANSWERED, False, "D-7/1 is answered: red.", None),
-        (ANSWERED | {"duplicate": True}, True, "D-7/1 is answered: red.", None),
         (
-            {"accepted": False, "resolved": False, "reason": "no"},
+            ANSWERED,
             True,
-            "Your answer was not accepted: it was rejected.",
-            "Your answer was not accepted: it was rejected.",
+            (
+                "D-7/1 answered: red; stored, but D-7 is paused by anna: <noon>."
+                " To resume it: /draftsman resume D-7"
+            ),
         ),
+        (ANSWERED, False, "D-7/1 answered: red; job resumed."),
+        (ANSWERED | {"duplicate": True}, True, "D-7/1 answered: red."),
     ],
 )
 async def test_an_accepted_answer_of_a_paused_job_names_the_pause(
-    fields: dict[str, Any], paused: bool, reply: str, unshown: str | None
+    fields: dict[str, Any], paused: bool, reply: str
 ) -> None:
-    ctx = context(paused)
-    verdict = Verdict(7, 1, **fields)
-    assert (await answers.reply_to(ctx, verdict)).text == reply
-    other = await answers.unshown_reply(ctx, verdict)
-    assert (other and other.text) == unshown
+    result = await answered(runtime(paused), Verdict(7, 1, **fields))
+    wording = Wording(Surface.SLACK, "/draftsman ")
+    assert "".join(map(str, said(result, wording))) == reply

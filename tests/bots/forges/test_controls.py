@@ -62,11 +62,11 @@ async def test_comments_steer_the_job_of_the_issue(
     assert await issue.on(comment(f"/draftsman cancel {name}", "anna", 61)) == "answered"
     texts = await issue.delivered(job.number)
     for part in (
-        f"{name}: anna: message 1 sent to {name}: the agent gets it with its next run.",
+        f"{name}: anna: Message 1 sent to {name}: the agent gets it with its next run.",
         f"{name} was paused by acme:anna: the API is down",
         "was canceled by anna: not needed",
         "a pause needs a reason",
-        "draftsman people set NAME --forge acme:mallory",
+        "draftsman people set NAME --account forge:acme:mallory",
         "ben: ben may not pause or resume jobs",
         "D-99",
     ):
@@ -183,8 +183,8 @@ async def test_help_and_commands_of_slack_get_a_reply_if_draftsman_is_addressed(
         event = comment(text, "anna", number)
         assert [await issue.on(event) for _ in range(2)] == [outcome] * 2, text
     commands, elsewhere = [note.body for note in issue.place.fake.world.comments()]
-    assert "/draftsman tell D-142 TEXT: sends a message" in commands
-    assert "/answer [D-142/1] TEXT: answers" in commands
+    assert "/draftsman tell D-142 TEXT: Send a message" in commands
+    assert "/answer [D-142/1] TEXT: Answer" in commands
     assert "list is a command of Slack only" in elsewhere
     assert await rt.read_model.jobs() == []
 

@@ -61,7 +61,7 @@ async def test_a_label_makes_one_job_whose_comment_answers(
     )
     texts = await issue.delivered(job.number)
     assert len(texts) == 4
-    assert "draftsman people set NAME --forge acme:mallory" in texts[-1]
+    assert "draftsman people set NAME --account forge:acme:mallory" in texts[-1]
 
 
 async def test_a_label_that_is_given_again_makes_another_job_with_the_text_of_its_time(
@@ -159,7 +159,7 @@ async def test_comments_delay_the_reminders_of_a_question(
         assert await issue.on(comment(text, author, number)) == outcome, text
     delays = await rt.acknowledgments.delays(work.number, 1)
     assert [(item.person, item.acknowledged) for item in delays] == [("ben", True), ("ben", False)]
-    assert "you work on the answer until" in "\n".join(await issue.delivered(work.number))
+    assert "acknowledged until" in "\n".join(await issue.delivered(work.number))
 
 
 async def test_an_unknown_command_answers_no_question(

@@ -11,11 +11,11 @@ import pytest
 from starlette.applications import Starlette
 
 from draftsman.errors import ConfigError
-from draftsman.settings.slack import SlackSettings
-from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.process.http import TimedProtocol, bind, health_application, serve
 from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport.http_app import application
+from draftsman_bots.trello.settings import TrelloSettings
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 HALF = b"POST /slack/events HTTP/1.1\r\nHost: a\r\nX-"

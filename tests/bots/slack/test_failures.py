@@ -68,19 +68,6 @@ async def test_rate_limit_pauses_one_method_in_one_channel(
     assert closed not in {limit.bucket for limit in channel.limits(rewritten)}
 
 
-@pytest.mark.parametrize("fault", [Fault.DROP_AFTER, Fault.CUT_AFTER, Fault.GARBAGE_AFTER])
-async def test_dropped_response_is_reconciled_without_a_second_post(
-    slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
-) -> None:
-    slack.faults.next(POST, fault)
-    notification = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(notification), Unconfirmed)
-    assert len([call for call in slack.calls if call.method == POST]) == 1, "the SDK repeated it"
-    result = await channel.find(notification)
-    (posted,) = slack.messages(room)
-    assert result == Receipt(f"{room}/{posted['ts']}")
-
-
 async def test_dropped_request_is_not_found(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:

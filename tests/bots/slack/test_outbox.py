@@ -324,16 +324,6 @@ async def test_messages_after_a_deleted_thread_go_to_the_channel(flow: Flow, mak
     assert all(f"D-{job}" in shown(item) for item in everything)
 
 
-async def test_long_notice_is_truncated_and_attached(flow: Flow, make: Factory) -> None:
-    job = await make.queued(notify=flow.notify)
-    await flow.rt.outbox.notice(job, "n", "word " * 9000)
-    await flow.quiet(job)
-    notice, file = flow.thread(flow.card())
-    assert "The full text is a file in this thread" in shown(notice)
-    assert file["files"][0]["name"].endswith(".txt")
-    assert flow.slack.files[0]["data"].decode() == "word " * 9000
-
-
 async def test_notice_to_a_person_is_visible_to_that_person_only(flow: Flow, make: Factory) -> None:
     job = await make.queued(notify=flow.notify)
     for n, to in enumerate((flow.anna, flow.dave)):
@@ -362,19 +352,6 @@ async def test_revoked_token_pauses_deliveries_but_not_the_job(flow: Flow, make:
     assert "token_revoked" in (status.last_error or "")
     assert flow.channel.trouble
     assert len(flow.slack.calls) == 1, "a hot retry"
-
-
-async def test_pasted_secret_is_redacted(flow: Flow, make: Factory) -> None:
-    token = "xoxb-12345678-abcdefgh"
-    spec = QuestionSpec(key="k", text=f"Use {token}?", freeform=True, context=LONG + token)
-    work = await make.asked(spec, notify=flow.notify, title=f"fix {token}")
-    await flow.rt.outbox.notice(work.number, "n", f"it is {token}")
-    await make.answer(work.number, f"no, {token}")
-    await flow.quiet(work.number)
-    card = flow.card()
-    for item in (card, *flow.thread(card)):
-        assert token not in str(item)
-    assert all(token.encode() not in file["data"] for file in flow.slack.files)
 
 
 async def test_rejected_question_is_asked_in_plain_text(flow: Flow, make: Factory) -> None:

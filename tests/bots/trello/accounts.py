@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.settings import TrelloSettings
 from draftsman_bots.trello.transport.client import Trello, connect
 
 TOKENS: Final = Credentials(

@@ -13,7 +13,6 @@ from draftsman.database.database import Connection
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
@@ -21,6 +20,7 @@ from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.identity import resolve_identity
 from draftsman_bots.trello.records.board import BoardConfig, LabelRule, card_subject_key
 from draftsman_bots.trello.records.service import boards_of
+from draftsman_bots.trello.settings import TrelloSettings
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
 from draftsman_testing.trello import FakeTrello, Limits

@@ -189,19 +189,6 @@ async def test_comment_without_a_response_is_reconciled(
     assert status.external_ref == flow.trello.comments(flow.card)[0].id
 
 
-async def test_pasted_secret_is_redacted(flow: Flow, make: Factory) -> None:
-    token = "ATTA" + "0123456789abcdef" * 4
-    ask = QuestionSpec(key="k", text=f"Use {token}?", freeform=True, context="line\n" * 40 + token)
-    work = await make.asked(ask, notify=flow.notify, title=f"fix {token}")
-    await flow.rt.outbox.notice(work.number, "n", f"it is {token}")
-    await flow.quiet(work.number)
-    await make.answer(work.number, f"no, {token}")
-    await flow.quiet(work.number)
-    files = b"".join(attachment.data or b"" for attachment in flow.trello.attachments(flow.card))
-    assert files
-    assert token not in "".join(flow.comments) + files.decode()
-
-
 async def test_only_addressed_people_are_mentioned_once(
     rt: Runtime, make: Factory, flow: Flow
 ) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from draftsman.errors import ConfigError
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.trello.credentials import read
+from draftsman_bots.trello.settings import TrelloSettings
 
 KEY = "k" * 32
 TOKEN = "ATTA" + "t" * 60

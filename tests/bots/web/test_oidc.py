@@ -13,8 +13,8 @@ from joserfc.jwk import OctKey, RSAKey
 
 from draftsman.people.web_session import SignInMethod
 from draftsman.runtime import Runtime
-from draftsman.settings.web import WebSettings
 from draftsman_bots.web.context import RequestLimit
+from draftsman_bots.web.settings import WebSettings
 from tests.bots.web.oidc_provider import CLIENT, SECRET, FakeProvider, providing
 from tests.bots.web.web_side import ORIGIN, Inbox, Visitor, serving
 from tests.support.cases import cases

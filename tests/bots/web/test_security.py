@@ -8,11 +8,11 @@ import pytest
 
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.settings.web import WebSettings
 from draftsman_bots.process.http import MAX_BODY_BYTES
 from draftsman_bots.web.access import local_path
 from draftsman_bots.web.context import MAX_KEYS, RequestLimit
 from draftsman_bots.web.diff_lines import MAX_LINES, shown_diff
+from draftsman_bots.web.settings import WebSettings
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import People
 from tests.bots.web.web_side import Inbox, serving

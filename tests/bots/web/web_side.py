@@ -15,8 +15,8 @@ import httpx
 from draftsman.people.actor import Actor
 from draftsman.people.service.web_sessions import WebSessions
 from draftsman.runtime import Runtime, wire
-from draftsman.settings.web import WebSettings
 from draftsman_bots.web.service import WebService
+from draftsman_bots.web.settings import WebSettings
 
 ORIGIN = "http://localhost"
 

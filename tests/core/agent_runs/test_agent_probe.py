@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agent_runs.agent_probe import AgentProbe, probe_agent
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman.settings.agents import known_table
 from tests.core.worker.agent_jobs import agent
 from tests.support.fake_model import fake_model
@@ -27,7 +27,7 @@ say("result", summary=f"{hear()['type']} {start['mode']} {start['request']['titl
 async def probe(code: str, timeout: float = 60, **entries: Any) -> AgentProbe:
     """Probe an agent of this code; `entries` are other settings."""
     values = {"agents": {"test": {**agent(code), **entries.pop("entry", {})}}, **entries}
-    return await probe_agent(Settings.model_validate(values), "test", timeout)
+    return await probe_agent(settings_model().model_validate(values), "test", timeout)
 
 
 async def test_a_probe_calls_the_model_through_the_gateway() -> None:

@@ -12,7 +12,7 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
 from draftsman.people.configuration import configured_directory
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import Settings, settings_model
 from draftsman_testing.factories import Factory
 
 TEAM: dict[str, dict[str, Any]] = {
@@ -42,7 +42,7 @@ def team(settings: Settings, db: Database) -> TeamRuntime:
             include={"database_url", "data_dir", "types", "database"}, exclude_unset=True
         )
         values = common | {"people": people, "groups": {"leads": ["carol", "dave"]}} | changes
-        changed = Settings.model_validate(values)
+        changed = settings_model().model_validate(values)
         rt = wire(changed, db, False)
         await rt.people.save(configured_directory(changed))
         return rt

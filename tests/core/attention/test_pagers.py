@@ -12,7 +12,7 @@ from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.deliveries.dispatcher import DeliveryDispatcher
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman_testing.factories import QUESTION
 from draftsman_testing.http_server import serving
 from draftsman_testing.outbox import deliveries_of
@@ -133,12 +133,12 @@ async def test_a_question_that_is_not_critical_is_not_paged(
 def test_a_secret_in_the_configuration_and_unknown_names_are_refused() -> None:
     pager = {"format": "pagerduty", "secret": "R012"}
     with pytest.raises(ValueError, match="must be a reference"):
-        Settings.model_validate({"pagers": {"ops": pager}})
+        settings_model().model_validate({"pagers": {"ops": pager}})
     with pytest.raises(ValueError, match="unknown name 'ops'; known: none are configured"):
-        Settings.model_validate({"ladders": {"a": {"steps": [{"notify": ["pager:ops"]}]}}})
+        settings_model().model_validate({"ladders": {"a": {"steps": [{"notify": ["pager:ops"]}]}}})
     with pytest.raises(ValueError, match="unknown name 'default'"):
-        Settings.model_validate({"ladders": {"a": {"steps": [{"notify": ["@oncall"]}]}}})
+        settings_model().model_validate({"ladders": {"a": {"steps": [{"notify": ["@oncall"]}]}}})
     with pytest.raises(
         ValueError, match=r"questions\.ladders\.input: unknown name 'x'; known: none"
     ):
-        Settings.model_validate({"questions": {"ladders": {"input": "x"}}})
+        settings_model().model_validate({"questions": {"ladders": {"input": "x"}}})

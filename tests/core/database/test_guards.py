@@ -28,7 +28,7 @@ IMMUTABLE = {
     "invoker_display_name": "'other'",
     "mode": "'investigate'",
     "source": "'slack'",
-    "source_type": "'trello_ticket'",
+    "source_type": "'ticket'",
     "external_event_id": "'other'",
     "retry_of": "number",
     "chain_length": "1",

@@ -14,7 +14,7 @@ import pytest
 from draftsman.database import migrate
 from draftsman.database.database import Connection
 from draftsman.errors import SchemaOutdated
-from tests.support.distributions import CHANNEL, Distribution, installed
+from tests.support.distributions import CHANNEL, Distribution, channel_source, installed
 from tests.support.statements import rows, run, value
 
 SQL: Final = "acme_mail_sql"
@@ -93,6 +93,19 @@ async def test_a_package_is_migrated_after_draftsman(
             assert await value(conn, f"SELECT {asked}", (privilege,)) is granted
         asked = "has_function_privilege('draftsman_reader', 'draftsman.count_mail_boxes()'"
         assert await value(conn, f"SELECT {asked}, 'EXECUTE')") is False
+
+
+async def test_the_printed_sql_applies_the_package(empty_url: str, install: Install) -> None:
+    install()
+    script = await migrate.script(empty_url)
+    assert [name for name, _ in script if "mail" in name] == NAMES
+    with psycopg.connect(empty_url) as conn:
+        for _, sql in script:
+            conn.execute(sql.encode())
+    await migrate.check(empty_url)
+    assert await migrate.migrate(empty_url) == []
+    (mail,) = [item for item in await migrate.packages(empty_url) if item.channel == "mail"]
+    assert mail.version == "1.2"
 
 
 async def test_a_new_version_of_a_package_applies_what_it_adds(
@@ -188,6 +201,17 @@ async def test_a_package_that_fails_is_named_and_changes_nothing(
     async with await psycopg.AsyncConnection.connect(empty_url) as conn:
         assert await value(conn, "SELECT to_regclass('draftsman.mail_boxes')") is None
         assert await value(conn, "SELECT count(*) FROM draftsman.channels WHERE name = 'mail'") == 0
+
+
+async def test_a_package_with_the_name_of_another_does_no_harm_to_it(
+    database_url: str, tmp_path: Path, reports: list[str]
+) -> None:
+    entries = {"slack": "acme_slack:CHANNEL"}
+    other = Distribution("acme-slack", "1.0", entries, {"acme_slack": channel_source("slack")})
+    with installed(tmp_path, other):
+        assert await migrate.migrate(database_url, reports.append) == []
+        assert await migrate.warn_of_schema(database_url) & {"slack"} == set()
+    assert reports == ["channel 'slack' of acme-slack 1.0 is ignored: draftsman has this name"]
 
 
 async def test_an_edited_file_of_a_package_is_its_own_problem(

@@ -12,7 +12,7 @@ from draftsman.forges.checks import CheckState, check_of, overall
 from draftsman.forges.kinds import GITHUB as GITHUB_KIND
 from draftsman.forges.kinds import GITLAB as GITLAB_KIND
 from draftsman.forges.project import Project, find_project
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman.settings.forges import ForgeSettings
 from tests.support.cases import cases
 
@@ -128,4 +128,4 @@ def test_the_names_of_forges_differ_in_more_than_case() -> None:
         for name in ("work", "Work1")
     }
     with pytest.raises(ValidationError, match=r"forges\.Work1: use lower-case letters"):
-        Settings.model_validate({"forges": forges})
+        settings_model().model_validate({"forges": forges})

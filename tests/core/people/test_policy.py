@@ -12,7 +12,7 @@ from draftsman.jobs.job import Source
 from draftsman.people.actor import SYSTEM, Actor
 from draftsman.people.configuration import configured_policy as configured
 from draftsman.people.policy import ROLES, Person, Policy, Verb
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support.cases import cases
 
@@ -93,7 +93,7 @@ def test_without_people_only_the_owner_of_the_database_has_permissions(verb: Ver
 
 
 def test_an_actor_is_mapped_to_the_person_of_its_channel_only() -> None:
-    people = configured(Settings.model_validate({"people": PEOPLE, "groups": GROUPS}))
+    people = configured(settings_model().model_validate({"people": PEOPLE, "groups": GROUPS}))
     same = [(Source.CLI, "carol"), (Source.TUI, "carol"), (Source.API, "carol")]
     for channel, id in (*same, ("slack", "U-CAROL")):
         actor = people.resolve(Actor(channel, id, "C"))

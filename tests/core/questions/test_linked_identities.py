@@ -15,7 +15,7 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.processes.host import login
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import Settings, settings_model
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import PEOPLE
 
@@ -26,7 +26,7 @@ TWO = GATE.model_copy(update={"quorum": 2, "approvers": ("anna", "carol")})
 
 def embedded(settings: Settings, db: Database, people: dict[str, Any]) -> Runtime:
     values = settings.model_dump() | {"people": people, "groups": {}}
-    return wire(Settings.model_validate(values), db, True)
+    return wire(settings_model().model_validate(values), db, True)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from draftsman.attention.ladder import LadderNotice, NotificationOutcome, StepPl
 from draftsman.database.database import Connection, Database
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import Settings, settings_model
 from draftsman.worker.registry import store as workers
 from draftsman_testing.factories import QUESTION, Factory
 from tests.support.clock import Clock
@@ -40,7 +40,7 @@ def rt(settings: Settings, db: Database) -> Runtime:
         "ladders": {"default": {"steps": STEPS}},
         "questions": {"ladders": {"input": "default"}},
     }
-    return wire(Settings.model_validate(values), db, False)
+    return wire(settings_model().model_validate(values), db, False)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 
 LIMIT: Any = {"running": 1}
 BUDGET: Any = {"cost_usd": 1}
@@ -15,7 +15,7 @@ BUDGET: Any = {"cost_usd": 1}
 
 def test_the_case_of_a_repository_does_not_matter() -> None:
     """A request could otherwise choose another profile, limit or budget with its URL."""
-    settings = Settings.model_validate(
+    settings = settings_model().model_validate(
         {
             "profiles": {"Acme/Shop": {}, "GitHub.com/acme/shop": {}},
             "limits": {"repo": {"Acme/Shop": LIMIT}},
@@ -47,9 +47,11 @@ def test_the_case_of_a_repository_does_not_matter() -> None:
 )
 def test_an_ambiguous_or_useless_name_is_refused(tables: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
-        Settings.model_validate(tables)
+        settings_model().model_validate(tables)
 
 
 def test_an_account_in_a_pager_is_known_once() -> None:
-    settings = Settings.model_validate({"people": {"anna": {"pager": ["ops:U1", "ops:u1"]}}})
-    assert settings.people["anna"].pager == ("ops:u1",)
+    settings = settings_model().model_validate(
+        {"people": {"anna": {"pager": ["ops:U1", "ops:u1"]}}}
+    )
+    assert settings.people["anna"].accounts == {"pager": ("ops:u1",)}

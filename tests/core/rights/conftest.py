@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.database.database import Connection, Database
 from draftsman.runtime import ENUMS, Runtime, open_runtime
-from draftsman.settings import Settings
+from draftsman.settings import Settings, settings_model
 from tests.support.roles import Roles, login_roles
 from tests.support.server import Server
 
@@ -40,7 +40,7 @@ async def as_role(
 
         async def opened(user: str) -> Runtime:
             overrides = {"people": {}, "groups": {}, "data_dir": settings.data_dir}
-            changed = Settings.model_validate(roles.settings(database, user, **overrides))
+            changed = settings_model().model_validate(roles.settings(database, user, **overrides))
             return await stack.enter_async_context(open_runtime(changed))
 
         yield opened

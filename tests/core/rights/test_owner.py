@@ -9,7 +9,7 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.response import Response
 from draftsman.runtime import open_runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import Settings, settings_model
 from draftsman_testing.factories import GATE, Factory
 from draftsman_testing.people import GROUPS, PEOPLE
 from tests.support.roles import Roles
@@ -29,7 +29,7 @@ async def test_an_owner_without_superuser_rights_can_migrate_and_run_jobs(
     assert await migrate.migrate(url, output.append)
     assert output == []
     values = settings.model_dump() | {"database_url": url, "people": PEOPLE, "groups": GROUPS}
-    async with open_runtime(Settings.model_validate(values)) as rt:
+    async with open_runtime(settings_model().model_validate(values)) as rt:
         assert (await rt.read_model.health())[0].kind == "owner"
         programs = wire(rt.settings, rt.db, False)
         work = await Factory(programs, owner).asked(GATE)

@@ -12,7 +12,7 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.jobs.reserved_names import Owner, check_artifact, check_event_kind, check_key
 from draftsman.jobs.runs.run import ClaimedJob
 from draftsman.people.actor import Actor
-from draftsman.questions.response import text_response
+from draftsman.questions.response import build_response
 from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import profile
 from draftsman.runtime import Runtime
@@ -41,7 +41,7 @@ INPUTS: Final[dict[str, Input]] = {
     ),
     "message": lambda rt, work, by: rt.messages.send(work.number, by, HUGE),
     "answer": lambda rt, work, by: rt.questions.answer(
-        work.number, 1, text_response("e", HUGE), by
+        work.number, 1, build_response("e", text=HUGE), by
     ),
     "reason of a cancel": lambda rt, work, by: rt.job_control.cancel(work.number, by, HUGE),
     "reason of a pause": lambda rt, work, by: rt.job_control.pause(work.number, by, HUGE),

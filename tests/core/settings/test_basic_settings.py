@@ -69,7 +69,8 @@ def stamp(config: Path) -> Path:
     """Write the stamp of the file and return the path of the stamp."""
     validated = digest(config)
     assert validated is not None
-    remember(validated, config)
+    people = load(config).people.items()
+    remember(validated, config, {name: person.accounts for name, person in people})
     return Path.home() / ".cache" / "draftsman" / "validated-config"
 
 
@@ -98,7 +99,9 @@ def assert_same(basic: BasicSettings, models: Settings) -> None:
     assert basic.people.keys() == models.people.keys()
     for name, person in models.people.items():
         fields = {field: getattr(basic.people[name], field) for field in basic_settings.PERSON}
-        assert fields | {"roles": tuple(fields["roles"])} == person.model_dump()
+        own = {field: getattr(person, field) for field in basic_settings.PERSON}
+        assert fields | {"roles": tuple(fields["roles"])} == own
+        assert basic.people[name].accounts == person.accounts
     assert {name: tuple(group) for name, group in basic.groups.items()} == models.groups
     assert basic.uses_fallback_url == models.uses_fallback_url
 
@@ -113,7 +116,7 @@ def test_a_setting_that_is_not_read_directly_is_that_of_the_models() -> None:
     settings = basic(None, lambda: models)
     assert settings.sweeps.deregister_after == models.sweeps.deregister_after
     assert settings.worker.slots == models.worker.slots
-    assert settings.slack is models.slack
+    assert settings.dashboard is models.dashboard
 
 
 def test_a_validated_file_and_variables_have_the_values_of_the_models(
@@ -255,7 +258,7 @@ def test_a_file_that_was_changed_during_its_validation_gets_no_stamp(config: Pat
     before = digest(config)
     assert before is not None
     config.write_text("[bogus]\n", encoding="utf-8")
-    remember(before, config)
+    remember(before, config, {})
     assert read(config, no_models) is None
 
 

@@ -14,6 +14,8 @@ from pydantic import ValidationError
 from draftsman import basic_settings
 from draftsman.errors import ConfigError
 from draftsman.settings import Settings, load, unread_variables
+from draftsman_bots.slack.settings import SlackSettings
+from draftsman_bots.trello.settings import TrelloSettings
 
 Write = Callable[[str], Path]
 
@@ -320,14 +322,14 @@ class TestSlack:
     SOCKET = '[slack]\nbot_token = { env = "B" }\napp_token = { env = "A" }\n'
 
     def test_socket_mode_is_the_default_and_serves_nothing(self, write: Write) -> None:
-        slack = load(write(self.SOCKET)).slack
+        slack = SlackSettings.of(load(write(self.SOCKET)))
         assert slack is not None
         assert (slack.mode, slack.address) == ("socket", None)
         assert slack.api_url == "https://slack.com/api/"
 
     def test_http_is_served_on_a_separate_port(self, write: Write) -> None:
         text = '[slack]\nmode = "http"\nbot_token = { env = "B" }\nsigning_secret = { env = "S" }\n'
-        slack = load(write(text)).slack
+        slack = SlackSettings.of(load(write(text)))
         assert slack is not None
         assert slack.address == ("127.0.0.1", 3000)
 
@@ -370,14 +372,14 @@ class TestTrello:
     KEYS = 'key = { env = "K" }\ntoken = { env = "T" }\n'
 
     def test_a_key_and_a_token_are_enough(self, write: Write) -> None:
-        trello = load(write(f"[trello]\n{self.KEYS}")).trello
+        trello = TrelloSettings.of(load(write(f"[trello]\n{self.KEYS}")))
         assert trello is not None
         assert (trello.poll, trello.callback_url, trello.address) == (15.0, None, None)
         assert trello.api_url == "https://api.trello.com"
 
     def test_webhooks_are_served_at_the_configured_address(self, write: Write) -> None:
         text = 'secret = { env = "S" }\ncallback_url = "https://x.org/t"\nlisten = "[::1]:0"\n'
-        trello = load(write(f"[trello]\n{self.KEYS}{text}")).trello
+        trello = TrelloSettings.of(load(write(f"[trello]\n{self.KEYS}{text}")))
         assert trello is not None
         assert trello.address == ("::1", 0)
 

@@ -21,7 +21,7 @@ from draftsman.errors import DatabaseUnreachable
 from draftsman.jobs.runs.store import claim
 from draftsman.processes import host
 from draftsman.runtime import ENUMS, Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman.worker.registry import store as workers
 from draftsman_testing.people import GROUPS, PEOPLE
 from draftsman_testing.pooled_line import PooledLine
@@ -150,7 +150,7 @@ class World:
         self._name = server.create()
         self._loop = asyncio.Runner()
         url = server.url(self._name)
-        settings = Settings.model_validate(
+        settings = settings_model().model_validate(
             {
                 "database_url": url,
                 "database": {"pool_size": 2},

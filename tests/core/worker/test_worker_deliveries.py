@@ -16,7 +16,7 @@ from draftsman.jobs.job import Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.questions.question import Answered
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman_testing.factories import Factory
 from draftsman_testing.http_server import Reply, Request, serving
 from draftsman_testing.outbox import deliveries_of
@@ -45,7 +45,7 @@ def _configured(rt: Runtime, tmp_path: Path, **notifications: Any) -> Runtime:
         "types": {"broken": {"max_attempts": 1, "max_retries": 0}},
         **notifications,
     }
-    settings = Settings.model_validate(rt.settings.model_dump() | values)
+    settings = settings_model().model_validate(rt.settings.model_dump() | values)
     return wire(settings, rt.db, False)
 
 

@@ -12,6 +12,7 @@ from draftsman.database.database import Connection
 from draftsman.deliveries.store import live_threads, threads
 from draftsman.people.directory import Directory, DirectoryEntry
 from draftsman.people.store import people
+from draftsman_bots.slack.records import store as slack
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call
 
 
@@ -19,23 +20,23 @@ def _with(work: Callable[[Connection, LiveThread], Awaitable[object]]) -> Call:
     """Call it with a claimed thread."""
 
     async def call(conn: Connection) -> object:
-        await live_threads.add(conn)
+        await live_threads.add(conn, "slack")
         return await work(conn, (await live_threads.claim(conn, 50, 60, uuid4()))[0])
 
     return Call(call, 2000, "the running jobs, once")
 
 
 CALLS: Final[dict[str, Call]] = {
-    "threads.slack: known": Call(lambda conn: threads.slack(conn, "C1", "1.1")),
-    "threads.slack: of nobody": Call(lambda conn: threads.slack(conn, "C1", "1700000000.1")),
-    "threads.question_of_message": Call(
-        lambda conn: threads.question_of_message(conn, "C1", "1700000000.1")
+    "slack.topics: known": Call(lambda conn: slack.topics(conn, "C1", "1.1")),
+    "slack.topics: of nobody": Call(lambda conn: slack.topics(conn, "C1", "1700000000.1")),
+    "slack.question_of_message": Call(
+        lambda conn: slack.question_of_message(conn, "C1", "1700000000.1")
     ),
-    "threads.has_pending_message": Call(
-        lambda conn: threads.has_pending_message(conn, ["C1"], "1700000000.1")
+    "slack.has_pending_message": Call(
+        lambda conn: slack.has_pending_message(conn, ["C1"], "1700000000.1")
     ),
-    "threads.open_questions_in": Call(lambda conn: threads.open_questions_in(conn, "C1", 600)),
-    "threads.question_messages": Call(threads.question_messages),
+    "slack.open_questions_in": Call(lambda conn: slack.open_questions_in(conn, "C1", 600)),
+    "slack.question_messages": Call(slack.question_messages),
     "threads.record_answer_change: none": Call(
         lambda conn: threads.record_answer_change(
             conn, NEWEST, 1, "slack:msg:1", "answer_edited", "soak", {}
@@ -46,7 +47,9 @@ CALLS: Final[dict[str, Call]] = {
             conn, MIDDLE, 1, "slack:msg:1", "answer_deleted", "soak", {}
         )
     ),
-    "live_threads.add": Call(live_threads.add, 2000, "the running jobs, once"),
+    "live_threads.add": Call(
+        lambda conn: live_threads.add(conn, "slack"), 2000, "the running jobs, once"
+    ),
     "live_threads.claim": _with(lambda conn, _: live_threads.claim(conn, 50, 60, uuid4())),
     "live_threads.progress": Call(
         lambda conn: live_threads.progress(conn, [(lease.job, lease.run) for lease in RUNNING])

@@ -70,7 +70,7 @@ async def test_an_unknown_status_is_refused_with_those_there_are(cli: Cli) -> No
 async def test_a_dead_letter_delivery_is_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
     (seq,) = await _dead(make, rt)
     done = await cli("redeliver", seq)
-    assert done.out == f"1 queued for redelivery: {seq}\n"
+    assert done.out == "1 delivery queued to resend\n"
     (item,) = await send_all(rt)
     assert (item.seq, item.in_doubt) == (seq, True)
     assert "nothing to redeliver" in (await cli("redeliver", seq)).refused(
@@ -94,9 +94,9 @@ async def test_sending_many_deliveries_again_is_confirmed(
     cli: Cli, make: Factory, rt: Runtime, terminal: Callable[..., Terminal]
 ) -> None:
     seqs = await _dead(make, rt, 5)
-    (await cli("redeliver", "--dead-letters")).refused(1, "send 5 deliveries again", "--yes")
+    (await cli("redeliver", "--dead-letters")).refused(2, "Resend 5 deliveries?", "--yes")
     screen = terminal("redeliver", "--dead-letters")
-    screen.expect("Send 5 dead-letter deliveries again? [y/N]")
+    screen.expect("Resend 5 deliveries? A copy that may have arrived")
     screen.type("n\n")
     assert screen.end() == 1
     assert await rt.outbox.dead_letter_count() == 5

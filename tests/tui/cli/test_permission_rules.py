@@ -35,7 +35,7 @@ async def test_a_proposed_rule_is_tested_ratified_used_and_revoked(
         assert text in shown
 
     refused = await cli("rules", "ratify", rule.id)
-    assert (refused.code, "to confirm, use --yes" in refused.err) == (1, True)
+    assert (refused.code, "to confirm, use --yes" in refused.err) == (2, True)
     ratified = await cli("rules", "ratify", rule.id, "--for", "14d", "--yes")
     assert "active" in ratified.out
     assert "expires in 14 d" in ratified.out or "expires in 13 d" in ratified.out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,8 @@ NEVER: Final = {
     "psycopg_pool", "rich", "slack_bolt", "slack_sdk", "starlette", "textual", "trello", "uvicorn",
 }  # fmt: skip
 """Packages that only long-running processes or other commands need."""
+DECLARATION: Final = re.compile(r"draftsman_bots(\.\w+(\.(plugin|settings))?)?")
+"""Modules with which a channel validates its part of the configuration."""
 NOT_TO_READ: Final = NEVER | {
     "annotated_types", "argparse", "dotenv", "pydantic", "pydantic_core", "pydantic_settings",
 }  # fmt: skip
@@ -52,7 +55,8 @@ async def test_a_writing_command_loads_only_required_modules(
 ) -> None:
     line = f"{line.format(job=job)} --json --config {config('root')}"
     modules = await loaded_modules(line, database_url)
-    assert packages(modules) & NEVER == set()
+    others = [module for module in modules if not DECLARATION.fullmatch(module)]
+    assert packages(others) & NEVER == set()
 
 
 @pytest.mark.parametrize("line", slow_except(["jobs", "show {job}"], READERS))

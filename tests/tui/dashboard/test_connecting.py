@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 
 from draftsman.database.embedded import EmbeddedServer
 from draftsman.errors import EmbeddedServerError, SchemaOutdated
-from draftsman.settings import Settings
+from draftsman.settings import Settings, settings_model
 from draftsman_testing.factories import Factory
 from draftsman_tui.cli.app import App
 from draftsman_tui.cli.processes.dashboard import connector, create_dashboard, server_name
@@ -230,4 +230,4 @@ async def test_the_frame_is_shown_while_the_embedded_server_starts(
 )
 def test_a_server_is_named_without_credentials(url: str | None, name: str) -> None:
     secret = None if url is None else SecretStr(url)
-    assert server_name(Settings.model_validate({"database_url": secret})) == name
+    assert server_name(settings_model().model_validate({"database_url": secret})) == name

@@ -15,12 +15,12 @@ from draftsman.jobs.job import Source, Status
 from draftsman.people.actor import Actor
 from draftsman.questions.question import QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
+from draftsman.questions.response import Response
+from draftsman.questions.service.questions import Questions
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.people import People
 from draftsman_testing.waits import wait_blocked
-from draftsman_tui.common import answers as answer_submission
-from draftsman_tui.dashboard.questions import actions as question_actions
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.question_dialog import QuestionDialog, wrap_hints
 from draftsman_tui.dashboard.tables.screen import MainScreen
@@ -71,15 +71,17 @@ async def test_an_answer_without_a_database_is_kept_and_can_be_repeated(
     make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted: list[str] = []
-    submit = answer_submission.hold_response
+    submit = Questions.answer
 
-    async def fail_once(rt: Runtime, **fields: Any) -> Any:
-        submitted.append(fields["response"].source_event_id)
+    async def fail_once(
+        self: Questions, job: int, ordinal: int, response: Response, *rest: Any, **options: Any
+    ) -> Any:
+        submitted.append(response.source_event_id)
         if len(submitted) == 1:
             raise DatabaseUnreachable("the database cannot be reached")
-        return await submit(rt, **fields)
+        return await submit(self, job, ordinal, response, *rest, **options)
 
-    monkeypatch.setattr(question_actions, "hold_response", fail_once)
+    monkeypatch.setattr(Questions, "answer", fail_once)
     await make.asked(WORDS)
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1")
@@ -114,7 +116,7 @@ async def test_review_of_marked_approvals_shows_the_keys_of_a_decision(
 async def test_a_key_for_a_question_that_closed_does_not_decide_the_next(
     make: Factory, rt: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(question_actions, "SETTLE", 1000.0)
+    monkeypatch.setattr("draftsman_tui.dashboard.questions.actions.SETTLE", 1000.0)
     gates = [await make.asked(GATE) for _ in range(2)]
     carol, dave = (people.on(Source.TUI, name) for name in ("carol", "dave"))
     async with open_dashboard(rt, carol, view="inbox") as seen:
@@ -199,8 +201,8 @@ async def test_marked_questions_with_the_same_choices_get_one_answer(
         await seen.see(" One answer for 3 questions: D-1/1, D-2/1, D-3/1", "2  blue")
         await make.answer(jobs[1].number, "red")
         await seen.press("2")
-        await seen.wait_for_toast("D-1, D-3 answered")
-        await seen.wait_for_toast("D-2/1 was already answered by root")
+        await seen.wait_for_toast("D-1/1, D-3/1 answered")
+        await seen.wait_for_toast("D-2/1: your answer is already recorded: red")
         await seen.rows("D-4/1")
     resolutions = [(await rt.questions.get(job.number, 1)).resolution or {} for job in jobs]
     assert [resolution["value"] for resolution in resolutions] == ["blue", "red", "blue"]
@@ -240,7 +242,7 @@ async def test_an_answer_of_marked_rows_is_not_for_later_questions_of_their_jobs
     assert await rt.asking.ask(again.lease, YES.model_copy(update={"key": "again"})) == "D-1/2"
     screen = Marked(rt, owner, ["D-1/1", "D-2/1", "D-3/1"])
     assert await bulk_answers.apply(cast("Any", screen), None, "yes")
-    assert screen.messages == ["D-2, D-3 answered"]
+    assert screen.messages == ["D-2/1, D-3/1 answered: yes; job resumed"]
     assert (await rt.questions.get(1, 2)).status is QuestionStatus.OPEN
 
 
@@ -255,7 +257,7 @@ async def test_marked_approvals_are_decided_after_a_confirmation(
         await seen.press("space", "space", "y")
         await seen.see("Approve 2 requests?", "D-4/1  Tidy up: push draftsman/D-1 to origin")
         await seen.press("y")
-        await seen.wait_for_toast("D-3, D-4 approved")
+        await seen.wait_for_toast("D-3/1, D-4/1 approved")
         await seen.command("inbox")
         await seen.rows("D-1/1", "D-2/1")
         await seen.press("space", "space", "a")
@@ -264,7 +266,7 @@ async def test_marked_approvals_are_decided_after_a_confirmation(
         await seen.see("Reason to deny 2 requests?")
         await seen.type("friday")
         await seen.press("enter")
-        await seen.wait_for_toast("D-1, D-2 denied")
+        await seen.wait_for_toast("D-1/1, D-2/1 denied")
     jobs = [await rt.read_model.job(gate.number) for gate in gates]
     assert [job.status for job in jobs] == [Status.FAILED] * 2 + [Status.RESUMED] * 2
     assert jobs[0].last_error == "denied by carol: friday"

@@ -128,7 +128,7 @@ async def test_a_held_key_decides_one_question_and_u_takes_it_back(
         await seen.press("y")
         await seen.see("Approve 2 requests?")
         await seen.press("y")
-        await seen.see("D-1, D-2 approved · takes effect in")
+        await seen.see("D-1/1, D-2/1 approved · takes effect in")
     # the dashboard has quit: what was pending counts
     jobs = [await rt.read_model.job(number) for number in (*gates, words)]
     assert [job.status for job in jobs] == [

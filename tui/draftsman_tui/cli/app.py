@@ -18,6 +18,7 @@ from draftsman.processes import early_signals
 from draftsman_tui.terminal.output import CommandOutput
 
 if TYPE_CHECKING:
+    from draftsman.actions.action import Action
     from draftsman.entities.entity import Entity
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
@@ -43,6 +44,8 @@ SECTIONS: Final[tuple[Section, ...]] = get_args(Section)
 """Sections in the order of the help."""
 REGISTRY: Final[dict[Section, dict[str, click.Command]]] = {section: {} for section in SECTIONS}
 """Commands of the modules that are imported; `command_index` knows those of all modules."""
+ACTIONS_OF: Final[dict[click.Command, tuple[Action[Any, ..., Any], ...]]] = {}
+"""The actions of each command."""
 
 
 @dataclass(slots=True)
@@ -115,10 +118,12 @@ class App:
         """Skip the validation of this configuration in later commands."""
         digest = self._digest
         self._digest = None
-        if digest is not None:
+        if digest is not None and self._settings is not None:
             from draftsman import basic_settings
 
-            basic_settings.remember(digest, self.config)
+            people = self._settings.people.items()
+            accounts = {name: person.accounts for name, person in people}
+            basic_settings.remember(digest, self.config, accounts)
 
 
 async def number_of(rt: Runtime, ref: JobRef) -> int:
@@ -136,11 +141,14 @@ class Group(click.Group):
         examples: tuple[str, ...] = (),
         long_running: bool = False,
         lists: Entity[Any] | None = None,
+        does: tuple[Action[Any, ..., Any], ...] = (),
     ) -> Callable[[Function], click.Command]:
         """Turn a function into a command of this group, as `command` does."""
 
         def decorate(function: Function) -> click.Command:
-            declare = command(name, examples=examples, long_running=long_running, lists=lists)
+            declare = command(
+                name, examples=examples, long_running=long_running, lists=lists, does=does
+            )
             subcommand = declare(function)
             self.add_command(subcommand)
             return subcommand
@@ -263,14 +271,15 @@ def command(
     examples: tuple[str, ...] = (),
     long_running: bool = False,
     lists: Entity[Any] | None = None,
+    does: tuple[Action[Any, ..., Any], ...] = (),
 ) -> Callable[[Function], click.Command]:
     """Turn a function that takes the App and its own parameters into a command.
 
     The help lists it in its section, with the first line of the docstring; a command without a
-    section belongs to a group. The help of a command that `lists` an entity has its columns. The
-    function may be a coroutine. Every command accepts `--json` and, in any position, the global
-    options. A `long_running` command handles shutdown signals with `shutdown_signals`; other
-    commands keep Python's default handling.
+    section belongs to a group. The help of a command that `lists` an entity has its columns; `does`
+    are the actions that it takes. The function may be a coroutine. Every command accepts `--json`
+    and, in any position, the global options. A `long_running` command handles shutdown signals with
+    `shutdown_signals`; other commands keep Python's default handling.
     """
 
     def decorate(function: Function) -> click.Command:
@@ -289,6 +298,7 @@ def command(
             command = click.command(name, cls, epilog=epilog)(run)
         else:
             command = click.command(name, ListCommand, entity=lists, epilog=epilog)(run)
+        ACTIONS_OF[command] = does
         command.params += shared_options(hidden=True)
         command.params.append(_option("--json", "json", "Output JSON."))
         if lists is not None:

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.actions.maintenance import deliveries as count_of
+from draftsman.actions.maintenance import redeliver as redeliver_action
 from draftsman.deliveries.delivery import DeliveryStatus
 from draftsman.entities.deliveries import DELIVERIES
-from draftsman.errors import Refused, UsageError
-from draftsman.formats.amounts import counted
+from draftsman.errors import UsageError
 from draftsman.ids import job_name
 from draftsman.jobs.details.sections.deliveries import unserved_texts
 from draftsman.text import humanize
-from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.perform import call_of, confirm_action, print_result
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
         "draftsman redeliver --job D-142",
         "draftsman redeliver --dead-letters --yes",
     ),
+    does=(redeliver_action,),
 )
 @click.argument("ids", metavar="[ID]...", nargs=-1, type=click.IntRange(1, 2**63 - 1))
 @click.option("--job", type=params.JOB, help="All dead-letter deliveries of this job.")
@@ -101,17 +103,10 @@ async def redeliver(
         if not seqs:
             number = None if job is None else await number_of(rt, job)
             seqs = await rt.outbox.dead_letters(number)
-        if len(seqs) >= _CONFIRM_FROM and not yes:
-            if not app.out.interactive:
-                count = counted(len(seqs), "delivery", "deliveries")
-                raise Refused(f"this would send {count} again; to confirm, use --yes")
-            count = counted(len(seqs), "dead-letter delivery", "dead-letter deliveries")
-            prompts.confirm(f"Send {count} again?")
-        revived = await rt.outbox.redeliver(seqs, await rt.actor())
-    if app.json:
-        app.out.document(revived)
-    elif revived:
-        listing = ", ".join(map(str, revived[:10])) + (", …" if len(revived) > 10 else "")
-        app.out.print(f"{len(revived)} queued for redelivery: {listing}")
+        if len(seqs) >= _CONFIRM_FROM:
+            confirm_action(app, redeliver_action, count_of(len(seqs)), yes=yes)
+        result = await redeliver_action(await call_of(rt), seqs)
+    if result.value or app.json:
+        print_result(app, result)
     else:
         app.out.info("no dead-letter deliveries")

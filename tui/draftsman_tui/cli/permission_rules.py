@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.actions import rules as actions
 from draftsman.entities.permission_rules import RULES, backtest_lines, history_lines, rule_data
-from draftsman.errors import Refused
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
 from draftsman.questions.permission_rules.permission_rule import MEANINGS, RuleStatus
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.prompts import confirm
+from draftsman_tui.cli.perform import call_of, confirm_action
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
 from draftsman_tui.terminal.output import line, styled
@@ -152,7 +152,9 @@ async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> N
 
 
 @rules.subcommand(
-    "ratify", examples=("draftsman rules ratify 3", "draftsman rules ratify 3 --for 14d -y")
+    "ratify",
+    examples=("draftsman rules ratify 3", "draftsman rules ratify 3 --for 14d -y"),
+    does=(actions.ratify,),
 )
 @click.argument("rule", type=click.IntRange(1))
 @time_option
@@ -162,26 +164,28 @@ async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
     async with app.runtime() as rt:
         proposed = await rt.rules.get(rule)
         if proposed.status is RuleStatus.PROPOSED and not yes:
-            if not app.out.interactive:
-                raise Refused(
-                    f"this would allow {proposed.text!r} in {proposed.repo}; to confirm, use --yes"
-                )
-            app.out.print(*backtest_lines(await rt.rules.test(proposed.repo, proposed.pattern)))
-            confirm(f"Allow {proposed.text!r} in {proposed.repo} without a question?")
-        active = await rt.rules.ratify(rule, await rt.actor(), seconds)
+            if app.out.interactive:
+                app.out.print(*backtest_lines(await rt.rules.test(proposed.repo, proposed.pattern)))
+            what = f"{proposed.text!r} in {proposed.repo}"
+            confirm_action(app, actions.ratify, what, yes=yes)
+        active = (await actions.ratify(await call_of(rt), rule, seconds)).value
     if app.json:
         app.out.document(rule_data(active))
     else:
         _print_rule(app, active)
 
 
-@rules.subcommand("revoke", examples=("draftsman rules revoke 3 --reason 'too wide'",))
+@rules.subcommand(
+    "revoke",
+    examples=("draftsman rules revoke 3 --reason 'too wide'",),
+    does=(actions.revoke,),
+)
 @click.argument("rule", type=click.IntRange(1))
 @click.option("--reason", type=params.TEXT, default="", help="Reason, kept with the rule.")
 async def revoke(app: App, rule: int, reason: str) -> None:
     """End a proposed or active rule at once."""
     async with app.runtime() as rt:
-        ended = await rt.rules.revoke(rule, await rt.actor(), reason)
+        ended = (await actions.revoke(await call_of(rt), rule, reason)).value
     if app.json:
         app.out.document(rule_data(ended))
     else:

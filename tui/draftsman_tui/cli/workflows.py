@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.actions.jobs import cancel_group, canceled
 from draftsman.entities.groups import GROUPS, group_data
-from draftsman.errors import Refused
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
-from draftsman.ids import actor_name, job_name
+from draftsman.ids import actor_name
 from draftsman.text import first_line
 from draftsman.workflows.groups import MEANINGS
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.prompts import confirm
+from draftsman_tui.cli.perform import call_of, confirm_action, print_results
 from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.colors import STYLES
@@ -114,6 +114,7 @@ async def show(app: App, name: str, limit: int) -> None:
         "draftsman groups cancel release",
         "draftsman groups cancel release --reason 'wrong version' --yes",
     ),
+    does=(cancel_group,),
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
@@ -126,21 +127,11 @@ async def cancel(app: App, name: str, reason: str | None, yes: bool) -> None:
     async with app.runtime() as rt:
         group = await rt.workflows.groups.get(name)
         unfinished = group.running + group.waiting
-        if unfinished and not yes:
-            jobs = counted(unfinished, "unfinished job")
-            if not app.out.interactive:
-                raise Refused(f"this would cancel {jobs}; to confirm, use --yes")
-            confirm(f"Cancel {jobs} of the group {name!r}? Work so far is kept.")
-        results = await rt.job_control.cancel_group(name, await rt.actor(), reason)
-    if app.json:
-        app.out.document(results)
-        return
-    for result in results:
-        job = job_name(result.number)
-        if result.requested:
-            app.out.print(f"{job}: cancellation requested; to wait: draftsman wait {job}")
-        else:
-            app.out.print(line(styled(job, "bold"), " canceled"))
+        if unfinished:
+            jobs = f"{counted(unfinished, 'unfinished job')} of the group {name!r}"
+            confirm_action(app, cancel_group, jobs, yes=yes)
+        result = await cancel_group(await call_of(rt), name, reason or "")
+    print_results(app, [canceled(job) for job in result.value])
 
 
 def state_text(group: JobGroup) -> Text:

@@ -12,9 +12,9 @@ from draftsman_tui.terminal.extras import of_channel, require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.settings.trello import TrelloSettings
     from draftsman_bots.trello.context import BotContext
     from draftsman_bots.trello.records.board import BoardConfig
+    from draftsman_bots.trello.settings import TrelloSettings
 
 NO_BOARDS = f"{BOARDS.empty}; {BOARDS.hint}"
 
@@ -39,11 +39,14 @@ async def trello(rt: Runtime) -> AsyncIterator[BotContext]:
 
 def configured(rt: Runtime) -> TrelloSettings:
     """Return the [trello] settings; raises ConfigError if they are missing."""
-    if rt.settings.trello is None:
+    from draftsman_bots.trello.settings import TrelloSettings
+
+    settings = TrelloSettings.of(rt.settings)
+    if settings is None:
         raise ConfigError(
             "Trello is not configured; add [trello] with key and token (docs/trello.md)"
         )
-    return rt.settings.trello
+    return settings
 
 
 async def find_board(rt: Runtime, board: str) -> BoardConfig:
@@ -74,7 +77,9 @@ def _urls(board: BoardConfig) -> list[str]:
 
 async def remove_webhook(rt: Runtime, config: BoardConfig) -> str | None:
     """Remove the webhook of a board; returns a warning if that failed."""
-    if rt.settings.trello is None:
+    from draftsman_bots.trello.settings import TrelloSettings
+
+    if TrelloSettings.of(rt.settings) is None:
         return None if config.webhook_id is None else _warning(config, "[trello] is not configured")
     try:
         async with trello(rt) as context:

@@ -23,6 +23,7 @@ from draftsman_tui.dashboard.tables.resource import Resource
 from draftsman_tui.dashboard.views import VIEWS
 
 if TYPE_CHECKING:
+    from draftsman.actions.action import Action
     from draftsman.people.actor import Actor
 
 Run = Callable[[Any, str], Awaitable[None]]
@@ -85,6 +86,8 @@ class DashboardCommand:
     """Its arguments."""
     footer: bool | frozenset[str] = False
     """Whether, or in which views, the key bar shows its key."""
+    actions: tuple[Action[Any, ..., Any], ...] = ()
+    """The actions that it takes, of which the first has its permission and arguments."""
 
     def is_shown(self, view_name: str) -> bool:
         """Return whether the key bar shows it in a view."""
@@ -118,29 +121,35 @@ def dashboard_command(
     name: str,
     group: CommandGroup,
     *,
+    does: Action[Any, ..., Any] | tuple[Action[Any, ..., Any], ...] = (),
     keys: str = "",
     on: AbstractSet[str] | None = None,
     needs: Verb | None = None,
     writes: bool = False,
-    takes: str = "",
+    takes: str | None = None,
     footer: bool | AbstractSet[str] = False,
 ) -> Callable[[Function], Function]:
     """Declare a function as a command, whose help is the first line of the docstring.
 
-    The parameters are the fields of `DashboardCommand`.
+    The parameters are the fields of `DashboardCommand`; the help, the permission and the arguments
+    are by default those of the first action that it `does`.
     """
+    actions = does if isinstance(does, tuple) else (does,)
+    first = actions[0] if actions else None
 
     def declare(function: Function) -> Function:
+        help = (inspect.getdoc(function) or "").partition("\n")[0]
         command = DashboardCommand(
             name=name,
-            help=(inspect.getdoc(function) or "").partition("\n")[0],
+            help=help or (first.help if first is not None else ""),
             run=function,
             group=group,
             keys=keys,
             on=None if on is None else frozenset(on),
-            needs=needs,
+            needs=first.right if first is not None else needs,
             writes=writes,
-            takes=takes,
+            takes=(first.arguments if first is not None else "") if takes is None else takes,
+            actions=actions,
             footer=footer if isinstance(footer, bool) else frozenset(footer),
         )
         DECLARED.append(command)

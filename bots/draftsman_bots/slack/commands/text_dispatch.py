@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 from draftsman.formats.times import span
 from draftsman_bots.conversation.commands import Access, Surface, command_names, help_lines
 from draftsman_bots.conversation.parser import ParsedText
+from draftsman_bots.conversation.replies import respond_to_command
 from draftsman_bots.conversation.requests import JobRequest, ScheduleRequest
+from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.deliveries.mrkdwn import escape, escape_truncated
 from draftsman_bots.slack.deliveries.render import BOT_NAME
 from draftsman_bots.slack.ephemeral import Reply, ReplyTarget
@@ -46,6 +48,9 @@ async def dispatch_text(
     ctx: BotContext, user: SlackUser, channel: str, origin: RequestOrigin, parsed: ParsedText
 ) -> Reply | None:
     """Execute a text; None if there is no reply. Raises DraftsmanError."""
+    if parsed.command is not None and parsed.command.action is not None:
+        conversation = SlackConversation(ctx, user, Access.REQUESTER, channel)
+        return spoken(await respond_to_command(conversation, parsed, origin.key), shown=True)
     actor = await _authorize(ctx, user, channel, parsed)
     if parsed.problem:
         return Reply(escape_truncated(parsed.problem))
@@ -55,9 +60,21 @@ async def dispatch_text(
             return await _submission_reply(ctx, submitted, origin)
         case ScheduleRequest() as request:
             return await schedules.propose(ctx, actor, channel, user.id, request)
+    name = parsed.command.name if parsed.command else ""
+    if name in job_commands.READ:
+        return await job_commands.READ[name](ctx, parsed)
+    if name == "template":
+        reply_target = ReplyTarget(user.id, channel)
+        result = await templates.run_template(ctx, actor, origin, reply_target, parsed.text)
+        return result if isinstance(result, Reply) else await _submission_reply(ctx, result, origin)
+    return await _answer_command(ctx, actor, origin, parsed)
+
+
+async def _answer_command(
+    ctx: BotContext, actor: Actor, origin: RequestOrigin, parsed: ParsedText
+) -> Reply:
+    """Return the reply to a command that changes nothing of a job."""
     match parsed.command.name if parsed.command else "":
-        case "":
-            return _unknown_reply(parsed.literal)
         case "help":
             return usage(ctx)
         case "link":
@@ -68,14 +85,7 @@ async def dispatch_text(
             return await schedules.list_schedules(ctx, actor, parsed.text)
         case "templates":
             return await templates.list_templates(ctx, parsed.text)
-        case "template":
-            reply_target = ReplyTarget(user.id, channel)
-            result = await templates.run_template(ctx, actor, origin, reply_target, parsed.text)
-            if isinstance(result, Reply):
-                return result
-            return await _submission_reply(ctx, result, origin)
-        case _:
-            return await job_commands.execute(ctx, actor, parsed, origin.key)
+    return _unknown_reply(parsed.literal)
 
 
 async def _authorize(ctx: BotContext, user: SlackUser, channel: str, parsed: ParsedText) -> Actor:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 
+from draftsman.actions import jobs
 from draftsman.deliveries.documents.builder import RETRYABLE
 from draftsman.formats.truncation import utf16_length
 from draftsman.jobs.job import TERMINAL
@@ -17,6 +18,7 @@ from draftsman.people.policy import Verb
 from draftsman.questions.question import Question
 from draftsman_bots.conversation.requests import MODES
 from draftsman_bots.slack import ids
+from draftsman_bots.slack.controls import job_button
 from draftsman_bots.slack.deliveries.blocks import (
     Block,
     actions,
@@ -183,14 +185,10 @@ def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
     title = bold(job.ticket_title or job.type, 120)
     block = section(f"{STATUSES[job.status].slack_emoji} *D-{job.number}* {title}")
     block["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
-    value = ids.job_value(job.number)
     if job.status in RETRYABLE and Verb.RETRY in allowed:
-        block["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
+        block["accessory"] = job_button(jobs.retry, job.number, f":{job.number}")
     elif job.status not in TERMINAL and Verb.CANCEL in allowed:
-        confirm = f"Cancel D-{job.number}? Work so far is kept."
-        block["accessory"] = button(
-            "Cancel job", f"{ids.CANCEL}:{job.number}", value, style="danger", confirm=confirm
-        )
+        block["accessory"] = job_button(jobs.cancel, job.number, f":{job.number}")
     return block
 
 

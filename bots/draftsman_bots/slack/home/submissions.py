@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.deliveries.question_text import already_recorded
+from draftsman.actions import questions
 from draftsman.errors import DraftsmanError
-from draftsman_bots.conversation.answers import build_response
+from draftsman_bots.conversation.replies import ReplyKind, press
 from draftsman_bots.conversation.requests import MODES, JobRequest
 from draftsman_bots.slack import ids
+from draftsman_bots.slack.conversation import SlackConversation
 from draftsman_bots.slack.deliveries.mrkdwn import plain_spans
 from draftsman_bots.slack.ephemeral import is_retryable, modal_error
 from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.payloads import payloads
 from draftsman_bots.slack.people.access import authorize_form
-from draftsman_bots.slack.questions import answers
 from draftsman_bots.slack.requests import job_requests, revisions, templates
 from draftsman_bots.slack.requests.job_requests import RequestOrigin
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
+    from draftsman.actions.action import Action
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import ViewSubmission
 
@@ -58,9 +59,9 @@ async def on_submission(ctx: BotContext, body: dict[str, Any]) -> dict[str, str]
         if view.callback == ids.REVISE_VIEW:
             return await revisions.submit_form(ctx, view)
         if view.callback == ids.FREE_VIEW:
-            return await _answer(ctx, view)
+            return await _submit(ctx, view, questions.answer, modal_views.TEXT)
         if view.callback == ids.DENY_VIEW:
-            return await _deny(ctx, view)
+            return await _submit(ctx, view, questions.deny, modal_views.REASON)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
@@ -91,32 +92,24 @@ async def _new_job(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     return {}
 
 
-async def _answer(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
-    text = view.values.get(modal_views.TEXT, "").strip()
-    if not text:
-        return {modal_views.TEXT: "Enter an answer."}
-    return await _submit(ctx, view, modal_views.TEXT, text=text)
-
-
-async def _deny(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
-    reason = view.values.get(modal_views.REASON, "").strip() or None
-    return await _submit(ctx, view, modal_views.REASON, decision=False, reason=reason)
-
-
 async def _submit(
-    ctx: BotContext, view: ViewSubmission, block: str, **fields: Any
+    ctx: BotContext,
+    view: ViewSubmission,
+    action: Action[questions.QuestionRow, ..., Any],
+    block: str,
 ) -> dict[str, str]:
+    """Submit an answer, or the reason of a denial; return why it does not count."""
     ref = ids.parse_answer(view.metadata)
     if ref is None:
         return {block: "This question is no longer active."}
-    response = build_response(view.key, **fields)
-    verdict = await answers.submit_as(ctx, view.user, ref.job, ref.question, response)
-    if verdict.recorded:
-        return {block: already_recorded(verdict)}
-    if not verdict.accepted:
-        reason = verdict.reason_spans or ("your answer was not accepted",)
-        return {block: plain_spans(reason, view.user.id)}
-    return {}
+    text = view.values.get(block, "").strip()
+    if action is questions.answer and not text:
+        return {block: "Enter an answer."}
+    conversation = SlackConversation(ctx, view.user)
+    reply = await press(conversation, action, (ref.job, ref.question), text, view.key)
+    if reply.kind is ReplyKind.ANSWERED:
+        return {}
+    return {block: plain_spans(reply.spans, view.user.id)}
 
 
 def _error_block(view: ViewSubmission) -> str:

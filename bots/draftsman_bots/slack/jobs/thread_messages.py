@@ -9,21 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from draftsman.actions import jobs
 from draftsman.errors import NotPermitted
-from draftsman.jobs.control.job_message import MAX_TEXT, SentMessage
+from draftsman.jobs.control.job_message import MAX_TEXT
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL
+from draftsman_bots.conversation.commands import Access
+from draftsman_bots.conversation.replies import act
 from draftsman_bots.conversation.requests import JobRequest
+from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.payloads.payloads import MessageChange
 from draftsman_bots.slack.people.access import authorize_person
+from draftsman_bots.slack.records.service import SlackThreads
 from draftsman_bots.slack.requests import job_requests, revisions
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import FileRef
-    from draftsman.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.payloads.payloads import MessageEvent
+    from draftsman_bots.slack.payloads.payloads import MessageEvent, SlackUser
 
 NOT_A_MESSAGE: Final = Reply("")
 """No job of the thread takes messages."""
@@ -31,30 +35,30 @@ NOT_A_MESSAGE: Final = Reply("")
 
 async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None:
     """Send a reply to the agent of its thread's job; return the reply to its author."""
-    jobs, finished = await _agents_jobs(ctx, message)
-    if not jobs and finished and await ctx.rt.forge_events.follow_ups.is_open(finished[0]):
-        jobs = finished[:1]
+    live, finished = await _agents_jobs(ctx, message)
+    if not live and finished and await ctx.rt.forge_events.follow_ups.is_open(finished[0]):
+        live = finished[:1]
     text = message.text.strip() or _file_text(message)
     addressed = message.mentioned or (message.private and ctx.identity.is_agent)
-    if not jobs and finished and text and addressed:
+    if not live and finished and text and addressed:
         await _follow_up(ctx, message, finished[0], text)
         return None
-    if not jobs or not text or message.change is MessageChange.DELETED:
+    if not live or not text or message.change is MessageChange.DELETED:
         return NOT_A_MESSAGE
     if addressed and await job_requests.find_job(ctx, message):
         return None  # it has started a job of the thread, and is delivered again
     try:
-        actor = await authorize_person(ctx, message.user)
+        await authorize_person(ctx, message.user)
         if message.change is MessageChange.EDITED:
-            return Reply(f"An edit is not sent to the agent of D-{jobs[0]}. Write another message.")
-        if len(jobs) > 1:
-            names = " or ".join(f"D-{job}" for job in jobs)
-            command = f"{ctx.settings.command} tell D-{jobs[0]} TEXT"
+            return Reply(f"An edit is not sent to the agent of D-{live[0]}. Write another message.")
+        if len(live) > 1:
+            names = " or ".join(f"D-{job}" for job in live)
+            command = f"{ctx.settings.command} tell D-{live[0]} TEXT"
             return Reply(f"Which job is this message for, {names}? Send it with `{command}`.")
         refs = job_requests.file_refs(ctx, message.files)
-        return await send(ctx, actor, jobs[0], text, message.key, refs)
+        return await send(ctx, message.user, live[0], text, message.key, refs)
     except NotPermitted as error:  # talk of people who may not send messages: told once
-        first = ctx.background.first(("message", jobs[0], message.user.id))
+        first = ctx.background.first(("message", live[0], message.user.id))
         return error_reply(error) if first else None
 
 
@@ -62,20 +66,20 @@ async def finished_job(ctx: BotContext, message: MessageEvent) -> int | None:
     """Return the newest finished agent's job of a message's thread; None if another is active."""
     if not message.thread:
         return None
-    jobs, finished = await _agents_jobs(ctx, message)
-    return finished[0] if finished and not jobs else None
+    live, finished = await _agents_jobs(ctx, message)
+    return finished[0] if finished and not live else None
 
 
 async def _agents_jobs(ctx: BotContext, message: MessageEvent) -> tuple[list[int], list[int]]:
     """Return the unfinished and the finished agents' jobs of a thread, newest first."""
-    jobs = list[int]()
+    live = list[int]()
     finished = list[int]()
-    topics = await ctx.rt.threads.slack(message.channel, message.thread)
+    topics = await SlackThreads(ctx.rt).topics(message.channel, message.thread)
     for number in dict.fromkeys(topic.job for topic in topics):
         job = await ctx.rt.read_model.job(number)
         if job.type == AGENT_TYPE:
-            (finished if job.status in TERMINAL else jobs).append(number)
-    return jobs, finished
+            (finished if job.status in TERMINAL else live).append(number)
+    return live, finished
 
 
 async def _follow_up(ctx: BotContext, message: MessageEvent, number: int, text: str) -> None:
@@ -104,16 +108,16 @@ def _file_text(message: MessageEvent) -> str:
 
 
 async def send(
-    ctx: BotContext, actor: Actor, job: int, text: str, key: str, files: Sequence[FileRef] = ()
-) -> Reply:
+    ctx: BotContext,
+    user: SlackUser,
+    job: int,
+    text: str,
+    key: str,
+    files: Sequence[FileRef] = (),
+) -> Reply | None:
     """Send a message, with its files, to the agent of a job; raises DraftsmanError."""
-    sent = await ctx.rt.messages.send(job, actor, text, event=key, attachments=files)
+    conversation = SlackConversation(ctx, user, Access.PERSON)
+    reply = await act(conversation, jobs.tell, job, text, key, files=files)
     if files:
         ctx.downloads.wake()
-    return confirmation(sent)
-
-
-def confirmation(sent: SentMessage) -> Reply:
-    """Return the reply to a message."""
-    text = str(sent)
-    return Reply(f"{text[0].upper()}{text[1:]}.")
+    return spoken(reply)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.actions import questions
+from draftsman.actions.action import About
 from draftsman.deliveries.documents.builder import question_choices
-from draftsman.errors import DraftsmanError, NotFound, NotPermitted, UsageError
-from draftsman.questions.question import QuestionStatus
+from draftsman.errors import DraftsmanError, NotFound
 from draftsman_bots import json_fields
-from draftsman_bots.conversation.answers import build_response
+from draftsman_bots.conversation.commands import Access
+from draftsman_bots.conversation.replies import press
 from draftsman_bots.slack import ids
-from draftsman_bots.slack import permission_rules as rules
+from draftsman_bots.slack.controls import CONTROLS, DIALOGS, row_and_text
+from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.deliveries.blocks import MAX_OPTIONS
 from draftsman_bots.slack.deliveries.render import Topic
 from draftsman_bots.slack.deliveries.render import options as question_options
@@ -24,17 +27,14 @@ from draftsman_bots.slack.ephemeral import (
 )
 from draftsman_bots.slack.home import home, modal_views
 from draftsman_bots.slack.home.modal_views import open_modal
-from draftsman_bots.slack.ids import AnswerValue
-from draftsman_bots.slack.jobs import job_commands
 from draftsman_bots.slack.payloads import payloads
 from draftsman_bots.slack.people.access import (
-    actor_of,
     authorize,
     authorize_person,
     check_modal_access,
     recognize,
 )
-from draftsman_bots.slack.questions import answers
+from draftsman_bots.slack.permission_rules import show_in_message
 from draftsman_bots.slack.requests import revisions, templates
 from draftsman_bots.slack.requests.job_requests import RequestOrigin, job_target
 from draftsman_bots.slack.schedules import schedules
@@ -43,23 +43,16 @@ if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
     from draftsman.people.actor import Actor
-    from draftsman.questions.response import Response
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import BlockAction
 
 GONE: Final = Reply("This is no longer active.")
-_CONTROLS: Final = frozenset({"actions", "input"})
-_RULES: Final = frozenset({ids.RATIFY_RULE, ids.DECLINE_RULE})
-_FOR_PEOPLE: Final = _RULES | {ids.ACKNOWLEDGE, ids.SNOOZE, ids.DELEGATE}
-"""Controls for people, in any channel."""
+_INTERACTIVE: Final = frozenset({"actions", "input"})
 _IN_CHANNEL: Final = frozenset(
     {
         ids.REVISE,
         ids.TEMPLATE,
         ids.ADD_SCHEDULE,
-        ids.PAUSE_SCHEDULE,
-        ids.RESUME_SCHEDULE,
-        ids.REMOVE_SCHEDULE,
     }
 )
 """Controls for people, in a channel that accepts requests."""
@@ -120,33 +113,38 @@ async def on_options(ctx: BotContext, body: dict[str, Any]) -> list[dict[str, An
 
 async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> Reply | None:
     kind = action.action.partition(":")[0]
-    if kind in (ids.ANSWER, ids.CHOOSE):
-        return await _submit_choice(ctx, action)
-    if kind == ids.APPROVE:
-        return await _approve(ctx, action)
-    if kind in (ids.CANCEL, ids.RETRY):
-        return await _control_job(ctx, action, kind)
-    if kind in (ids.FREE, ids.DENY):
+    if kind in CONTROLS:
+        return await _act(ctx, action, kind)
+    if kind in DIALOGS:
         _open_question_modal(ctx, action, reply_target, kind)
     elif kind == ids.NEW_JOB:
         _open_new_job(ctx, action, reply_target)
     elif kind == ids.REFRESH:
         home.publish(ctx, action.user)
-    elif kind in _FOR_PEOPLE:
-        actor = await authorize_person(ctx, action.user)
-        return await _route_for_person(ctx, actor, action, kind)
     elif kind in _IN_CHANNEL:
         actor = await authorize_person(ctx, action.user, action.channel)
         return await _route_in_channel(ctx, actor, action, reply_target, kind)
     return None
 
 
-async def _route_for_person(
-    ctx: BotContext, actor: Actor, action: BlockAction, kind: str
-) -> Reply | None:
-    if kind in _RULES:
-        return await rules.decide(ctx, actor, action, kind)
-    return await _attend(ctx, actor, action, kind)
+async def _act(ctx: BotContext, click: BlockAction, kind: str) -> Reply | None:
+    """Take the action of a control; the App Home is published again after it."""
+    action = CONTROLS[kind]
+    is_answer = action in (questions.answer, questions.approve)
+    is_schedule = action.about is About.SCHEDULE  # in a channel that accepts requests
+    conversation = SlackConversation(
+        ctx,
+        click.user,
+        Access.EVERYBODY if is_answer else Access.PERSON,
+        click.channel if is_schedule else "",
+    )
+    row, text = await row_and_text(ctx, click, kind)
+    reply = spoken(await press(conversation, action, row, text, click.key))
+    if not click.channel:
+        home.publish(ctx, click.user)
+    if reply is not None and action.about is About.RULE and show_in_message(ctx, click, reply.text):
+        return None
+    return reply
 
 
 async def _route_in_channel(
@@ -157,9 +155,7 @@ async def _route_in_channel(
         return None
     if kind == ids.TEMPLATE:
         return await _run_template(ctx, actor, action, reply_target)
-    if kind == ids.ADD_SCHEDULE:
-        return await schedules.add(ctx, actor, action)
-    return await schedules.change(ctx, actor, action, kind)
+    return await schedules.add(ctx, actor, action)
 
 
 def _open_new_job(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> None:
@@ -168,50 +164,12 @@ def _open_new_job(ctx: BotContext, action: BlockAction, reply_target: ReplyTarge
     open_modal(ctx, reply_target, action.trigger_id, view)
 
 
-async def _submit_choice(ctx: BotContext, action: BlockAction) -> Reply | None:
-    ref = _question_ref(action)
-    question = await ctx.rt.questions.get(ref.job, ref.question)
-    value = answers.choice_value(question, ref.choice)
-    if value is None:
-        if question.status is QuestionStatus.OPEN:  # its buttons stay
-            raise UsageError(f"{question.name} has no such choice; use its buttons")
-        raise NotFound(f"{question.name} has no such choice")
-    return await _submit(ctx, action, ref, build_response(action.key, text=value))
-
-
-async def _approve(ctx: BotContext, action: BlockAction) -> Reply | None:
-    response = build_response(action.key, decision=True)
-    return await _submit(ctx, action, _question_ref(action), response)
-
-
-async def _submit(
-    ctx: BotContext, action: BlockAction, ref: AnswerValue, response: Response
-) -> Reply | None:
-    job = ref.job
-    question = ref.question
-    actor = await answers.authorize_response(ctx, action.user, job, question, response)
-    verdict = await ctx.rt.questions.answer(job, question, response, actor)
-    if not action.channel:
-        home.publish(ctx, action.user, actor)
-    return await answers.unshown_reply(ctx, verdict)
-
-
-async def _attend(ctx: BotContext, actor: Actor, action: BlockAction, kind: str) -> Reply:
-    """Acknowledge, snooze or delegate a question."""
-    verb = kind.removeprefix("draftsman_")
-    if kind == ids.DELEGATE:
-        ref = ids.parse_attention_block(action.block)
-        if ref is None:
-            raise NotFound("question not found")
-        return await job_commands.attend(ctx, actor, verb, (ref.job, ref.question), action.value)
-    ref = _question_ref(action)
-    return await job_commands.attend(ctx, actor, verb, (ref.job, ref.question))
-
-
 def _open_question_modal(
     ctx: BotContext, action: BlockAction, reply_target: ReplyTarget, kind: str
 ) -> None:
-    ref = _question_ref(action)
+    ref = ids.parse_answer(action.value)
+    if ref is None:
+        raise NotFound("question not found")
     ctx.background.spawn(recognize(ctx, action.user))  # the modal does not say where it was opened
     if kind == ids.DENY:
         view = modal_views.deny_reason(ref.job, ref.question)
@@ -219,25 +177,6 @@ def _open_question_modal(
         text = ctx.background.draft((action.user.account(*ctx.company), ref.job, ref.question))
         view = modal_views.free_text(ref.job, ref.question, text)
     open_modal(ctx, reply_target, action.trigger_id, view)
-
-
-async def _control_job(ctx: BotContext, action: BlockAction, kind: str) -> Reply:
-    job = ids.parse_job(action.value)
-    if job is None:
-        raise NotFound("job not found")
-    verb, control = (
-        ("cancel", job_commands.cancel) if kind == ids.CANCEL else ("retry", job_commands.retry)
-    )
-    try:
-        actor = await authorize_person(ctx, action.user)
-        reply = await control(ctx, actor, job)
-    except NotPermitted as error:
-        refused = actor_of(ctx, action.user)
-        await ctx.rt.job_control.refuse(job, verb, action.key, refused, str(error))
-        raise
-    if not action.channel:
-        home.publish(ctx, action.user, actor)
-    return reply
 
 
 async def _run_template(
@@ -254,13 +193,6 @@ async def _run_template(
     return Reply(f"{result.name} is {result.status}. Updates follow.")
 
 
-def _question_ref(action: BlockAction) -> AnswerValue:
-    ref = ids.parse_answer(action.value)
-    if ref is None:
-        raise NotFound("question not found")
-    return ref
-
-
 def _remove_controls(ctx: BotContext, action: BlockAction) -> None:
     """Remove the controls of a message whose question or job is gone."""
     if action.message is None or not action.channel or not action.ts:
@@ -269,7 +201,7 @@ def _remove_controls(ctx: BotContext, action: BlockAction) -> None:
     remaining = [
         block
         for block in (blocks if isinstance(blocks, list) else [])
-        if isinstance(block, dict) and block.get("type") not in _CONTROLS
+        if isinstance(block, dict) and block.get("type") not in _INTERACTIVE
     ]
     text = json_fields.string(action.message, "text") or GONE.text
     update = ctx.client.chat_update(

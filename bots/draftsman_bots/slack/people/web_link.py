@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.people.service.web_sessions import WebSessions
 from draftsman_bots.slack.deliveries.mrkdwn import escape, local_time
 from draftsman_bots.slack.ephemeral import Reply
+from draftsman_bots.web.settings import WebSettings
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
@@ -28,7 +29,7 @@ async def create(ctx: BotContext, actor: Actor, origin: RequestOrigin) -> Reply:
     """
     if not origin.trigger_id:
         return Reply(COMMAND_ONLY.format(ctx.settings.command))
-    web = ctx.rt.settings.web
+    web = WebSettings.of(ctx.rt.settings)
     if web.url is None or not web.is_secure:
         return Reply(NO_URL)
     token, expires_at = await WebSessions(ctx.rt.db, ctx.rt.policy).create_link(actor)

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from draftsman.deliveries.thread import QuestionMessage
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure, LostRace
 from draftsman.processes.lifecycle import StopSignal
 from draftsman.runtime import Runtime
@@ -22,6 +21,8 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.deliveries.message_ref import MessageRef
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.records.service import SlackThreads
+from draftsman_bots.slack.records.thread import QuestionMessage
 from draftsman_bots.slack.transport.web_api import Data, WebApi
 
 HEALTH_KEY: Final = "catch-up"
@@ -92,7 +93,7 @@ class Backfill:
     async def _read(self, notify: bool) -> None:
         """Read every thread."""
         self._refused.clear()
-        question_messages = await self._with_retries(self._rt.threads.question_messages) or []
+        question_messages = await self._with_retries(SlackThreads(self._rt).question_messages) or []
         for message in question_messages:
             ref = MessageRef.parse(message.ref)
             if ref is not None and ref.channel not in self._refused:
@@ -139,7 +140,7 @@ class Backfill:
         """Handle a reply, unless it is recorded or may have answered a closed question."""
         workspace = self._identity.team or self._identity.enterprise or ""
         key = ids.message_key(workspace, channel, reply["ts"])
-        topics = await self._rt.threads.slack(channel, str(reply.get("thread_ts", "")))
+        topics = await SlackThreads(self._rt).topics(channel, str(reply.get("thread_ts", "")))
         for number in {job, *(topic.job for topic in topics)}:
             questions, answers = await self._rt.questions.of_job(number)
             if any(answer.source_event_id == key for answer in answers):

@@ -6,11 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.actions import questions
 from draftsman.errors import DraftsmanError
 from draftsman.questions.question import Question, QuestionKind
-from draftsman_bots.conversation.answers import build_response
+from draftsman_bots.conversation.replies import press
 from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
+from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.ephemeral import (
     Reply,
     ReplyTarget,
@@ -20,10 +22,10 @@ from draftsman_bots.slack.ephemeral import (
 )
 from draftsman_bots.slack.payloads.payloads import SlackUser
 from draftsman_bots.slack.people.access import is_internal
-from draftsman_bots.slack.questions import answers
+from draftsman_bots.slack.records.service import SlackThreads
 
 if TYPE_CHECKING:
-    from draftsman.questions.response import Response
+    from draftsman.actions.action import Action
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.transport.dispatcher import EventListener
 
@@ -124,45 +126,43 @@ async def _question_of(ctx: BotContext, reaction: Reaction) -> tuple[Question, s
 
     A reaction to a notice about a question is no answer.
     """
-    reference = await ctx.rt.threads.question_of_message(reaction.channel, reaction.ts)
+    reference = await SlackThreads(ctx.rt).question_of_message(reaction.channel, reaction.ts)
     if reference is None:
         return None
     job, ordinal = reference
-    topics = await ctx.rt.threads.slack(reaction.channel, reaction.ts)
+    topics = await SlackThreads(ctx.rt).topics(reaction.channel, reaction.ts)
     threads = [topic.thread for topic in topics if topic.job == job and topic.thread]
     return await ctx.rt.questions.get(job, ordinal), threads[0] if threads else ""
 
 
 async def _added(ctx: BotContext, reaction: Reaction, question: Question) -> Reply | None:
+    text = ""
+    action: Action[questions.QuestionRow, ..., Any]
     if question.kind is QuestionKind.APPROVAL:
         if reaction.emoji not in APPROVE | DENY:
             return None
         if not ctx.settings.reaction_approvals:
             first = ctx.background.first(("reaction", question.name, reaction.user.id))
             return Reply(NOT_CONFIGURED.format(question.name)) if first else None
-        response = build_response(reaction.key, decision=reaction.emoji in APPROVE)
+        action = questions.approve if reaction.emoji in APPROVE else questions.deny
     else:
-        value = next(
-            (
-                str(choice["value"])
-                for choice in question.choices
-                if canonical(str(choice.get("emoji") or "")) == reaction.emoji
-            ),
-            None,
-        )
-        if value is None:
+        action = questions.answer
+        text = _chosen(question, reaction.emoji)
+        if not text:
             return None
-        response = build_response(reaction.key, text=value)
-    return await _submit(ctx, reaction, question, response)
-
-
-async def _submit(
-    ctx: BotContext, reaction: Reaction, question: Question, response: Response
-) -> Reply | None:
     if await _may_be_external(ctx, reaction):
         return Reply(SHARED)
-    verdict = await answers.submit_as(ctx, reaction.user, question.job, question.ordinal, response)
-    return await answers.unshown_reply(ctx, verdict)
+    row = (question.job, question.ordinal)
+    conversation = SlackConversation(ctx, reaction.user)
+    return spoken(await press(conversation, action, row, text, reaction.key))
+
+
+def _chosen(question: Question, emoji: str) -> str:
+    """Return the value of the choice with an emoji; "" without one."""
+    for choice in question.choices:
+        if canonical(str(choice.get("emoji") or "")) == emoji:
+            return str(choice["value"])
+    return ""
 
 
 async def _may_be_external(ctx: BotContext, reaction: Reaction) -> bool:

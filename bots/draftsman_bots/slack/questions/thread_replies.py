@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import LostRace, NotPermitted
 from draftsman.questions.question import Question
-from draftsman_bots.conversation.commands import Surface
 from draftsman_bots.conversation.parser import ParsedText, parse_slack
 from draftsman_bots.conversation.places import load_place
-from draftsman_bots.conversation.replies import Wording, respond
+from draftsman_bots.conversation.replies import respond
 from draftsman_bots.conversation.resolution import (
     Change,
     Outcome,
@@ -23,21 +22,19 @@ from draftsman_bots.conversation.resolution import (
     WrittenText,
     resolve,
 )
+from draftsman_bots.slack.conversation import SlackConversation, spoken
 from draftsman_bots.slack.deliveries.blocks import actions, button, section
-from draftsman_bots.slack.deliveries.mrkdwn import error_spans, escape_truncated
+from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.deliveries.render import BOT_NAME
 from draftsman_bots.slack.ephemeral import Reply
 from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.jobs import thread_messages
 from draftsman_bots.slack.payloads.payloads import MessageChange
 from draftsman_bots.slack.people.access import actor_of, authorize, may_answer
-from draftsman_bots.slack.questions import answers
+from draftsman_bots.slack.records.service import SlackThreads
 
 if TYPE_CHECKING:
-    from draftsman.errors import DraftsmanError
     from draftsman.people.actor import Actor
-    from draftsman.people.spans import Spans
-    from draftsman.runtime import Runtime
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.payloads.payloads import MessageEvent
 
@@ -61,34 +58,6 @@ class ThreadText:
     resolved: Resolved
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadConversation:
-    """A message and its author."""
-
-    ctx: BotContext
-    message: MessageEvent
-
-    @property
-    def rt(self) -> Runtime:
-        """The services."""
-        return self.ctx.rt
-
-    @property
-    def wording(self) -> Wording:
-        """How commands are written in Slack, and decisions in the thread."""
-        is_read = self.ctx.identity.reads_replies or self.message.private
-        call = f"{self.ctx.settings.command} "
-        return Wording(Surface.SLACK, call, "" if is_read else f"{BOT_NAME} ", "`")
-
-    async def actor(self) -> Actor:
-        """Return the author; raises NotPermitted for external users."""
-        return await authorize(self.ctx, self.message.user)
-
-    def error_spans(self, error: DraftsmanError) -> Spans:
-        """Return an error with a reference to its actor."""
-        return error_spans(error)
-
-
 async def resolve_message(ctx: BotContext, message: MessageEvent) -> ThreadText | None:
     """Resolve a message in a thread; None if no job has the thread.
 
@@ -96,7 +65,7 @@ async def resolve_message(ctx: BotContext, message: MessageEvent) -> ThreadText 
     """
     if not _TS.fullmatch(message.thread):
         return None
-    topics = await ctx.rt.threads.slack(message.channel, message.thread)
+    topics = await SlackThreads(ctx.rt).topics(message.channel, message.thread)
     if not topics:
         await _check_posted(ctx, message)
         return None
@@ -138,8 +107,10 @@ async def reply_to(ctx: BotContext, message: MessageEvent, found: ThreadText) ->
             actor = await authorize(ctx, message.user)
             if not ctx.background.first(("misfit", resolved.questions[0].name, actor.id)):
                 return None
-    conversation = ThreadConversation(ctx, message)
-    return answers.spoken(await respond(conversation, found.text, found.place, resolved))
+    is_read = ctx.identity.reads_replies or message.private
+    mention = "" if is_read else f"{BOT_NAME} "
+    conversation = SlackConversation(ctx, message.user, mention=mention)
+    return spoken(await respond(conversation, found.text, found.place, resolved))
 
 
 async def _record_change(
@@ -179,7 +150,7 @@ async def thread_hint(ctx: BotContext, message: MessageEvent) -> Reply | None:
     questions = [
         question
         for target in sorted(targets)
-        for question in await ctx.rt.threads.open_questions_in(target, HINT_WINDOW)
+        for question in await SlackThreads(ctx.rt).open_questions_in(target, HINT_WINDOW)
     ]
     permitted = [question for question in questions if await may_answer(ctx, actor, question)]
     if not permitted or not ctx.background.first(("hint", permitted[0].name, actor.id)):
@@ -196,7 +167,7 @@ async def _check_posted(ctx: BotContext, message: MessageEvent) -> None:
     if message.parent not in ("", ctx.identity.bot_user) or not _TS.fullmatch(message.thread):
         return
     targets = [message.channel, message.user.id] if message.private else [message.channel]
-    if await ctx.rt.threads.has_pending_message(targets, message.thread):
+    if await SlackThreads(ctx.rt).has_pending_message(targets, message.thread):
         raise LostRace("the parent message is still being posted")
 
 

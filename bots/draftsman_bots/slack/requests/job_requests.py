@@ -33,6 +33,7 @@ from draftsman_bots.slack.home import modal_views
 from draftsman_bots.slack.home.modal_views import open_modal
 from draftsman_bots.slack.payloads import payloads
 from draftsman_bots.slack.people.access import authorize_person, check_modal_access
+from draftsman_bots.slack.records.service import SlackThreads
 from draftsman_bots.text import truncate
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ async def request_fields(ctx: BotContext, request: JobRequest, target: str) -> d
 
 async def find_job(ctx: BotContext, message: MessageEvent) -> Job | None:
     """Return the job that this message requested when it was posted."""
-    for topic in await ctx.rt.threads.slack(message.channel, message.thread or message.ts):
+    for topic in await SlackThreads(ctx.rt).topics(message.channel, message.thread or message.ts):
         job = await ctx.rt.read_model.job(topic.job)
         if job.idempotency_key == message.key:
             return job

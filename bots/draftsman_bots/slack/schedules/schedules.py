@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 
+from draftsman.actions import schedules as actions
 from draftsman.errors import Conflict, NotFound, NotPermitted, UsageError
 from draftsman.formats.times import in_zone
 from draftsman.formats.truncation import utf16_length
@@ -24,7 +25,9 @@ from draftsman_bots.conversation.requests import (
 )
 from draftsman_bots.json_fields import mapping, string
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.deliveries.blocks import Block, actions, bold, button, context, section
+from draftsman_bots.slack.controls import schedule_button
+from draftsman_bots.slack.deliveries.blocks import Block, bold, button, context, section
+from draftsman_bots.slack.deliveries.blocks import actions as controls_row
 from draftsman_bots.slack.deliveries.mrkdwn import escape_truncated
 from draftsman_bots.slack.ephemeral import Reply, error_reply
 from draftsman_bots.slack.identity import NETWORK, error_code
@@ -110,7 +113,7 @@ def proposal_blocks(
     ]
     return [
         section("\n".join(lines)),
-        actions(
+        controls_row(
             [button("Add schedule", ids.ADD_SCHEDULE, proposal.button_value(), style="primary")]
         ),
     ]
@@ -132,15 +135,9 @@ def listed_schedule(schedule: Schedule, *, controlled: bool) -> list[Block]:
     text = section("\n".join(lines))
     if not controlled:
         return [text]
-    value = ids.schedule_value(schedule.id)
-    toggle = button("Pause", f"{ids.PAUSE_SCHEDULE}:{schedule.id}", value)
-    if schedule.paused_at is not None:
-        toggle = button("Resume", f"{ids.RESUME_SCHEDULE}:{schedule.id}", value)
-    confirm = f"Remove schedule {schedule.name} and its history?"
-    remove = button(
-        "Remove", f"{ids.REMOVE_SCHEDULE}:{schedule.id}", value, style="danger", confirm=confirm
-    )
-    return [text, actions([toggle, remove])]
+    toggle = actions.pause if schedule.paused_at is None else actions.resume
+    buttons = [schedule_button(action, schedule) for action in (toggle, actions.remove)]
+    return [text, controls_row(buttons)]
 
 
 def _target(spec: ScheduleSpec, limit: int = 1000) -> str:
@@ -228,32 +225,12 @@ async def add(ctx: BotContext, actor: Actor, action: BlockAction) -> Reply:
             await ctx.rt.schedules.checked(spec, chats=False),
         ):
             raise
-    following = in_zone(schedule.due_at, schedule.timezone) if schedule.due_at else "never"
+    following = actions.following(schedule)
     command = f"`{ctx.settings.command} schedules`"
     return Reply(
         f"Schedule {escape_truncated(schedule.name)} is added; next: {following}. To pause or"
         f" remove it: {command}"
     )
-
-
-async def change(ctx: BotContext, actor: Actor, action: BlockAction, kind: str) -> Reply:
-    """Pause, resume or remove the schedule of a button; raises DraftsmanError."""
-    number = ids.parse_schedule(action.value)
-    schedules = ctx.rt.schedules
-    names = {schedule.id: schedule.name for schedule in await schedules.all()}
-    if number not in names:
-        raise NotFound("schedule not found")
-    name = names[number]
-    escaped_name = escape_truncated(name)
-    if kind == ids.REMOVE_SCHEDULE:
-        await schedules.remove(name, actor)
-        return Reply(f"Schedule {escaped_name} is removed.")
-    if kind == ids.PAUSE_SCHEDULE:
-        await schedules.pause(name, actor)
-        return Reply(f"Schedule {escaped_name} is paused.")
-    resumed = await schedules.resume(name, actor)
-    following = in_zone(resumed.due_at, resumed.timezone) if resumed.due_at else "never"
-    return Reply(f"Schedule {escaped_name} is resumed; next: {following}")
 
 
 async def list_schedules(ctx: BotContext, actor: Actor, text: str) -> Reply:

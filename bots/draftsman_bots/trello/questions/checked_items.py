@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from draftsman.actions import questions
 from draftsman.deliveries.target import parse
-from draftsman.errors import Failure, UsageError
+from draftsman.errors import Failure
 from draftsman.people.actor import Actor
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
-from draftsman.questions.response import Response
-from draftsman_bots.conversation.answers import build_response
-from draftsman_bots.conversation.commands import Surface
-from draftsman_bots.conversation.replies import ReplyKind, Wording, reply_to_answer
+from draftsman_bots.conversation.replies import ReplyKind, press
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.deliveries.checklists import item_names
-from draftsman_bots.trello.deliveries.error_text import error_text
+from draftsman_bots.trello.questions.answers import WORDING, CardConversation
 from draftsman_bots.trello.records.service import boards_of
 from draftsman_bots.trello.replies import reply
 from draftsman_bots.trello.requests.label_jobs import GONE_STATUSES
@@ -56,26 +54,21 @@ async def _answer(
         await reply(context, action, job, actor, RENAMED.format(question.name))
         await _uncheck(context, action)
         return "renamed"
-    try:
-        response = _response(action, question, number)
-        verdict = await context.rt.questions.answer(job, question.ordinal, response, actor)
-    except UsageError as error:
-        return await reply(context, action, job, actor, error_text(error))
-    result = await reply_to_answer(context.rt, Wording(Surface.REPLY), verdict)
-    outcome = str(result.kind if verdict.resolved or verdict.duplicate else ReplyKind.REFUSED)
-    if isinstance(result.text, tuple) and result.text:
-        await reply(context, action, job, actor, result.text)
-    if outcome == ReplyKind.REFUSED and not (verdict.resolved or verdict.duplicate):
-        await _uncheck(context, action)
-    return outcome
-
-
-def _response(action: Action, question: Question, number: int) -> Response:
-    """Return the response of an item; raises UsageError."""
+    row = (job, question.ordinal)
+    conversation = CardConversation(context.rt, actor, WORDING)
     key = ids.action_key(action.id)
     if question.kind is QuestionKind.APPROVAL:
-        return build_response(key, question.name, decision=number == 1)
-    return build_response(key, question.name, text=question.values()[number - 1])
+        decision = questions.approve if number == 1 else questions.deny
+        result = await press(conversation, decision, row, "", key)
+    else:
+        value = question.values()[number - 1]
+        result = await press(conversation, questions.answer, row, value, key)
+    if result.text:
+        await reply(context, action, job, actor, result.spans)
+    is_open = (await context.rt.questions.get(*row)).status is QuestionStatus.OPEN
+    if is_open and result.kind is ReplyKind.REFUSED:
+        await _uncheck(context, action)
+    return str(result.kind)
 
 
 async def _uncheck(context: BotContext, action: Action) -> None:

@@ -240,7 +240,7 @@ async def _card_request(
         subject_key=card_subject_key(episode.card),
         mode=rule.mode,
         agent=rule.agent,
-        source_type="trello_ticket",
+        source_type="ticket",
         external_event_id=episode.key,
         title=first_line(ticket["title"], 500) or episode.card,
         text=card_ticket.ticket_text(ticket) or episode.card,

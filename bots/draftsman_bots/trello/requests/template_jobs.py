@@ -119,7 +119,7 @@ async def template_request(
         "key": episode.key,
         "external_event_id": episode.key,
         "subject_key": card_subject_key(episode.card),
-        "source_type": "trello_ticket",
+        "source_type": "ticket",
     }
     fields |= {"url": ticket["url"]} if ticket["url"] and not definition.url else {}
     problems = dict(on_card.problems)

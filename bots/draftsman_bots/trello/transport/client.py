@@ -31,8 +31,8 @@ from urllib.parse import quote
 from trello import Board, Card, Label, TrelloClient
 
 from draftsman.errors import Failure
-from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.settings import TrelloSettings
 from draftsman_bots.trello.transport import api_errors
 from draftsman_bots.trello.transport.http_service import HttpService
 from draftsman_bots.trello.transport.rate_limit import RateLimiter

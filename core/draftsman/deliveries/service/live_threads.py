@@ -12,6 +12,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from draftsman.agent_runs.activity.live_thread import LiveProgress, LiveThread
+from draftsman.channels import ChannelName
 from draftsman.database.database import Database, on_connection
 from draftsman.deliveries.delivery import RateLimit
 from draftsman.deliveries.service.message_builder import requester, with_identity_links
@@ -22,17 +23,18 @@ from draftsman.people.policy import Policy
 
 
 class LiveThreads:
-    """The threads of Slack that show runs."""
+    """The threads of a channel that show runs."""
 
-    def __init__(self, db: Database, policy: Policy) -> None:
+    def __init__(self, db: Database, policy: Policy, channel: ChannelName) -> None:
         self._db = db
         self._policy = policy
+        self._channel = channel
         self._buckets: set[str] = set()
 
     async def claim(self, limit: int, lease: float) -> list[tuple[LiveThread, LiveProgress]]:
         """Claim due threads for `lease` seconds; return each with the progress of its run."""
         async with self._db.connection() as conn:
-            await store.add(conn)
+            await store.add(conn, self._channel)
             threads = await store.claim(conn, limit, lease, uuid4())
             runs = sorted({(thread.job, thread.run) for thread in threads if thread.is_running})
             progress = {job: LiveProgress() for job, _ in runs}
@@ -61,10 +63,10 @@ class LiveThreads:
     known_streams = on_connection(store.known_streams)
 
     async def reader(self, thread: LiveThread) -> str | None:
-        """Return the Slack account of the job's requester, for whom a stream is."""
+        """Return the account of the job's requester, for whom a stream is."""
         async with self._db.connection() as conn:
-            policy = await with_identity_links(conn, self._policy, "slack")
-        return requester(policy, thread.invoker_id, "slack")
+            policy = await with_identity_links(conn, self._policy, self._channel)
+        return requester(policy, thread.invoker_id, self._channel)
 
     async def consume_tokens(self, limits: Sequence[RateLimit]) -> float | None:
         """Take a token of each limit; else return the seconds until a retry."""

@@ -120,7 +120,7 @@ async def with_identity_links(
 def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
     """Return the channel id of the job's requester; None where there is none.
 
-    A requesting board, `trello:board:ID`, has none.
+    A requesting board, `CHANNEL:board:ID`, has none.
     """
     if (person := policy.people.get(invoker)) is not None:
         return person.ids.get(channel)

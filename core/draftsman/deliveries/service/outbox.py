@@ -145,7 +145,7 @@ class Outbox:
     async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
         """Send a notice of a run, once for each key; return the numbers of the deliveries.
 
-        A target is `log`, `slack:CHANNEL`, …; without targets the job's own are used. The messages
+        A target is `log`, `webhook:NAME`, …; without targets the job's own are used. The messages
         are written with the run's lease, in one transaction. Raises LeaseLost, and UsageError for
         an invalid target or when there is none.
         """

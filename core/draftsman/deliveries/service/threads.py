@@ -1,4 +1,4 @@
-"""Chat threads: the jobs and questions that a conversation is about, and edited answers."""
+"""Places where people answer: their jobs and questions, and edited answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 from draftsman.database.database import Connection, Database, on_connection
 from draftsman.deliveries.store import threads as store
 from draftsman.people.actor import Actor
-from draftsman.questions.question import Question
 from draftsman.questions.store import questions
 from draftsman.text import truncate_payload
 
@@ -16,25 +15,13 @@ TEXT_LIMIT = 2000
 
 
 class Threads:
-    """Queries for the topics of chat threads, and events about edited or deleted answers."""
+    """Topics of places where people answer, and events about edited or deleted answers."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    slack = on_connection(store.slack)
-    question_of_message = on_connection(store.question_of_message)
-    has_pending_message = on_connection(store.has_pending_message)
     place = on_connection(store.place)
     is_own_message = on_connection(store.is_own_message)
-
-    async def open_questions_in(self, channel: str, seconds: float) -> list[Question]:
-        """Return the open questions asked in a Slack channel within the last `seconds`."""
-        async with self._db.connection() as conn:
-            refs = await store.open_questions_in(conn, channel, seconds)
-            loaded = [await questions.get(conn, *name) for name in refs]
-        return [question for question in loaded if question is not None]
-
-    question_messages = on_connection(store.question_messages)
 
     async def edited(self, job: int, question: int, event: str, actor: Actor, text: str) -> bool:
         """Record that an accepted answer was edited; the decision stays.

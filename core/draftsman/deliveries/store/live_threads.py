@@ -24,9 +24,9 @@ MAX_PAUSED: Final = 100
 _Q = load(__name__)
 
 
-async def add(conn: Connection) -> int:
-    """Add the threads of running jobs; return their number."""
-    return await execute(conn, _Q["add"], {"limit": MAX_RUNNING})
+async def add(conn: Connection, channel: str) -> int:
+    """Add the threads of running jobs in a channel; return their number."""
+    return await execute(conn, _Q["add"], {"channel": channel, "limit": MAX_RUNNING})
 
 
 async def claim(conn: Connection, limit: int, lease: float, token: UUID) -> list[LiveThread]:

@@ -1,6 +1,6 @@
 -- Threads that show runs while they work.
 
--- The threads of running jobs that are not shown yet.
+-- The threads of running jobs in a channel that are not shown yet.
 -- name: add
 INSERT INTO draftsman.live_threads (thread_key, job, run)
 SELECT t.thread_key, t.job, s.run_count
@@ -9,7 +9,7 @@ SELECT t.thread_key, t.job, s.run_count
          ORDER BY number DESC
          LIMIT %(limit)s) s
   JOIN draftsman.job_targets t ON t.job = s.number
- WHERE t.channel = 'slack' AND 'status' = ANY (t.kinds)
+ WHERE t.channel = %(channel)s AND 'status' = ANY (t.kinds)
    AND NOT EXISTS (SELECT FROM draftsman.live_threads l WHERE l.thread_key = t.thread_key)
     ON CONFLICT DO NOTHING
 

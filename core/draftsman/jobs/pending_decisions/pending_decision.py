@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import ValidationError
-
-from draftsman import field_errors
 from draftsman.channels import ChannelName
 from draftsman.errors import UsageError
 from draftsman.ids import job_name, question_name
 from draftsman.people.actor import Actor
-from draftsman.questions.response import Response
+
+if TYPE_CHECKING:
+    from draftsman.questions.response import Response
 
 MAX_WINDOW: Final = 60.0
 """Longest undo window, in seconds; the constraint of the table has the same."""
@@ -53,11 +52,9 @@ class PendingDecision:
     @property
     def response(self) -> Response:
         """The response of a decision on a question; raises UsageError for an invalid one."""
-        fields = self.decision | {"source_event_id": self.source_event_id}
-        try:
-            return Response.model_validate(fields)
-        except ValidationError as error:
-            raise field_errors.field_error(error) from None
+        from draftsman.questions.response import build_response
+
+        return build_response(self.source_event_id, self.name, **self.decision)
 
     @property
     def reason(self) -> str | None:

@@ -201,7 +201,7 @@ class Invocation(BaseModel):
     priority: int = Field(0, ge=-1000, le=1000)
     """Jobs with a higher priority run first."""
     mode: Mode = Mode.FIX
-    source_type: Literal["trello_ticket", "plain_text_intake"] = "plain_text_intake"
+    source_type: Literal["ticket", "plain_text_intake"] = "plain_text_intake"
     external_event_id: str | None = Field(None, max_length=500)
     agent: str | None = Field(None, max_length=100)
     repo: str | None = Field(None, min_length=1, max_length=4000)

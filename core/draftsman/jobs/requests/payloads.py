@@ -160,7 +160,7 @@ class SendNotification(Payload):
 
     text: Annotated[str, Field(min_length=1, max_length=40_000)]
     targets: list[str] = Field([], max_length=50)
-    """`log`, `slack:CHANNEL`, …; default: the job's own targets."""
+    """`log`, `webhook:NAME`, …; default: the job's own targets."""
 
     @field_validator("targets")
     @classmethod

@@ -31,12 +31,10 @@ SELECT jsonb_build_object(
     'people', (SELECT jsonb_agg(jsonb_build_object(
             'name', p.name, 'roles', p.roles, 'quiet_hours', p.quiet_hours, 'timezone', p.timezone,
             'working_hours', p.working_hours, 'holidays', p.holidays,
-            'ids', (SELECT jsonb_object_agg(i.channel, i.external_id)
-                      FROM draftsman.person_identities i
-                     WHERE i.person = p.name AND i.channel <> 'pager'),
-            'pagers', (SELECT coalesce(jsonb_agg(i.external_id ORDER BY i.external_id), '[]')
-                         FROM draftsman.person_identities i
-                        WHERE i.person = p.name AND i.channel = 'pager')) ORDER BY p.name)
+            'accounts', (SELECT coalesce(jsonb_agg(jsonb_build_array(i.channel, i.external_id)
+                                                   ORDER BY i.channel, i.external_id), '[]')
+                           FROM draftsman.person_identities i
+                          WHERE i.person = p.name)) ORDER BY p.name)
          FROM draftsman.people p),
     'groups', (SELECT jsonb_object_agg(g.name, g.members) FROM (
            SELECT name, jsonb_agg(member ORDER BY member) AS members

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from draftsman.formats.amounts import counted
 from draftsman.ids import question_name
+from draftsman.jobs.fits import Fit
 from draftsman.jobs.status_display import Meaning
 from draftsman.questions.permission_rules.command_pattern import (
     kind_of,
@@ -33,6 +34,10 @@ class RuleStatus(StrEnum):
     REVOKED = "revoked"
 
 
+CURRENT: Final = frozenset({RuleStatus.PROPOSED, RuleStatus.ACTIVE})
+RATIFIED: Final = Fit({RuleStatus.PROPOSED}, "is {}")
+"""A rule can be ratified while it is proposed, and ended while it is current."""
+ENDED: Final = Fit(CURRENT, "is {}")
 MEANINGS: Final[Mapping[RuleStatus, Meaning]] = {
     RuleStatus.PROPOSED: Meaning.WAITING,
     RuleStatus.ACTIVE: Meaning.SUCCESS,

@@ -23,11 +23,11 @@ from draftsman.questions.permission_rules.command_pattern import (
     plain_words,
 )
 from draftsman.questions.permission_rules.permission_rule import (
+    CURRENT,
     Backtest,
     PermissionRule,
     ProposedRule,
     RuleCandidate,
-    RuleStatus,
     backtest,
     candidates,
 )
@@ -41,7 +41,6 @@ MAX_DECISIONS: Final = 5000
 MAX_SECONDS: Final = 366 * 86_400.0
 NO_REASON: Final = "revoked"
 """Stored reason of a rule that was revoked without a reason."""
-CURRENT: Final = frozenset({RuleStatus.PROPOSED, RuleStatus.ACTIVE})
 Announce = Callable[[Connection, ProposedRule], Awaitable[None]]
 """Writes the message about a proposed rule, once."""
 

@@ -16,7 +16,7 @@ from draftsman.people.policy import Policy
 from draftsman.questions.asked_question import AskedQuestion, QuestionLadder
 from draftsman.questions.question import BUDGET_KEY, OnExpire, QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
-from draftsman.questions.response import text_response
+from draftsman.questions.response import build_response
 from draftsman.questions.service.questions import Questions
 from draftsman.questions.store import questions as store
 
@@ -177,7 +177,7 @@ class Asking:
         """Record the answer that was submitted with the request."""
         person = Actor(Source.INTERNAL, invoker, invoker, person=invoker)
         with contextlib.suppress(UsageError):
-            response = text_response(f"request:{question_name(job, ordinal)}", text)
+            response = build_response(f"request:{question_name(job, ordinal)}", text=text)
             await self._questions.record(conn, job, ordinal, response, self._policy.resolve(person))
 
     def _approvers(self, item: QuestionSpec) -> list[str]:

@@ -13,6 +13,7 @@ from draftsman.database.database import Connection, Database, on_connection
 from draftsman.database.isolation import run_all
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.ids import actor_name, job_name, pause_name, unknown_job
+from draftsman.jobs.fits import MOVABLE, PRIORITIZED
 from draftsman.jobs.job import Status
 from draftsman.jobs.runs.run import LeaderTerm
 from draftsman.jobs.runs.store import jobs as job_store
@@ -28,7 +29,7 @@ from draftsman.queues.queue_models import (
     metrics_text,
 )
 from draftsman.sizes import JOB_TYPE, QUEUE, check_length
-from draftsman.text import clean, humanize
+from draftsman.text import clean
 from draftsman.worker.registry import store as workers
 from draftsman.worker.registry.registered_worker import ServingWorker, missing_worker
 
@@ -223,7 +224,7 @@ class Queues:
             raise Refused(f"{job_name(anchor or 0)} is in another queue than {job_name(job)}")
         if outcome != "moved":
             name = job_name(job if outcome == "job" else anchor or 0)
-            raise Refused(f"is {humanize(status)}; only queued jobs have a place", subject=name)
+            raise MOVABLE.refusal(name, status)
 
     async def prioritize(self, job: int, priority: int, actor: Actor) -> None:
         """Change the priority of a job that is queued, scheduled or retrying.
@@ -241,9 +242,7 @@ class Queues:
 
         outcome, status = await self._db.run_transaction(work)
         if outcome != "moved":
-            raise Refused(
-                f"is {humanize(status)}; its priority has no effect any more", subject=job_name(job)
-            )
+            raise PRIORITIZED.refusal(job_name(job), status)
 
     async def drain(
         self, queue: str, actor: Actor, reason: str, type: str | None = None

@@ -18,7 +18,6 @@ from draftsman.questions.question import Question, QuestionStatus
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from draftsman.settings.slack import SlackSettings
 from draftsman_bots.slack.context import BotContext
 from draftsman_bots.slack.deliveries.channel import SlackChannel
 from draftsman_bots.slack.deliveries.render import controls
@@ -26,6 +25,7 @@ from draftsman_bots.slack.ephemeral import notify_actor
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners import events, register
+from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
 from draftsman_testing.factories import QUESTION, Factory
 from draftsman_testing.outbox import FAST, running
@@ -145,7 +145,9 @@ class SlackBotHarness:
 def settings(settings: Settings) -> Settings:
     """Give the people of the tests Slack ids."""
     people = {
-        name: person.model_copy(update={"slack": person.slack and person.slack.replace("-", "")})
+        name: person.model_copy(
+            update={channel: id.replace("-", "") for channel, (id,) in person.accounts.items()}
+        )
         for name, person in settings.people.items()
     }
     return settings.model_copy(update={"people": people})

@@ -45,9 +45,7 @@ async def test_choice_number_is_not_confused_with_a_value(bench: SlackBotHarness
 async def test_approval_by_button_counts_votes(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE.model_copy(update={"quorum": 2}))
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
-    assert await bench.ephemeral_texts(CAROL) == [
-        f"{question.name}: your approval was recorded, 1 of 2."
-    ]
+    assert await bench.ephemeral_texts(CAROL) == [f"{question.name} recorded: 1 of 2 approvals."]
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     already = f"{question.name}: your approval is already recorded, 1 of 2."
     assert (await bench.ephemeral_texts(CAROL))[1] == already
@@ -283,7 +281,7 @@ async def test_cancel_and_retry_buttons_require_permission(
     await bench.slack.press(ANNA, bench.general, message["ts"], ids.CANCEL)
     await bench.slack.press(ANNA, bench.general, message["ts"], ids.RETRY)
     messages = await bench.ephemeral_texts(ANNA)
-    assert messages == [f"D-{own_job} is canceled.", f"D-{own_job + 1} retries D-{own_job}."]
+    assert messages == [f"D-{own_job} canceled.", f"D-{own_job} retried as D-{own_job + 1}."]
 
 
 async def test_button_of_another_app_message_is_acknowledged(bench: SlackBotHarness) -> None:

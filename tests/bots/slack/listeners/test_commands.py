@@ -130,9 +130,9 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHar
     assert "*D-1* queued: the heap" in replies[0]
     assert replies[1].startswith("*D-1* the heap\nqueued: ")
     assert "requested by" in replies[2]
-    assert replies[3] == "D-1 is canceled."
+    assert replies[3] == "D-1 canceled."
     assert "already canceled" in replies[4]
-    assert replies[5] == "D-2 retries D-1."
+    assert replies[5] == "D-1 retried as D-2."
     assert (await bench.rt.read_model.job(1)).cancel_reason == "no time"
 
 
@@ -148,8 +148,8 @@ async def test_completed_job_is_retried_with_the_suggested_option(
         ack = await bench.slack.command(ANNA, bench.general, text)
         replies.append(ack.body["text"])
     assert replies[0] == "D-1 completed; to run it again use --again"
-    assert replies[1] == "D-2 retries D-1."
-    assert "retry D-142 [--again]" in replies[2]
+    assert replies[1] == "D-1 retried as D-2."
+    assert "retry D-142 [fresh] [again] [with-answer]" in replies[2]
 
 
 async def test_answer_command_requires_the_name_of_the_question(
@@ -160,7 +160,7 @@ async def test_answer_command_requires_the_name_of_the_question(
     assert f"a question is required: answer {question.name}" in ack.body["text"]
     assert await bench.is_open(question)
     ack = await bench.slack.command(BEN, bench.general, f"answer {question.name} blue")
-    assert ack.body["text"] == f"{question.name} is answered: blue."
+    assert ack.body["text"] == f"{question.name} answered: blue; job resumed."
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
@@ -169,7 +169,7 @@ async def test_approval_by_command_requires_an_approver(bench: SlackBotHarness) 
     ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
     assert "allowed: carol, dave" in ack.body["text"]
     ack = await bench.slack.command("UCAROL", bench.general, f"deny {question.name} too risky")
-    assert ack.body["text"] == f"{question.name} is denied."
+    assert ack.body["text"] == f"{question.name} denied; job failed."
     assert ((await bench.question(question)).resolution or {})["reason"] == "too risky"
 
 
@@ -181,7 +181,7 @@ async def test_link_code_maps_an_account_once(bench: SlackBotHarness) -> None:
     assert (linked.external_id, linked.person, linked.linked_by) == (OLGA, "olga", "cli:olga")
     question, _ = await bench.asked()
     ack = await bench.slack.command(OLGA, bench.general, f"cancel D-{question.job}")
-    assert ack.body["text"] == f"D-{question.job} is canceled."
+    assert ack.body["text"] == f"D-{question.job} canceled."
     with pytest.raises(NotFound, match="the code is invalid, used or expired"):
         await bench.rt.people.link(code, olga)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.settings import Settings
-from draftsman.settings.people import PersonSettings
+from draftsman.settings.channel_tables import person_model
 from draftsman_bots.slack import ids
 from draftsman_testing.factories import GATE
 from tests.bots.slack.channel_fixtures import actionable, shown
@@ -18,7 +18,8 @@ EVE = "UEVE@T0ELSEWHERE"
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
     """Add a person of another workspace to the people of the tests."""
-    eve = PersonSettings(slack=EVE, roles=("invoker", "responder", "approver"))
+    person = {"slack": EVE, "roles": ["invoker", "responder", "approver"]}
+    eve = person_model(type(settings)).model_validate(person)
     return settings.model_copy(update={"people": {**settings.people, "eve": eve}})
 
 

@@ -74,7 +74,7 @@ async def test_own_jobs_are_canceled_and_retried_in_the_home(bench: SlackBotHarn
     assert _buttons(await _drawn(bench, ANNA))[f"j:{live + 1}"] == "Cancel job"
     messages = bench.slack.messages(bench.slack.direct(ANNA))
     assert [item["text"] for item in messages] == [
-        f"D-{live} is canceled.", f"D-{live + 1} retries D-{live}.",
+        f"D-{live} canceled.", f"D-{live} retried as D-{live + 1}.",
     ]  # fmt: skip
 
 

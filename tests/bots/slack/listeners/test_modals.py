@@ -48,7 +48,11 @@ async def test_late_modal_shows_an_error_and_keeps_its_text(bench: SlackBotHarne
     await bench.make.answer(question.job, "first", bench.make.owner)
     await bench.slack.submit(BEN, view["id"], {modal_views.TEXT: "a long text"})
     shown = await _opened(bench, BEN)
-    assert shown["errors"] == {modal_views.TEXT: f"{question.name} was already answered by root"}
+    assert shown["errors"] == {
+        modal_views.TEXT: (
+            f"Your answer was not accepted: {question.name} was already answered by root."
+        )
+    }
     assert await bench.answer(question) == ("first", ("root",))
 
 
@@ -144,5 +148,5 @@ async def test_person_without_a_reported_name_is_shown_no_id(bench: SlackBotHarn
     view = await _opened(bench, MALLORY)
     await bench.slack.submit(MALLORY, view["id"], extra=nameless)
     (error,) = (await _opened(bench, MALLORY))["errors"].values()
-    assert error.startswith("you may not approve")
+    assert error.startswith("Your answer was not accepted: you may not approve")
     assert await bench.is_open(gate)

@@ -34,5 +34,5 @@ async def test_the_reader_of_a_refusal_in_a_modal_is_addressed(bench: SlackBotHa
     await bench.slack.submit(MALLORY, view["id"], extra=nameless)
     (view,) = bench.slack.views(MALLORY)
     (error,) = view["errors"].values()
-    assert error.startswith("you")
+    assert error.startswith("Your answer was not accepted: you may")
     assert MALLORY not in error

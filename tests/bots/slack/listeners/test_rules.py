@@ -84,7 +84,7 @@ async def test_an_operator_ratifies_the_rule_once(
     (rule,) = await bench.rt.rules.all()
     assert (rule.status, rule.ratified_by) == (RuleStatus.ACTIVE, "olga")
     message = bench.slack.world.channels[bench.general].messages[proposed["ts"]]
-    assert "Ratified by olga." in str(message["blocks"])
+    assert "ratified by olga: allows " in str(message["blocks"])
     assert ids.DECLINE_RULE not in str(message["blocks"])
 
 

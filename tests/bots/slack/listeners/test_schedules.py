@@ -285,12 +285,12 @@ async def test_author_and_operators_pause_resume_and_remove(bench: SlackBotHarne
         await bench.slack.press(ANNA, bench.general, message["ts"], name)
         return (await bench.ephemeral_texts(ANNA))[-1]
 
-    assert await press(ids.PAUSE_SCHEDULE, message) == "Schedule look is paused."
+    assert await press(ids.PAUSE_SCHEDULE, message) == "Schedule look paused."
     assert await press(ids.PAUSE_SCHEDULE, message) == "schedule look is paused already, by anna"
     message = await listed(bench, ANNA)
     assert "paused by anna" in message["blocks"][0]["text"]["text"]
-    assert (await press(ids.RESUME_SCHEDULE, message)).startswith("Schedule look is resumed; next")
-    assert await press(ids.REMOVE_SCHEDULE, message) == "Schedule look is removed."
+    assert (await press(ids.RESUME_SCHEDULE, message)).startswith("Schedule look resumed; next")
+    assert await press(ids.REMOVE_SCHEDULE, message) == "Schedule look removed."
     assert await press(ids.REMOVE_SCHEDULE, message) == "This is no longer active."
     assert await bench.rt.schedules.all() == []
 

@@ -244,5 +244,5 @@ async def test_command_of_a_thread_is_for_its_job(bench: SlackBotHarness) -> Non
     assert await bench.is_open(question)
     assert await bench.is_open(other)
     _, *texts = await bench.ephemeral_texts(olga)
-    assert texts[0].startswith(f"D-{question.job} is paused.")
+    assert texts[0].startswith(f"D-{question.job} paused.")
     assert texts[1].startswith(f"Which job is meant: D-{other.job} or D-{question.job}?")

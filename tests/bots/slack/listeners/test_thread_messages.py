@@ -95,9 +95,9 @@ async def test_a_command_pauses_and_resumes_a_job(bench: SlackBotHarness) -> Non
     olga = await bench.linked("olga")
     ack = await bench.slack.command(olga, bench.general, f"pause D-{number} the API is down")
     assert ack.body["text"] == (
-        f"D-{number} is paused. To continue it: `/draftsman resume D-{number}`"
+        f"D-{number} paused; its worker parks it. To resume it: `/draftsman resume D-{number}`"
     )
     ack = await bench.slack.command(olga, bench.general, f"status D-{number}")
     assert "the API is down" in ack.body["text"]
     ack = await bench.slack.command(olga, bench.general, f"resume D-{number}")
-    assert ack.body["text"] == f"D-{number} is resumed."
+    assert ack.body["text"] == f"D-{number} resumed."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from draftsman.people.service.web_sessions import WebSessions
-from draftsman.settings.web import WebSettings
 from draftsman_bots.slack.people.web_link import COMMAND_ONLY, NO_URL
+from draftsman_bots.web.settings import WebSettings
 from tests.bots.slack.listeners.conftest import ANNA, MALLORY, SlackBotHarness
 
 

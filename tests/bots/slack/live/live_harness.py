@@ -40,7 +40,7 @@ class LiveHarness:
         self.room = slack.channel("ops", [ANNA])
         self.anna = people.on("slack", "anna")
         self.health = BotHealth()
-        self.threads = LiveThreads(rt.db, rt.policy)
+        self.threads = LiveThreads(rt.db, rt.policy, "slack")
         self.loop = self.bot()
         self._rows = 0
 
@@ -51,7 +51,7 @@ class LiveHarness:
             {"team_id": self.slack.team, "user_id": self.slack.bot_user, "bot_id": "B000000001"}
         )
         return LiveThreadLoop(
-            LiveThreads(self.rt.db, self.rt.policy),
+            LiveThreads(self.rt.db, self.rt.policy, "slack"),
             client(self.slack.bot_token, self.slack.api_url, 2.0),
             identity,
             self.health,

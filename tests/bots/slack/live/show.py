@@ -12,7 +12,7 @@ from draftsman.database.database import Database
 from draftsman.deliveries.service.live_threads import LiveThreads
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import ENUMS, wire
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman_bots.slack.deliveries.channel import client
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
@@ -22,7 +22,7 @@ from draftsman_testing.people import PEOPLE
 
 async def main(database: str, api_url: str, token: str, team: str, bot_user: str) -> None:
     """Show runs until SIGTERM, as a bot does."""
-    settings = Settings.model_validate({"database_url": database, "people": PEOPLE})
+    settings = settings_model().model_validate({"database_url": database, "people": PEOPLE})
     db = Database(database, settings.database, enums=ENUMS)
     identity = Identity()
     identity.update({"team_id": team, "user_id": bot_user, "bot_id": "B000000001"})
@@ -31,7 +31,7 @@ async def main(database: str, api_url: str, token: str, team: str, bot_user: str
         try:
             rt = wire(settings, db, False)
             loop = LiveThreadLoop(
-                LiveThreads(db, rt.policy),
+                LiveThreads(db, rt.policy, "slack"),
                 client(token, api_url, 10.0),
                 identity,
                 BotHealth(),

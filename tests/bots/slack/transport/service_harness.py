@@ -16,7 +16,6 @@ from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import ENUMS, Runtime, wire
 from draftsman.settings import Settings
-from draftsman.settings.slack import SlackSettings
 from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.process.runner import with_statement_timeout
 from draftsman_bots.slack import ids
@@ -25,6 +24,7 @@ from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.plugin import SLACK
 from draftsman_bots.slack.service import Service
+from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport.dispatcher import EventListener, SlackDispatcher, build
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
 from draftsman_bots.slack.transport.socket_mode import SocketModeClient

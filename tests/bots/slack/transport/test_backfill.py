@@ -12,6 +12,7 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.questions import backfill
+from draftsman_bots.slack.records.service import SlackThreads
 from draftsman_bots.slack.service import Service
 from draftsman_bots.slack.transport import dispatcher as app_events
 from draftsman_bots.slack.transport import socket_mode
@@ -47,7 +48,7 @@ class Scene:
 
     async def posted(self, count: int) -> None:
         async def look() -> bool:
-            return len(await self.rt.threads.question_messages()) == count
+            return len(await SlackThreads(self.rt).question_messages()) == count
 
         await until(look, f"{count} question(s)")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.settings.slack import SlackSettings
+from draftsman.settings import settings_model
 from draftsman_bots.slack import doctor, scopes
 from draftsman_testing.slack import FakeSlack
 from tests.bots.slack.transport.service_harness import ANNA
@@ -26,10 +26,10 @@ async def slack(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeSlack]:
 
 
 async def look(slack: FakeSlack, **more: Any) -> list[tuple[str, str]]:
-    settings = SlackSettings.model_validate(
-        {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}, "api_url": slack.api_url} | more
-    )
-    return [(check.status, check.text) async for check in doctor.checks(settings)]
+    tokens = {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}}
+    table = tokens | {"api_url": slack.api_url} | more
+    settings = settings_model().model_validate({"slack": table})
+    return [(check.status, check.text) async for check in doctor.checks(settings, None)]
 
 
 async def test_valid_configuration_passes_all_checks(slack: FakeSlack) -> None:

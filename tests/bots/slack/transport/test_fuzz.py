@@ -17,11 +17,12 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from draftsman.database.database import Database
 from draftsman.runtime import ENUMS, Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman_bots.slack import listeners
 from draftsman_bots.slack.context import BotContext
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport import http_app as signature
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
@@ -78,7 +79,7 @@ PAYLOAD = (
 def send(server: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Send]:
     """Provide a function that sends a request to the bot, with its own loop and database."""
     name = server.create()
-    config = Settings.model_validate(
+    config = settings_model().model_validate(
         {
             "database_url": server.url(name),
             "data_dir": tmp_path_factory.mktemp("data"),
@@ -107,8 +108,8 @@ def send(server: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Send
 
 async def _client(rt: Runtime) -> httpx.AsyncClient:
     """Return a client of the bot's ASGI application, with its real listeners and no Slack."""
-    assert rt.settings.slack is not None
-    slack = rt.settings.slack
+    slack = SlackSettings.of(rt.settings)
+    assert slack is not None
     web = AsyncWebClient("xoxb-fuzz", base_url=slack.api_url, timeout=1, retry_handlers=[])
     ctx = BotContext(rt, slack, web)
     health = BotHealth()

@@ -9,8 +9,8 @@ import pytest
 
 import draftsman_bots.slack
 from draftsman.resources import folder
-from draftsman.settings.slack import SlackSettings
 from draftsman_bots.slack import ids, scopes
+from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH
 from tests.docs.pages import DOCS
 

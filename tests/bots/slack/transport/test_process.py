@@ -12,8 +12,8 @@ import pytest
 
 from draftsman.errors import ConfigError
 from draftsman.runtime import Runtime
-from draftsman.settings.slack import SlackSettings
 from draftsman_bots.slack import credentials
+from draftsman_bots.slack.settings import SlackSettings
 from draftsman_testing.slack import FakeSlack
 from draftsman_testing.slack.faults import Fault
 from draftsman_testing.waits import until

@@ -19,7 +19,6 @@ from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.trello import TrelloSettings
 from draftsman_bots.process.http import HttpServer, bind
 from draftsman_bots.trello.boards.poller import Poller
 from draftsman_bots.trello.context import BotContext
@@ -27,6 +26,7 @@ from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.deliveries.channel import TrelloChannel
 from draftsman_bots.trello.records.board import BoardConfig, LabelRule
 from draftsman_bots.trello.records.service import boards_of
+from draftsman_bots.trello.settings import TrelloSettings
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.transport.http_app import application
 from draftsman_testing.factories import QUESTION, Factory

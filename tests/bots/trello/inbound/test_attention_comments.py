@@ -24,10 +24,10 @@ async def test_comments_delay_the_reminders_of_a_question(
     await bench.deliver_webhooks()
     texts = "\n".join(await bench.notices(card))
     for part in (
-        f"{question.name}: you work on the answer until ",
-        f"{question.name}: no reminders for you until ",
+        f"{question.name} acknowledged until ",
+        f"{question.name} snoozed until ",
         "anna may not answer",
-        f"a person is required: delegate {question.name} to PERSON",
+        "a person is required: delegate to PERSON",
         f"An edit is not executed. Write another comment: /snooze {question.name} …",
     ):
         assert part in texts, texts

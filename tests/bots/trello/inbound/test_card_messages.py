@@ -34,8 +34,8 @@ async def test_a_comment_for_the_bot_is_a_single_message(
     expected = [("ben", "use the v2 API\nand test it"), ("ben", "in tests/api")]
     assert await _texts(bench, number) == expected
     first, second = await bench.notices(card)
-    assert f"message 1 sent to D-{number}: the agent gets it with its next run" in first
-    assert "message 2" in second
+    assert f"Message 1 sent to D-{number}: the agent gets it with its next run" in first
+    assert "Message 2" in second
 
 
 async def test_a_refused_or_edited_comment_is_no_message(
@@ -67,6 +67,6 @@ async def test_a_command_of_slack_and_help_get_a_reply(
     trello.comment(card, bench.ben, "/list the jobs")
     await bench.deliver_webhooks(copies=2)
     commands, elsewhere = await bench.notices(card)
-    assert "/tell [D-142] TEXT: sends a message" in commands.replace("\\", "")
+    assert "/tell [D-142] TEXT: Send a message" in commands.replace("\\", "")
     assert "/draftsman" not in commands
     assert "list is a command of Slack only; commands here: /tell, " in elsewhere

@@ -29,7 +29,7 @@ async def test_job_stores_a_snapshot_of_its_card(
     assert (job.ticket_title, job.mode, job.source_type) == (
         "Fix the parser",
         Mode.FIX,
-        "trello_ticket",
+        "ticket",
     )
     assert job.ticket_url == trello.card_now(card)["shortUrl"]
     kept = job.payload["ticket"]

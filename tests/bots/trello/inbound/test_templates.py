@@ -51,7 +51,7 @@ async def test_a_card_becomes_a_job_of_the_template(
     await bench.poll()
     [job] = await bench.jobs()
     assert job.ticket_text == "Tidy: update httpx, minor, 7"
-    assert (job.template, job.template_version, job.source_type) == ("bump", 1, "trello_ticket")
+    assert (job.template, job.template_version, job.source_type) == ("bump", 1, "ticket")
     assert await bench.keys() == [bench.key(card)]
     assert job.ticket_url == trello.card_now(card)["shortUrl"]
     assert job.payload == {"url": "https://example.org/"}

@@ -12,7 +12,7 @@ from draftsman.database.database import Database
 from draftsman.deliveries.channel import Channel
 from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import ENUMS, wire
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman.settings.notifications import NotificationSettings
 from tests.support.chat import ChatChannel
 
@@ -34,8 +34,8 @@ async def deliver(
     database: str, channel: Channel, timeout: float, lease: float | None = None
 ) -> None:
     """Deliver until SIGTERM, as a bot does."""
-    notifications = short_timeouts(timeout, lease)
-    settings = Settings.model_validate({"database_url": database, "notifications": notifications})
+    tables = {"database_url": database, "notifications": short_timeouts(timeout, lease)}
+    settings = settings_model().model_validate(tables)
     db = Database(database, settings.database, enums=ENUMS)
     async with shutdown_signals() as signals:
         try:

@@ -19,7 +19,7 @@ from draftsman.jobs.runs.run import ClaimedJob, LeaderTerm
 from draftsman.questions.question import OnExpire
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman_testing.factories import GATE, QUESTION, Factory
 from draftsman_testing.outbox import LOG, claim, deliveries_of, kinds_and_statuses, send_all
 from draftsman_testing.people import PEOPLE, People
@@ -184,7 +184,7 @@ def _with_quiet_hours(rt: Runtime, **people: dict[str, str]) -> Runtime:
     data = rt.settings.model_dump(exclude_unset=True)
     data["people"] = {name: PEOPLE[name] | people.get(name, {}) for name in PEOPLE}
     data["questions"] = {"quiet_hours": "22:00-07:00", "timezone": "UTC"}
-    return wire(Settings.model_validate(data), rt.db, False)
+    return wire(settings_model().model_validate(data), rt.db, False)
 
 
 async def _set_hour(clock: Clock, rt: Runtime, hour: float) -> None:

@@ -14,7 +14,7 @@ from draftsman.handlers.context import RunContext
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.runs.outcome import Done
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman_testing.factories import Factory
 from draftsman_testing.waits import until
 from tests.core.handlers.job_types.web_jobs import built_in, done
@@ -28,7 +28,7 @@ HOOK = {"url": "http://127.0.0.1:9/", "secret": {"env": "NO_SUCH_SECRET"}}
 def notifier(rt: Runtime, tmp_path: Path) -> Runtime:
     """Give services with a private log and a webhook."""
     changes = {"data_dir": tmp_path, "webhooks": {"ops": HOOK}}
-    settings = Settings.model_validate(runtime_with(rt).settings.model_dump() | changes)
+    settings = settings_model().model_validate(runtime_with(rt).settings.model_dump() | changes)
     return wire(settings, rt.db, False)
 
 

@@ -12,7 +12,7 @@ from draftsman.jobs.job import OnLost, Status
 from draftsman.jobs.requests.service.submissions import invocation
 from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman_testing.factories import Factory
 
 BUSY = Failure("busy", http_status=503)
@@ -21,7 +21,7 @@ BUSY = Failure("busy", http_status=503)
 def _with_limits(rt: Runtime, **tables: Any) -> Runtime:
     """Return services over the same database with other configured limits."""
     values = rt.settings.model_dump() | {"database_url": rt.db.url} | tables
-    return wire(Settings.model_validate(values), rt.db, False)
+    return wire(settings_model().model_validate(values), rt.db, False)
 
 
 @pytest.fixture
@@ -155,11 +155,11 @@ async def test_jobs_on_the_same_path_have_the_same_key(
 )
 def test_paths_of_a_key_are_checked(table: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="key_paths"):
-        Settings.model_validate({"types": {"noop": table}})
+        settings_model().model_validate({"types": {"noop": table}})
 
 
 @pytest.mark.parametrize("key", ["deploy:{branch}", "{repo!r}", "{}"])
 def test_a_default_concurrency_key_has_known_placeholders(key: str) -> None:
     known = "allowed: {repo}, {path}, {type}, {queue}, {agent}"
     with pytest.raises(ValueError, match=re.escape(known)):
-        Settings.model_validate({"types": {"noop": {"concurrency_key": key}}})
+        settings_model().model_validate({"types": {"noop": {"concurrency_key": key}}})

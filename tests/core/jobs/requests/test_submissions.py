@@ -81,7 +81,7 @@ FULL: Final[dict[str, Any]] = {
     "queue": "slow",
     "priority": 7,
     "mode": Mode.INVESTIGATE,
-    "source_type": "trello_ticket",
+    "source_type": "ticket",
     "external_event_id": "E1",
     "agent": "tidy",
     "repo": "https://host/acme/app",

@@ -19,7 +19,7 @@ from draftsman.jobs.runs.job_limits import (
     check_override_names,
     configured_limits,
 )
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman.settings.agents import AgentSettings
 from tests.support.cases import cases
 
@@ -77,7 +77,7 @@ def test_each_layer_changes_only_its_own_limits(
 
 def test_the_configuration_is_merged_over_the_built_in_limits() -> None:
     limits = configured_limits(
-        Settings.model_validate(
+        settings_model().model_validate(
             {
                 "types": {
                     "run_agent": {"max_retries": 9, "on_lost": "fail"},

@@ -28,7 +28,7 @@ from draftsman.questions.store import questions
 from draftsman.queues import store as queues
 from draftsman.queues.service import sweeps as queue_sweeps
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman_testing.factories import QUESTION, Factory
 from draftsman_testing.people import People
 from tests.core.schedules.test_schedules import spec
@@ -414,7 +414,7 @@ async def test_a_step_that_fails_keeps_no_other_step_of_its_sweep_waiting(
         "forges": {"acme": {"kind": "github", "events": "poll", "token": {"env": "X"}}},
         "retention": {"events": 1, "logs": 1},
     }
-    rt = wire(Settings.model_validate(values), world.rt.db, False)
+    rt = wire(settings_model().model_validate(values), world.rt.db, False)
     term = LeaderTerm(world.make.worker, await rt.sweeps.acquire(world.make.worker, 60))
     done: set[str] = set()
 

@@ -77,7 +77,7 @@ async def test_a_delegation_is_shown(as_: Callable[[str | None], Cli], make: Fac
     root = as_("root")
     name = f"{(await make.asked(DAY)).name}/1"
     done = await root("delegate", name, "--to", "ben", "--for", "2h")
-    assert f"{name} delegated to ben; others are not notified until " in done.out
+    assert f"{name} delegated to ben; others wait until " in done.out
     listed = (await root("questions")).out
     assert "delegated by root to ben, others wait until " in listed
     places = [listed.index(text) for text in ("  1  ", "delegated by", "draftsman answer")]

@@ -86,7 +86,7 @@ async def test_a_query_of_pruned_events_names_the_archive(
     Path(f"{path}.away").rename(path)
     assert f"{path} is valid" in (await cli("archives", "check", path)).out
     (await as_("anna")("archives", "restore", path)).refused(1, "may not restore", "olga")
-    assert (await cli("archives", "restore", path)).out.startswith(f"restored {len(events)} events")
+    assert (await cli("archives", "restore", path)).out.startswith(f"{len(events)} events of ")
     await wait_for_feed(rt)
     assert (await cli("events", "--json")).lines == events
     assert "left" not in (await cli("events", f"D-{job}")).err

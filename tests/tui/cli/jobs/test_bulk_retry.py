@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from draftsman.errors import DatabaseUnreachable, Failure
-from draftsman.jobs.control.service import bulk_retry
+from draftsman.jobs.control.service import finished_jobs
 from draftsman.jobs.control.service.control import JobControl
 from draftsman.jobs.job import Status
 from draftsman.jobs.requests.service.submissions import SubmittedJob
@@ -29,7 +29,7 @@ async def test_all_dead_letters_are_retried_once(cli: Cli, make: Factory, rt: Ru
     first = other_jobs[-1] + 1
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
-        f"D-{first + place} created: retry of D-{number}" for place, number in enumerate(dead)
+        f"D-{number} retried as D-{first + place}" for place, number in enumerate(dead)
     ]
     repeated = await cli(*ALL)
     assert (repeated.code, repeated.out) == (0, "")
@@ -90,13 +90,13 @@ async def test_a_refused_retry_is_reported_and_blocks_no_other(
     live = await make.queued(subject_key="card:1")
     other = await make.dead()
     done = await cli(*ALL)
-    assert (done.code, done.out) == (1, f"D-{other + 1} created: retry of D-{other}\n")
+    assert (done.code, done.out) == (1, f"D-{other} retried as D-{other + 1}\n")
     assert done.err.splitlines() == [
         (
             f"draftsman: D-{busy}: D-{live} is active for the same subject;"
             " cancel it first, or let it finish"
         ),
-        "draftsman: 1 of 2 jobs could not be retried",
+        "draftsman: could not retry 1 of 2 jobs",
     ]
     done = await cli(*ALL, "--json")
     assert done.code == 1
@@ -120,9 +120,9 @@ async def test_an_interrupted_retry_reports_the_rest_and_can_be_repeated(
     with monkeypatch.context() as patch:
         patch.setattr(JobControl, "retry", until_it_breaks)
         done = await cli(*ALL)
-    assert done.out == f"D-{dead[-1] + 1} created: retry of D-{dead[0]}\n"
+    assert done.out == f"D-{dead[0]} retried as D-{dead[-1] + 1}\n"
     assert done.err.startswith(
-        "interrupted: 2 of 3 jobs not retried yet; run the command again to continue\ndraftsman: "
+        "interrupted: 2 of 3 jobs left; run the command again to continue\ndraftsman: "
     )
     done = await cli(*ALL)
     assert done.err == "1 matching job was already retried\n"
@@ -135,7 +135,7 @@ async def test_an_unauthorized_retry_is_reported_for_each_job(
     own = await make.dead(actor=people.anna)
     other = await make.dead()
     done = await as_("anna")(*ALL)
-    assert (done.code, done.out) == (1, f"D-{other + 1} created: retry of D-{own}\n")
+    assert (done.code, done.out) == (1, f"D-{own} retried as D-{other + 1}\n")
     assert f"D-{other}: " in done.err
     assert "may not retry" in done.err
 
@@ -146,7 +146,7 @@ async def test_a_bulk_retry_is_confirmed_with_its_count(
     await make.dead()
     await make.failed()
     screen = terminal("retry", "--status", "dead_letter,failed")
-    screen.expect("Retry 2 jobs (1 dead letter, 1 failed)? [y/N]")
+    screen.expect("Retry 2 jobs? D-1, D-2: 1 dead letter, 1 failed. Continues as a new job")
     screen.type("\n")
     assert screen.end() == 1
     assert len(await rt.read_model.jobs()) == 2
@@ -162,7 +162,7 @@ async def test_a_bulk_retry_without_a_terminal_requires_yes(
 ) -> None:
     await make.dead()
     (await cli("retry", "--status", "dead_letter")).refused(
-        2, "not a terminal; to retry 1 job (1 dead letter), use --yes (or --dry-run to list them)"
+        2, "Not a terminal: to confirm, use --yes (or --dry-run to list them)"
     )
     assert len(await rt.read_model.jobs()) == 1
 
@@ -197,23 +197,9 @@ async def test_completed_jobs_are_retried_only_on_request(cli: Cli, make: Factor
 async def test_pages_end_with_the_last_job(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_retry, "PAGE", 2)
+    monkeypatch.setattr(finished_jobs, "PAGE", 2)
     dead = [await make.dead() for _ in range(4)]
-    matching = await rt.bulk_retry.matching([Status.DEAD_LETTER, Status.FAILED, Status.DEAD_LETTER])
+    matching = await rt.finished_jobs.matching(
+        [Status.DEAD_LETTER, Status.FAILED, Status.DEAD_LETTER]
+    )
     assert [job.number for job in matching] == dead
-
-
-async def test_a_second_bulk_retry_reports_the_jobs_of_the_first(
-    make: Factory, rt: Runtime
-) -> None:
-    """Two concurrent operators with the same list."""
-    dead = [await make.dead() for _ in range(3)]
-    hows = [
-        [
-            result.made.outcome
-            async for result in rt.bulk_retry.retry(dead, make.owner)
-            if result.made
-        ]
-        for _ in range(2)
-    ]
-    assert hows == [["created"] * 3, ["deduplicated"] * 3]

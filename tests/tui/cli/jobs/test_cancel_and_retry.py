@@ -31,10 +31,7 @@ async def test_a_running_job_is_canceled_normally_or_by_force(
     canceled = await make.running()
     forced = await make.running()
     done = await cli("cancel", canceled.name)
-    assert (
-        done.out
-        == f"{canceled.name}: cancellation requested; to wait: draftsman wait {canceled.name}\n"
-    )
+    assert done.out == f"{canceled.name} asked to stop; to wait: draftsman wait {canceled.name}\n"
     assert (await rt.read_model.job(canceled.number)).status is Status.RUNNING
     document = (await cli("cancel", forced.name, "--force", "--json")).json
     assert document == {"number": forced.number, "status": "canceled", "requested": False}
@@ -57,7 +54,7 @@ async def test_a_cancel_is_confirmed_on_a_terminal(
 ) -> None:
     work = await make.running(title="Pay")
     screen = terminal("cancel", work.name)
-    screen.expect(f"{work.name}, 'Pay' is running. Stop it? [y/N]")
+    screen.expect(f"Cancel {work.name}? Pay: running. Work so far is kept. [y/N]")
     screen.type("\n")
     assert screen.end() == 1
     assert (await rt.read_model.job(work.number)).cancel_requested_at is None
@@ -71,8 +68,8 @@ async def test_several_jobs_are_retried_once_each(cli: Cli, make: Factory, rt: R
     dead = await make.dead()
     done = await cli("retry", failed, dead)
     assert done.code == 0
-    retries = [line.split()[0] for line in done.out.splitlines()]
-    assert done.out.splitlines()[0] == f"{retries[0]} created: retry of D-{failed}"
+    retries = [line.split()[-1] for line in done.out.splitlines()]
+    assert done.out.splitlines()[0] == f"D-{failed} retried as {retries[0]}"
     repeated = (await cli("retry", failed, dead, "--json")).json
     assert [(entry["number"], entry["outcome"]) for entry in repeated] == [
         (int(name[2:]), "deduplicated") for name in retries
@@ -88,10 +85,11 @@ async def test_a_job_that_cannot_be_retried_does_not_block_the_others(
     completed = await make.completed()
     done = await cli("retry", running.name, "D-99", failed, completed)
     assert done.code == 1
-    assert done.out == f"D-4 created: retry of D-{failed}\n"
+    assert done.out == f"D-{failed} retried as D-4\n"
     for message in ("is running, not finished", "there is no job D-99", "use --again"):
         assert message in done.err
-    assert done.err.count("\n") == 3
+    assert done.err.splitlines()[-1] == "draftsman: could not retry 3 of 4 jobs"
+    assert done.err.count("\n") == 4
 
 
 async def test_a_completed_job_is_retried_only_with_its_option(
@@ -119,7 +117,7 @@ async def test_several_jobs_are_canceled_and_each_error_is_reported(
     done = await cli("cancel", first, ended, second, "--reason", "moved")
     assert (done.code, done.out) == (1, f"D-{first} canceled\nD-{second} canceled\n")
     assert f"D-{ended} is already completed" in done.err
-    assert "1 of 3 jobs could not be canceled" in done.err
+    assert "could not cancel 1 of 3 jobs" in done.err
     assert (await rt.read_model.job(second)).cancel_reason == "moved"
     third = await make.queued()
     fourth = await make.queued()
@@ -141,7 +139,9 @@ async def test_matching_jobs_are_canceled_after_a_dry_run(
     assert [job["number"] for job in listed] == [*nightly, asked.number]
     done = await cli(*options, "--dry-run")
     assert "4 jobs would be canceled" in done.err
-    (await cli(*options)).refused(2, "to cancel 4 jobs (3 queued, 1 waiting for input), use --yes")
+    (await cli(*options)).refused(
+        2, "Cancel 4 jobs? D-1, D-2, D-3, D-4: 3 queued, 1 waiting for input."
+    )
     assert (await rt.read_model.job(nightly[0])).status is Status.QUEUED
     done = await cli(*options, "--yes")
     assert done.out.splitlines() == [f"D-{number} canceled" for number in (*nightly, asked.number)]
@@ -187,7 +187,9 @@ async def test_canceling_several_jobs_is_confirmed_on_a_terminal(
 ) -> None:
     numbers = [await make.queued() for _ in range(2)]
     screen = terminal("cancel", *(f"D-{number}" for number in numbers))
-    screen.expect("Cancel 2 jobs (2 queued)? Work so far is kept. [y/N]")
+    screen.expect(
+        f"Cancel 2 jobs? D-{numbers[0]}, D-{numbers[1]}: 2 queued. Work so far is kept. [y/N]"
+    )
     screen.type("\n")
     assert screen.end() == 1
     assert (await rt.read_model.job(numbers[0])).status is Status.QUEUED

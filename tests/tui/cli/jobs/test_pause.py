@@ -13,7 +13,7 @@ async def test_a_job_is_paused_explained_and_resumed(cli: Cli, make: Factory) ->
     done = await cli("pause", work.name, "--reason", "the API is down")
     assert (done.code, done.err) == (0, "")
     assert done.out == (
-        f"{work.name} paused; its worker parks it; to continue it: draftsman resume {work.name}\n"
+        f"{work.name} paused; its worker parks it; to resume it: draftsman resume {work.name}\n"
     )
     assert "paused since" in (await cli("why", work.name)).out
     assert "the API is down" in (await cli("show", work.name)).out

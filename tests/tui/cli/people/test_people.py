@@ -24,7 +24,7 @@ async def test_a_code_links_an_identity_to_the_person_who_enters_it(cli: Cli, rt
     ]
     (await cli("people", "link", code)).refused(3, "the code is invalid, used or expired")
     done = await cli("people", "unlink", "slack:U1")
-    assert done.out == f"unlinked slack U1 from {person}\n"
+    assert done.out == f"account slack:U1 unlinked from {person}\n"
     assert (await rt.people.actor(STRANGER)).person is None
     (await cli("people", "unlink", "slack:U1")).refused(3, "slack:U1 is not linked to a person")
 

@@ -33,7 +33,7 @@ async def test_the_database_decides_once_it_has_people(cli: Cli, make: Factory) 
 
 async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> None:
     await cli("people", "import", "--yes")
-    options = ("--role", "approver", "--slack", "U-DAVE", "--group", "leads", "--yes")
+    options = ("--role", "approver", "--account", "slack:U-DAVE", "--group", "leads", "--yes")
     changed = await cli("people", "set", "dave", *options)
     assert "change person dave" in changed.out
     (await cli("people", "set", "dave", "--quiet-hours", "late", "--yes")).refused(2, "quiet")
@@ -48,10 +48,14 @@ async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> Non
     )
     worked = (await cli("people", "set", "dave", *hours)).out
     assert "working hours Mon-Fri 09:00-17:00; holidays berlin" in worked
-    pagers = ("--pager", "ops:PLH1HKV", "--pager", "grafana:Dave@example.org")
+    users = ("pager:ops:PLH1HKV", "pager:grafana:Dave@example.org")
+    pagers = [option for user in users for option in ("--account", user)]
     paged = await cli("people", "set", "dave", *pagers, *hours)
     assert "pager grafana:dave@example.org; pager ops:plh1hkv" in paged.out
-    (await cli("people", "set", "dave", "--pager", "PLH1HKV", "--yes")).refused(2, "ops:PLH1HKV")
+    (await cli("people", "set", "dave", "--account", "pager:PLH1HKV", "--yes")).refused(
+        2, "ops:PLH1HKV"
+    )
+    (await cli("people", "set", "dave", "--account", "fax:1", "--yes")).refused(2, "fax")
     (await cli("people", "set", "dave", "--working-hours", "9-5", "--yes")).refused(
         2, "days and hours"
     )

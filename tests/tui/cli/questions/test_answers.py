@@ -142,10 +142,10 @@ async def test_an_approval_needs_its_quorum_of_people(as_: As, make: Factory) ->
     )
     done = await as_("carol")("approve", name, "--reason", "looked at it")
     assert done.out == f"{name} recorded: 1 of 2 approvals\n"
-    (await as_("carol")("approve", name)).refused(1, "carol has already approved")
+    (await as_("carol")("approve", name)).refused(1, "your approval is already recorded")
     done = await as_("dave")("approve", name, "--json")
     assert done.json["resolution"]["by"] == ["carol", "dave"]
-    (await as_("carol")("deny", name)).refused(4, "was already approved by carol, dave")
+    (await as_("carol")("deny", name)).refused(4, "your approval is already recorded")
 
 
 async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> None:

@@ -25,16 +25,16 @@ async def test_jobs_are_listed_in_the_order_of_the_claim_and_moved(cli: Cli, mak
     assert await listed(cli) == []
     a, b, c = [await make.queued(queue="q") for _ in range(3)]
     done = await cli("move", c, "--top")
-    assert done.out == f"D-{c}: moved to the top of the queue q, with priority 0\n"
+    assert done.out == f"D-{c} moved to the top of the queue q, with priority 0\n"
     assert await listed(cli) == [c, a, b]
     done = await cli("move", f"D-{c}", "--after", f"D-{a}")
-    assert done.out == f"D-{c}: moved after D-{a}, with priority 0\n"
+    assert done.out == f"D-{c} moved after D-{a}, with priority 0\n"
     assert await listed(cli) == [a, c, b]
     done = await cli("move", b, "--before", c, "--json")
     assert done.json == {"number": b, "place": "before", "anchor": c, "priority": 0}
     await cli("move", a, "--bottom")
     assert await listed(cli) == [b, c, a]
-    assert (await cli("priority", a, "5")).out == f"D-{a}: priority 5\n"
+    assert (await cli("priority", a, "5")).out == f"D-{a} set to priority 5\n"
     assert (await cli("priority", b, "--json", "--", "-5")).json == {"number": b, "priority": -5}
     lines = (await cli("jobs", "--queued")).out.splitlines()
     assert [line.split()[:3] for line in lines] == [

@@ -18,8 +18,8 @@ async def test_queues_are_paused_listed_and_resumed(cli: Cli, make: Factory) -> 
     assert (await cli("queues", "--json")).json == []
     number = await make.queued(queue="pay")
     done = await cli(*PAUSE, "--reason", "disk is full")
-    assert done.out == "paused the queue 'pay'\n"
-    assert "to resume it: draftsman queues resume pay" in done.err
+    resume = "to resume it: draftsman queues resume pay"
+    assert done.out == f"queue 'pay' paused; running jobs continue; {resume}\n"
     lines = (await cli("queues")).out.splitlines()
     heads = ["QUEUE", "STATUS", "QUEUED", "HELD", "RUNNING", "OLDEST", "BLOCKED"]
     assert lines[0].split() == heads
@@ -51,9 +51,9 @@ async def test_a_type_is_paused_alone_and_a_resume_of_the_queue_names_it(
     assert done.json == {"queue": "pay", "type": "report", "paused": True, "held": 1}
     await cli(*PAUSE, "--reason", "s")
     done = await cli("queues", "resume", "pay")
-    assert "the type 'report' in the queue 'pay' is still paused: r" in done.err
+    assert "the type 'report' in the queue 'pay' is still paused: r" in done.out
     done = await cli("queues", "resume", "pay", "--type", "report")
-    assert done.out == "resumed the type 'report' in the queue 'pay'\n"
+    assert done.out == "type 'report' in the queue 'pay' resumed\n"
 
 
 async def test_a_drain_reports_what_runs_and_ends_with_it(cli: Cli, make: Factory) -> None:

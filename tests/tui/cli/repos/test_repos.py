@@ -131,7 +131,7 @@ async def test_labels_default_and_removal_of_a_repository(cli: Cli, repo: Path) 
     empty = await cli("repos", "list")
     assert (empty.out, "repos add PATH|URL" in empty.err) == ("", True)
     await cli("repos", "add", repo)
-    assert "money to pay" in (await cli("repos", "map", "pay", "--label", "money")).out
+    assert "label money mapped to pay" in (await cli("repos", "map", "pay", "--label", "money")).out
     assert (await cli("repos", "map", "pay", "--default")).code == 0
     assert "money" in (await cli("repos", "list")).out
     [listed] = json.loads((await cli("repos", "list", "--json")).out)

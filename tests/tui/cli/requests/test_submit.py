@@ -20,7 +20,7 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.settings import Settings
+from draftsman.settings import settings_model
 from draftsman.worker.registry.service import WorkerRegistration
 from draftsman_testing.factories import QUESTION, Factory
 from draftsman_testing.waits import background, until
@@ -364,7 +364,7 @@ async def test_an_unconfigured_model_is_refused(cli: Cli) -> None:
 
 
 def test_an_unknown_tool_model_webhook_or_credential_is_refused() -> None:
-    settings = Settings.model_validate({"tools": {"count": {"command": ["wc"]}}})
+    settings = settings_model().model_validate({"tools": {"count": {"command": ["wc"]}}})
     for type, payload, message in (
         ("execute_tool", {"tool": "cuont"}, "unknown tool 'cuont'; configured: count"),
         ("llm_generate", {"llm": "x", "prompt": "a"}, "unknown llm 'x'; configured: none"),

@@ -36,7 +36,9 @@ async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> Non
     for part in ("all, at most 10", "up to 5m", "queue", "freeze", "http_request"):
         assert part in shown.out
     assert "paused" in (await cli("schedules", "list")).out
-    assert (await cli("schedules", "resume", "nightly")).out.startswith("resumed nightly, next ")
+    assert (await cli("schedules", "resume", "nightly")).out.startswith(
+        "schedule nightly resumed; next: "
+    )
     assert (await cli("schedules", "run", "nightly")).out == "D-1 created\n"
     assert "D-1" in (await cli("schedules", "history", "nightly")).out
     assert ": run by root  D-1  " in (await cli("schedules", "list")).out.splitlines()[1]
@@ -49,7 +51,7 @@ async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> Non
     )
     replaced = await cli("schedules", "add", "nightly", "--every", "2h", "--replace", *PING)
     assert "@every 2h" in replaced.out
-    assert "removed schedule nightly" in (await cli("schedules", "remove", "nightly")).out
+    assert "schedule nightly removed" in (await cli("schedules", "remove", "nightly")).out
     (await cli("schedules", "show", "nightly")).refused(3, "unknown schedule 'nightly'")
 
 

@@ -37,7 +37,7 @@ async def test_a_template_is_added_run_edited_compared_and_removed(
     assert "priority  5" in page
     listed = json.loads((await cli("templates", "list", "--json")).out)
     assert [(row["name"], row["version"]) for row in listed] == [("report", 2)]
-    assert "removed template report" in (await cli("templates", "remove", "report")).out
+    assert "template report removed" in (await cli("templates", "remove", "report")).out
     for name in ("report", "report@1"):
         (await cli("templates", "run", name)).refused(3, "template report was removed")
     assert (await cli("templates", "show", "report@1")).code == 0

@@ -73,7 +73,7 @@ async def test_missing_people_are_reported_with_the_way_to_add_them(
 
 
 async def test_a_method_that_slack_refused_is_a_warning(cli: Cli, rt: Runtime) -> None:
-    live = LiveThreads(rt.db, rt.policy)
+    live = LiveThreads(rt.db, rt.policy, "slack")
     refusal = "method_not_supported_for_channel_type (assistant.threads.setStatus)"
     await live.pause("slack#assistant.threads.setStatus:C1", 86_400, refusal)
     await live.pause("slack#chat.update", 60, "ratelimited (chat.update)")

@@ -1,11 +1,13 @@
-"""Checks of `doctor` on servers that others reach: webhooks of pagers, and the web inbox."""
+"""Checks of `doctor` by channels: webhooks of pagers, the web inbox, and other packages."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from tests.support.distributions import Distribution, installed
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.setup.test_doctor import _checks
 
@@ -23,28 +25,58 @@ webhook_secret = {{ env = "PAGER" }}
 {}"""
     kept = cli.config.read_text(encoding="utf-8")
     cli.config.write_text(kept + table.format(""), encoding="utf-8")
-    found = (await _checks(cli))["pager ops"]
-    assert found["hint"].startswith("draftsman people set NAME --pager ops:USER")
+    found = (await _checks(cli))["pagers"]
+    assert found["hint"].startswith("draftsman people set NAME --account pager:ops:USER")
     person = '[people.pat]\npager = "ops:PLH1HKV"\n'
     cli.config.write_text(kept + table.format(person), encoding="utf-8")
-    assert "pager ops" not in await _checks(cli)
+    assert "pagers" not in await _checks(cli)
+
+
+MAIL = """
+from draftsman.channels.plugin import ChannelPlugin
+from draftsman_bots.process.checks import Check
+
+CHANNEL = ChannelPlugin(
+    name="mail", label="E-mail", missing=lambda settings, target: None, doctor="acme_mail:checks"
+)
+
+async def checks(settings, rt):
+    yield Check("ok", f"a server, {rt is not None}")
+    raise LookupError("no answer")
+"""
+
+
+async def test_checks_of_a_package_and_its_mistakes_are_reported(cli: Cli, tmp_path: Path) -> None:
+    mail = Distribution("acme-mail", "1.2", {"mail": "acme_mail:CHANNEL"}, {"acme_mail": MAIL})
+    fax = Distribution("acme-fax", "0.1", {"fax": "acme_fax:CHANNEL"}, {"acme_fax": "1 / 0"})
+    with installed(tmp_path / "packages", mail, fax):
+        document = json.loads((await cli("doctor", "--json")).out)["checks"]
+    found = [check for check in document if check["name"] in ("mail", "package acme-fax")]
+    assert [(check["status"], check["text"].partition(" failed")[0]) for check in found] == [
+        ("ok", "a server, True"),
+        ("fail", "the checks of channel 'mail' of acme-mail 1.2"),
+        (
+            "fail",
+            "channel 'fax' of acme-fax 0.1 cannot be loaded: ZeroDivisionError: division by zero",
+        ),
+    ]
 
 
 async def test_a_configured_web_inbox_is_checked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "web inbox" not in await _checks(cli)
+    assert "web" not in await _checks(cli)
     monkeypatch.setenv("DRAFTSMAN_WEB__LISTEN", "0.0.0.0:8421")
-    found = (await _checks(cli))["web inbox"]
+    found = (await _checks(cli))["web"]
     assert (found["status"], "set url" in found["hint"]) == ("fail", True)
     monkeypatch.setenv("DRAFTSMAN_WEB__URL", "https://inbox.example.org")
-    assert (await _checks(cli))["web inbox"]["text"] == "https://inbox.example.org"
+    assert (await _checks(cli))["web"]["text"] == "https://inbox.example.org"
     monkeypatch.setenv("DRAFTSMAN_WEB__PROXY_HEADER", "X-User")
-    assert "trusted_proxies" in (await _checks(cli))["web inbox"]["hint"]
+    assert "trusted_proxies" in (await _checks(cli))["web"]["hint"]
     for trusted in ("127.0.0.1", "127.0.0.0/8", "0.0.0.0/0", "::1"):
         monkeypatch.setenv("DRAFTSMAN_WEB__TRUSTED_PROXIES", json.dumps([trusted]))
-        found = (await _checks(cli))["web inbox"]
+        found = (await _checks(cli))["web"]
         assert (found["status"], "proxy_secret" in found["hint"]) == ("warn", True), trusted
     monkeypatch.setenv("DRAFTSMAN_WEB__PROXY_SECRET__ENV", "SECRET")
-    assert (await _checks(cli))["web inbox"]["status"] == "ok"
+    assert (await _checks(cli))["web"]["status"] == "ok"
     monkeypatch.delenv("DRAFTSMAN_WEB__PROXY_SECRET__ENV")
     monkeypatch.setenv("DRAFTSMAN_WEB__TRUSTED_PROXIES", '["10.0.0.0/8"]')
-    assert (await _checks(cli))["web inbox"]["status"] == "ok"
+    assert (await _checks(cli))["web"]["status"] == "ok"

@@ -50,7 +50,7 @@ async def test_a_batch_is_a_group_that_is_shown_and_extended(cli: Cli, tmp_path:
 async def test_a_cancel_asks_first_and_later_jobs_are_skipped(cli: Cli) -> None:
     await cli(*NOOP, "--group", "g", "--parallel")
     refused = await cli("groups", "cancel", "g")
-    refused.refused(1, "this would cancel 1 unfinished job; to confirm, use --yes")
+    refused.refused(2, "Cancel 1 unfinished job of the group 'g'?", "to confirm, use --yes")
     done = await cli("groups", "cancel", "g", "--yes", "--reason", "wrong version")
     assert "canceled" in done.out
     shown = (await cli("groups", "show", "g")).out

@@ -132,7 +132,7 @@ async def test_a_retry_says_how_many_jobs_wait_for_it(cli: Cli, make: Factory, r
     await make.queued(after=(work.number,))
     await rt.settlement.failure(work, Failure("broken", declared="PERMANENT"))
     done = await cli("retry", work.name)
-    name = done.out.split()[0]
+    name = done.out.split()[-1]
     assert done.err == f"1 job waits for it: draftsman show {name} --tree\n"
     (await cli("retry", "--status", "failed", "--alone")).refused(2, "--alone cannot be combined")
 

@@ -17,8 +17,7 @@ from draftsman.repos.repo_catalog import Repo
 from draftsman.repos.repo_profile import RepoProfile
 from draftsman.repos.repo_url import parse
 from draftsman.runtime import Runtime
-from draftsman.settings import Settings
-from draftsman.settings.slack import SlackSettings
+from draftsman.settings import settings_model
 from draftsman_bots.trello.records.board import BoardConfig
 from draftsman_bots.trello.records.service import boards_of
 from draftsman_testing.factories import Factory
@@ -34,30 +33,30 @@ async def test_repository_default_labels_and_removal(rt: Runtime, people: People
     async with open_dashboard(rt, olga, view="repos") as seen:
         await seen.see("acme/pay")
         await seen.command("default")
-        await seen.wait_for_toast("Default repository: acme/pay")
+        await seen.wait_for_toast("Default repository set to acme/pay")
         await seen.see("default")
         await seen.command("map")
         await seen.dialog("PromptDialog")
         await seen.paste("payments")
         await seen.press("enter")
-        await seen.wait_for_toast("Mapped label payments to acme/pay")
+        await seen.wait_for_toast("Label payments mapped to acme/pay")
         assert [mapping.label_name for mapping in (await rt.repos.catalog()).mappings] == [
             "payments"
         ]
         await seen.command("unmap")
         await seen.see("1  payments")
         await seen.press("1")
-        await seen.wait_for_toast("Unmapped label payments from acme/pay")
+        await seen.wait_for_toast("Label payments unmapped from acme/pay")
         await seen.command("unmap")
         await seen.wait_for_toast("no label is mapped to acme/pay")
         await seen.command("default")
-        await seen.wait_for_toast("Default repository: none")
+        await seen.wait_for_toast("Default repository cleared")
         await seen.press("o")
         await seen.wait_for_toast("Opened https://git.example/acme/pay")
         await seen.command("forget")
         await seen.dialog("ConfirmDialog")
         await seen.press("y")
-        await seen.wait_for_toast("Removed repository acme/pay")
+        await seen.wait_for_toast("Repository acme/pay removed")
         await seen.rows()
         await seen.command("forget")
         await seen.wait_for_toast("choose a repository first")
@@ -89,19 +88,19 @@ async def test_queue_is_paused_and_resumed(rt: Runtime, make: Factory, people: P
         await seen.dialog("PromptDialog")
         await seen.paste("disk is full")
         await seen.press("enter")
-        await seen.wait_for_toast("Paused the queue 'pay'; running jobs continue")
+        await seen.wait_for_toast("Queue 'pay' paused; running jobs continue")
         await seen.see("by tui:olga: disk is full")
         await seen.command("pause type:report model is down")
-        await seen.wait_for_toast("Paused the type 'report' in the queue 'pay'")
+        await seen.wait_for_toast("Type 'report' in the queue 'pay' paused")
         await seen.command("jobs")
         await seen.see("paused")
         await seen.command("queues")
         await seen.press("U")
         await seen.see("Resume what?")
         await seen.press("1")
-        await seen.wait_for_toast("Resumed the queue 'pay'")
+        await seen.wait_for_toast("Queue 'pay' resumed")
         await seen.press("U")
-        await seen.wait_for_toast("Resumed the type 'report' in the queue 'pay'")
+        await seen.wait_for_toast("Type 'report' in the queue 'pay' resumed")
         await seen.command("unpause")
         await seen.wait_for_toast("is not paused")
     assert len(await rt.queues.changes("pay")) == 4
@@ -112,9 +111,9 @@ async def test_the_reservation_of_a_queue_is_ended(rt: Runtime, owner: Actor) ->
     async with open_dashboard(rt, owner, view="queues") as seen:
         await seen.see("pay")
         await seen.command("unreserve")
-        await seen.see("End the reservation of the queue pay?")
+        await seen.see("End the reservation of the queue 'pay'?")
         await seen.press("y")
-        await seen.wait_for_toast("The queue pay is no longer reserved")
+        await seen.wait_for_toast("Queue 'pay' released")
         assert await rt.reservations.all() == []
         await seen.command("unreserve")
         await seen.wait_for_toast("is not reserved")
@@ -126,7 +125,7 @@ async def test_people_are_listed_linked_and_unlinked(rt: Runtime, people: People
         await seen.command("link wrong")
         await seen.wait_for_toast("the code is invalid, used or expired")
         await seen.command(f"link {code}")
-        await seen.wait_for_toast("Linked slack:U-NEW to olga")
+        await seen.wait_for_toast("Account slack:U-NEW (New) linked to olga")
         await seen.command("people")
         await seen.see("carol  approver", "slack:U-NEW (New)")
         await seen.press("escape")
@@ -137,7 +136,7 @@ async def test_people_are_listed_linked_and_unlinked(rt: Runtime, people: People
         await seen.press("1")
         await seen.see("Unlink slack:U-NEW?")
         await seen.press("y")
-        await seen.wait_for_toast("Unlinked slack:U-NEW from olga")
+        await seen.wait_for_toast("Account slack:U-NEW unlinked from olga")
     assert not await rt.people.links()
 
 
@@ -148,13 +147,13 @@ async def test_sweep_and_restore_report_results_and_errors(
     async with open_dashboard(rt, owner) as seen:
         await seen.see("retrying")
         await seen.command("sweep promote")
-        await seen.wait_for_toast("promote: changed 1 row")
+        await seen.wait_for_toast("Promote: changed 1 row")
         await seen.command("sweep floors")
         await seen.wait_for_toast("unknown sweep 'floors'; choose: decisions, expire, remind")
         await seen.command("sweep")
         await seen.see("2  expire", "12  suspects")
         await seen.type("2")
-        await seen.wait_for_toast("expire: changed 0 rows")
+        await seen.wait_for_toast("Expire: changed 0 rows")
         await seen.command("restore")
         await seen.wait_for_toast("no events have been archived")
         await seen.command("restore /nowhere/events.gz")
@@ -195,8 +194,8 @@ def test_message_threads_have_urls() -> None:
         _delivery("log", "log", "1"),
         _delivery("slack", "C02", None),
     ]
-    token: Any = {"env": "TOKEN"}
-    settings = Settings(slack=SlackSettings(bot_token=token, app_token=token, team="T012"))
+    slack = {"bot_token": {"env": "B"}, "app_token": {"env": "A"}, "team": "T012"}
+    settings = settings_model().model_validate({"slack": slack})
     card = f"https://trello.com/c/{'5f' * 12}#comment-{'ac' * 12}"
     slack_url = "https://slack.com/app_redirect?channel=C01&message_ts=1.1&team=T012"
     assert dict(message_pages(deliveries, settings)) == {
@@ -229,14 +228,14 @@ async def test_queued_jobs_are_moved_and_prioritized(
         await seen.press("M")
         await seen.see(f"Move D-{c}?")
         await seen.press("1")
-        await seen.wait_for_toast(f"Moved D-{c} top")
+        await seen.wait_for_toast(f"D-{c} moved to the top")
         await seen.command(f"move after D-{a}")
-        await seen.wait_for_toast(f"Moved D-{c} after D-{a}")
+        await seen.wait_for_toast(f"D-{c} moved after D-{a}")
         assert [job.number for job in await rt.queues.order()] == [a, c, b]
         await seen.command("move sideways")
         await seen.wait_for_toast("enter top, bottom, before D-2 or after D-2")
         await seen.command("priority 7")
-        await seen.wait_for_toast("now with priority 7")
+        await seen.wait_for_toast("set to priority 7")
         assert [job.number for job in await rt.queues.order()] == [c, a, b]
         await seen.command("priority high")
         await seen.wait_for_toast("expected a whole number")

@@ -26,7 +26,7 @@ async def test_bulk_progress_is_shown_and_can_be_stopped(
         await seen.rows(*(f"D-{number}" for number in reversed(numbers)))
         await _mark(seen, 7)
         await seen.press("c")
-        await seen.see("Cancel 7 jobs: D-7, D-6, D-5, D-4, D-3 and 2 more?")
+        await seen.see("Cancel 7 jobs?", "D-7, D-6, D-5, D-4, D-3 and 2 more: 7 queued.")
         async with conn.transaction():
             await conn.execute("SELECT FROM draftsman.job_states WHERE number = 5 FOR UPDATE")
             await seen.press("y")
@@ -53,20 +53,18 @@ async def test_rejected_jobs_stay_marked_with_the_reason(
         await seen.rows(*(f"D-{n}" for n in (running.number, ended, live, done)))
         await _mark(seen, 4)
         await seen.press("c")
-        await seen.see(f"Cancel 2 of 4 jobs: {running.name}, D-{live}?")
-        await seen.see(f"D-{ended}, D-{done} have already finished. Work so far is kept.")
+        await seen.see("Cancel 2 of 4 jobs?", f"{running.name}, D-{live}: 1 running, 1 queued.")
+        await seen.see(f"Without D-{ended}, D-{done}. Work so far is kept.")
         await rt.job_control.cancel(live, owner)
         await seen.press("y")
-        await seen.wait_for_toast(f"Requested cancellation of D-{running.number}")
+        await seen.wait_for_toast(f"D-{running.number} asked to stop")
         await seen.wait_for_toast(f"D-{live} is already canceled; nothing to cancel")
         assert seen.app.main.table.marked == {f"D-{live}"}
         assert (await rt.read_model.job(running.number)).cancel_requested_at is not None
         await seen.press("escape", "g")
         await seen.command("cancel-force")
         await seen.dialog("TypedConfirmDialog")
-        await seen.see(
-            f"Cancel D-{running.number} without waiting", "running; its worker is asked to stop it"
-        )
+        await seen.see(f"Cancel D-{running.number} without waiting", "noop: running. Later writes")
         await seen.press("y", "enter")
         await seen.see(f"does not match D-{running.number}")
         assert (await rt.read_model.job(running.number)).status is Status.RUNNING
@@ -86,13 +84,13 @@ async def test_finished_jobs_are_not_canceled_and_live_jobs_not_retried(
         await seen.newest_first()
         await seen.rows(*(f"D-{n}" for n in (*reversed(waiting), *reversed(numbers))))
         await _mark(seen, 2)
-        await seen.press("r", "y")
+        await seen.press("r")
         await seen.wait_for_toast("each of D-4, D-3 is queued, not finished")
         await seen.press("escape", "down")
         await _mark(seen, 2)
         for verb in ("cancel", "cancel-force"):
             await seen.command(verb)
-            await seen.wait_for_toast("D-2, D-1 have already finished; nothing to cancel")
+            await seen.wait_for_toast("each of D-2, D-1 is already canceled; nothing to cancel")
             await seen.dialog("MainScreen")
             seen.app.clear_notifications()
         await seen.press("escape", "c")
@@ -138,7 +136,7 @@ async def test_job_that_finishes_during_the_confirmation(
         await seen.press("r")
         await seen.see("Retry D-1?")
         await seen.press("y")
-        await seen.wait_for_toast("D-1 retried as D-2 earlier")
+        await seen.wait_for_toast("D-1 already retried as D-2")
 
 
 async def test_finished_jobs_are_retried_with_each_option(
@@ -181,7 +179,7 @@ async def test_retry_all_retries_matching_jobs_after_a_count(
     async with open_dashboard(rt, owner, view="dead") as seen:
         await seen.see("dead · 6")
         await seen.command("retry-all")
-        await seen.see("Retry D-2, D-3, D-4, D-5, D-6?", "5 dead letter. 1 already retried")
+        await seen.see("Retry 5 jobs?", "D-2, D-3, D-4, D-5, D-6: 5 dead letter. 1 already retried")
         await seen.press("y")
         await seen.wait_for_toast("retried as D-9")
         await seen.command("retry-all")
@@ -191,7 +189,7 @@ async def test_retry_all_retries_matching_jobs_after_a_count(
         await seen.wait_for_toast("mark rows (space, V)")
         await seen.press("ctrl+u", "escape")
         await seen.command("retry-all status:failed type:noop since:1h")
-        await seen.see("Retry D-7?", "1 failed")
+        await seen.see("Retry D-7?", "noop: failed")
         await seen.press("n")
     assert len(await rt.read_model.jobs(statuses=[Status.QUEUED])) == 6
 
@@ -211,7 +209,7 @@ async def test_dead_letter_deliveries_of_a_job_and_of_all_jobs_are_resent(
     async with open_dashboard(rt, owner) as seen:
         await seen.rows("D-2", "D-1")
         await seen.press("R")
-        await seen.wait_for_toast("Queued 1 delivery to resend")
+        await seen.wait_for_toast("1 delivery queued to resend")
         await seen.press("R")
         await seen.wait_for_toast("D-2: no dead-letter deliveries")
         await seen.command("redeliver-dead")

@@ -23,7 +23,7 @@ async def test_a_rule_is_ratified_after_a_look_at_its_backtest_and_revoked(
         await seen.command("ratify 7d")
         await seen.dialog("ConfirmDialog")
         await seen.see(
-            "Allow pytest tests/** in git.example.org/acme/shop?",
+            "Allow pytest tests/** in git.example.org/acme/shop without a question?",
             "2  would have allowed, and people",
         )
         await seen.press("n")
@@ -31,12 +31,12 @@ async def test_a_rule_is_ratified_after_a_look_at_its_backtest_and_revoked(
         await seen.command("ratify 7d")
         await seen.dialog("ConfirmDialog")
         await seen.press("y")
-        await seen.wait_for_toast(f"rule {rule.id} allows pytest tests/**")
+        await seen.wait_for_toast(f"Rule {rule.id} ratified by ")
         await seen.see("active", "in 7 d")
         await seen.command("ratify")
         await seen.wait_for_toast(f"rule {rule.id} is active")
         await seen.command("revoke too wide")
-        await seen.wait_for_toast(f"rule {rule.id} has ended")
+        await seen.wait_for_toast(f"Rule {rule.id} ended")
         await seen.see("revoked")
     assert (await rt.rules.get(rule.id)).end_reason == "too wide"
 

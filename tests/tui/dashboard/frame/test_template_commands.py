@@ -48,7 +48,7 @@ async def test_a_template_without_parameters_is_confirmed_and_removed(
         await seen.command("remove-template")
         await seen.see("Remove template ping?")
         await seen.press("y")
-        await seen.wait_for_toast("Removed template ping")
+        await seen.wait_for_toast("Template ping removed")
         await seen.rows()
         await seen.command("run-template")
         await seen.wait_for_toast("choose a template first")

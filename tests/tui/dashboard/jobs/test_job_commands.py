@@ -96,7 +96,7 @@ async def test_dead_letter_delivery_is_resent_in_the_deliveries_tab(
         await seen.press("6")
         await seen.see("redeliver", "the disk is full")
         await seen.press("R")
-        await seen.wait_for_toast("Queued 1 delivery to resend")
+        await seen.wait_for_toast("1 delivery queued to resend")
         await seen.see("unconfirmed")
     (again,) = await rt.outbox.all()
     assert again.status is not DeliveryStatus.DEAD_LETTER

@@ -83,7 +83,7 @@ async def test_jobs_of_a_group_are_commanded_together(
         await seen.rows("group:failed", "D-3", "group:queued", "D-2", "D-1")
         await seen.press("home", "down", "down", "c")
         await seen.dialog("ConfirmDialog")
-        await seen.see("Cancel D-2, D-1?")
+        await seen.see("Cancel 2 jobs?", "D-2, D-1: ")
         await seen.press("y")
         await seen.see("▾ canceled · 2")
     assert {str((await rt.read_model.job(number)).status) for number in queued} == {"canceled"}

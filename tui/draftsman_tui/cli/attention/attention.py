@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.actions import questions as actions
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED
 from draftsman.durations import format_duration
 from draftsman.errors import UsageError
 from draftsman.formats import times
-from draftsman.ids import question_name
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.cli.questions.answers import resolve_question
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.attention.digests import DigestHours
@@ -49,6 +49,7 @@ def _delay(duration: float | None, seconds: float | None, default: float) -> flo
     "ack",
     section="Questions",
     examples=("draftsman ack D-142/1", "draftsman ack D-142/1 --for 3h"),
+    does=(actions.acknowledge,),
 )
 @click.argument("question", type=params.QUESTION)
 @delay_options(ACKNOWLEDGED)
@@ -64,19 +65,17 @@ async def ack(
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "ack")
         delay = _delay(duration, seconds, ACKNOWLEDGED)
-        held = await rt.acknowledgments.acknowledge(job, ordinal, await rt.actor(), delay)
-    if app.json:
-        document = {"job": job, "ordinal": ordinal, "person": held.person}
-        app.out.document(document | {"until": held.expires_at})
-    else:
-        until = f" acknowledged until {times.clock(held.expires_at)}; no reminders until then"
-        app.out.print(line(styled(question_name(job, ordinal), "bold"), until))
+        result = await actions.acknowledge(await call_of(rt), (job, ordinal), delay)
+    held = result.value
+    data = {"job": job, "ordinal": ordinal, "person": held.person, "until": held.expires_at}
+    print_result(app, result, data)
 
 
 @command(
     "snooze",
     section="Questions",
     examples=("draftsman snooze D-142/1", "draftsman snooze D-142/1 --for 4h"),
+    does=(actions.snooze,),
 )
 @click.argument("question", type=params.QUESTION)
 @delay_options(SNOOZED)
@@ -90,12 +89,8 @@ async def snooze(
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "snooze")
         delay = _delay(duration, seconds, SNOOZED)
-        until = await rt.acknowledgments.snooze(job, ordinal, await rt.actor(), delay)
-    if app.json:
-        app.out.document({"job": job, "ordinal": ordinal, "until": until})
-    else:
-        text = f" no reminders for you until {times.clock(until)}"
-        app.out.print(line(styled(question_name(job, ordinal), "bold"), text))
+        result = await actions.snooze(await call_of(rt), (job, ordinal), delay)
+    print_result(app, result, {"job": job, "ordinal": ordinal, "until": result.value})
 
 
 @command(
@@ -105,6 +100,7 @@ async def snooze(
         "draftsman delegate D-142/1 --to bob",
         "draftsman delegate D-142/1 --to bob --for 4h",
     ),
+    does=(actions.delegate,),
 )
 @click.argument("question", type=params.QUESTION)
 @click.option("--to", "person", type=params.TEXT, required=True, help="Person who may answer it.")
@@ -126,12 +122,9 @@ async def delegate(
     """
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "delegate")
-        until = await rt.acknowledgments.delegate(job, ordinal, await rt.actor(), person, seconds)
-    if app.json:
-        app.out.document({"job": job, "ordinal": ordinal, "person": person, "until": until})
-    else:
-        text = f" delegated to {person}; others are not notified until {times.clock(until)}"
-        app.out.print(line(styled(question_name(job, ordinal), "bold"), text))
+        result = await actions.delegate(await call_of(rt), (job, ordinal), person, seconds)
+    data = {"job": job, "ordinal": ordinal, "person": person, "until": result.value}
+    print_result(app, result, data)
 
 
 # The command `digest`: questions in a single message at chosen hours.

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.actions import maintenance as actions
 from draftsman.errors import UsageError
 from draftsman.formats import times
-from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.details.sections.events import missing_months
 from draftsman.jobs.event_kinds import AGENT_KIND, COMMON_KINDS, EVENTS
 from draftsman.jobs.job import TERMINAL
 from draftsman_tui.cli.app import App, ListGroup, command, command_group, number_of
+from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.common.events import event_text
 from draftsman_tui.terminal import params
 
@@ -74,12 +75,14 @@ async def check(app: App, file: Path) -> None:
     if app.json:
         app.out.document(as_data(archive))
     else:
-        app.out.print(
-            f"{file} is valid: {counted(archive.events, 'event')} of {archive.month:%Y-%m}"
-        )
+        app.out.print(f"{file} is valid: {actions.archived(archive)}")
 
 
-@archives.subcommand("restore", examples=("draftsman archives restore events-2026-01-0f3c….gz",))
+@archives.subcommand(
+    "restore",
+    examples=("draftsman archives restore events-2026-01-0f3c….gz",),
+    does=(actions.restore,),
+)
 @click.argument("file", type=FILE)
 async def restore(app: App, file: Path) -> None:
     """Restore an archived month of events.
@@ -88,11 +91,7 @@ async def restore(app: App, file: Path) -> None:
     prune sweep archives the month again unless the retention is extended.
     """
     async with app.runtime() as rt:
-        archive = await rt.archives.restore(file, await rt.actor())
-    if app.json:
-        app.out.document(as_data(archive))
-    else:
-        app.out.print(f"restored {counted(archive.events, 'event')} of {archive.month:%Y-%m}")
+        print_result(app, await actions.restore(await call_of(rt), file))
 
 
 async def print_missing_months(

@@ -1,8 +1,7 @@
-"""The `cancel`, `pause`, `resume` and `tell` commands."""
+"""The `cancel`, `pause`, `resume`, `priority` and `tell` commands."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,21 +9,30 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman.errors import DraftsmanError, UsageError
+from draftsman.actions import jobs as actions
+from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
-from draftsman.jobs.job import TERMINAL, WAITING, Status
-from draftsman.text import first_line, humanize
+from draftsman.jobs.job import TERMINAL, Status
+from draftsman.text import first_line
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.perform import (
+    call_of,
+    confirm_matching,
+    numbers_of,
+    perform_each,
+    print_result,
+    print_results,
+)
 from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import line, styled
+from draftsman_tui.terminal.output import styled
 
 if TYPE_CHECKING:
+    from draftsman.actions.action import Action
     from draftsman.ids import JobRef
-    from draftsman.jobs.control.service.control import CancelResult
     from draftsman.jobs.job_summary import JobSummary
     from draftsman.runtime import Runtime
 
@@ -32,42 +40,70 @@ if TYPE_CHECKING:
 @command(
     "pause",
     section="Control of jobs",
-    examples=("draftsman pause D-142 --reason 'the API is down until noon'",),
+    examples=(
+        "draftsman pause D-142 --reason 'the API is down until noon'",
+        "draftsman pause D-142 D-143 --reason 'freeze'",
+    ),
+    does=(actions.pause,),
 )
-@click.argument("job", type=params.JOB)
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=params.JOB)
 @click.option("--reason", type=params.TEXT, required=True, help="Reason, which `why` shows.")
-async def pause(app: App, job: JobRef, reason: str) -> None:
-    """Pause a job.
+async def pause(app: App, jobs: tuple[JobRef, ...], reason: str) -> None:
+    """Pause jobs.
 
     A running job is parked at its checkpoint, and its slot is free. A waiting job still takes
     answers, messages and a cancel, and no worker claims it until draftsman resume.
     """
-    async with app.runtime() as rt:
-        number = await number_of(rt, job)
-        result = await rt.job_control.pause(number, await rt.actor(), reason)
-    if app.json:
-        app.out.document(result)
-        return
-    running = "; its worker parks it" if result.status is Status.RUNNING else ""
-    name = job_name(number)
-    app.out.print(f"{name} paused{running}; to continue it: draftsman resume {name}")
+    await _perform(app, actions.pause, jobs, reason)
 
 
-@command("resume", section="Control of jobs", examples=("draftsman resume D-142",))
-@click.argument("job", type=params.JOB)
-async def resume(app: App, job: JobRef) -> None:
-    """Continue a paused job.
+@command(
+    "resume",
+    section="Control of jobs",
+    examples=("draftsman resume D-142",),
+    does=(actions.resume,),
+)
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=params.JOB)
+async def resume(app: App, jobs: tuple[JobRef, ...]) -> None:
+    """Continue paused jobs.
 
-    It continues from its checkpoint when a worker claims it, or after the answer that it waits for.
+    A job continues from its checkpoint when a worker claims it, or after the answer that it waits
+    for.
     """
+    await _perform(app, actions.resume, jobs)
+
+
+@command(
+    "priority",
+    section="Control of jobs",
+    examples=("draftsman priority D-142 5", "draftsman priority D-142 D-143 -- -5"),
+    does=(actions.priority,),
+)
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=params.JOB)
+@click.argument("priority", type=int, metavar="NUMBER")
+async def priority(app: App, jobs: tuple[JobRef, ...], priority: int) -> None:
+    """Change the priority of jobs that have not started.
+
+    The jobs must be queued or scheduled. Higher numbers run first, from -1000 to 1000; the
+    default is 0.
+    """
+    await _perform(app, actions.priority, jobs, priority)
+
+
+async def _perform(
+    app: App, action: Action[int, ..., Any], jobs: tuple[JobRef, ...], *arguments: Any
+) -> None:
     async with app.runtime() as rt:
-        number = await number_of(rt, job)
-        result = await rt.job_control.resume(number, await rt.actor())
-    if app.json:
-        app.out.document(result)
-        return
-    waits = "; it waits for an answer" if result.status in WAITING else ""
-    app.out.print(f"{job_name(number)} resumed{waits}")
+        call = await call_of(rt)
+        numbers, unknown = await numbers_of(app, rt, jobs)
+        await perform_each(
+            app,
+            action,
+            numbers,
+            lambda number: action(call, number, *arguments),
+            name=job_name,
+            unknown=unknown,
+        )
 
 
 # The `tell` command: a message to the agent of a job.
@@ -81,6 +117,7 @@ async def resume(app: App, job: JobRef) -> None:
         "draftsman tell D-142 --key review-7 'the tests are in tests/api'",
         "draftsman tell D-142 - < notes.md",
     ),
+    does=(actions.tell,),
 )
 @click.argument("job", type=params.JOB)
 @click.argument("message", nargs=-1, type=params.TEXT)
@@ -100,11 +137,7 @@ async def tell(app: App, job: JobRef, message: tuple[str, ...], key: str | None)
         raise UsageError("MESSAGE is required: draftsman tell D-142 'use the v2 API'")
     async with app.runtime() as rt:
         number = await number_of(rt, job)
-        sent = await rt.messages.send(number, await rt.actor(), text, key=key)
-    if app.json:
-        app.out.document(sent)
-    else:
-        app.out.print(str(sent))
+        print_result(app, await actions.tell(await call_of(rt), number, text, key=key))
 
 
 # The `cancel` command: cancel jobs, named or matching a filter.
@@ -174,6 +207,7 @@ class CancelFilter:
         "draftsman cancel --status queued,scheduled --type report:weekly --dry-run",
         "draftsman cancel --status waiting --tag nightly --since 1d",
     ),
+    does=(actions.cancel,),
 )
 @click.argument("jobs", metavar="[JOB...]", nargs=-1, type=params.JOB)
 @click.option("--status", type=params.STATUS, multiple=True, help="Cancel all with this status.")
@@ -224,14 +258,14 @@ async def cancel(
         live = ", ".join(value for value in Status if value not in TERMINAL)
         raise UsageError(f"a job that is {ended[0]} cannot be canceled; choose: {live}")
     async with app.runtime(read_only=dry_run) as rt:
-        if jobs:
-            numbers = [await number_of(rt, job) for job in jobs]
-            if tree:
-                await _cancel_tree(app, rt, numbers[0], reason, yes=yes)
-                return
-            if app.out.interactive and not yes:
-                await _confirm_named(rt, numbers)
-        else:
+        if tree:
+            await _cancel_tree(app, rt, await number_of(rt, jobs[0]), reason, yes=yes)
+            return
+        numbers, unknown = await numbers_of(app, rt, jobs)
+        if numbers and app.out.interactive and not yes:
+            selection = await actions.select(rt, actions.cancel, numbers)
+            prompts.confirm(f"{selection.question} {selection.note()}")
+        if not jobs:
             matching = await job_filter.matching(rt)
             if dry_run:
                 _list(app, matching)
@@ -239,42 +273,17 @@ async def cancel(
             if not matching:
                 _print_none(app)
                 return
-            _confirm_matching(app, matching, yes)
-            numbers = [job.number for job in matching]
-        await _cancel_each(app, rt, numbers, reason, single=len(jobs) == 1, force=force)
-
-
-async def _cancel_each(
-    app: App, rt: Runtime, numbers: Sequence[int], reason: str | None, *, single: bool, force: bool
-) -> None:
-    """Cancel each job in a transaction of its own; raises the last error after all of them."""
-    results: list[CancelResult] = []
-    errors: list[DraftsmanError] = []
-    actor = await rt.actor()
-    try:
-        for number in numbers:
-            try:
-                result = await rt.job_control.cancel(number, actor, reason, force=force)
-            except DraftsmanError as error:
-                if error.exit_code == 6:
-                    raise
-                errors.append(error)
-                continue
-            results.append(result)
-            if not app.json:
-                _print(app, result)
-    finally:  # jobs canceled before an interruption are printed as well
-        if app.json and not single:
-            app.out.document(results)
-    if app.json and single and results:
-        app.out.document(results[0])
-    if len(numbers) > 1:
-        for failed in errors:
-            app.out.info(f"draftsman: {failed}")
-    if errors and len(numbers) > 1:
-        raise DraftsmanError(f"{len(errors):,} of {len(numbers):,} jobs could not be canceled")
-    if errors:
-        raise errors[0]
+            numbers = confirm_matching(app, actions.cancel, matching, yes=yes)
+        call = await call_of(rt)
+        await perform_each(
+            app,
+            actions.cancel,
+            numbers,
+            lambda number: actions.cancel(call, number, reason or "", force=force),
+            name=job_name,
+            unknown=unknown,
+            as_list=not jobs,
+        )
 
 
 async def _cancel_tree(
@@ -285,21 +294,8 @@ async def _cancel_tree(
         total = (await rt.workflows.tree(number, 1)).total
         count = "the job that waits" if total == 2 else f"the {total - 1:,} jobs that wait"
         others = f" and {count} for it" if total > 1 else ""
-        prompts.confirm(f"Cancel {job_name(number)}{others}? Work so far is kept.")
-    results = await rt.job_control.cancel_tree(number, await rt.actor(), reason)
-    if app.json:
-        app.out.document(results)
-        return
-    for result in results:
-        _print(app, result)
-
-
-def _print(app: App, result: CancelResult) -> None:
-    name = job_name(result.number)
-    if result.requested:
-        app.out.print(f"{name}: cancellation requested; to wait: draftsman wait {name}")
-    else:
-        app.out.print(line(styled(name, "bold"), " canceled"))
+        prompts.confirm(f"Cancel {job_name(number)}{others}? {actions.KEPT}")
+    print_results(app, await actions.cancel_tree(await call_of(rt), number, reason or ""))
 
 
 def _print_none(app: App) -> None:
@@ -307,37 +303,6 @@ def _print_none(app: App) -> None:
         app.out.document([])
     else:
         app.out.info("no jobs match the filters; to list all jobs: draftsman jobs")
-
-
-async def _confirm_named(rt: Runtime, numbers: Sequence[int]) -> None:
-    """Ask for confirmation; raises Refused on no."""
-    if len(numbers) > 1:
-        jobs = [await rt.read_model.job(number) for number in numbers]
-        prompts.confirm(f"Cancel {_summary([job.status for job in jobs])}? Work so far is kept.")
-        return
-    details = await rt.read_model.job(numbers[0])
-    title = f", {details.ticket_title!r}" if details.ticket_title else ""
-    action = "stop" if details.status is Status.RUNNING else "cancel"
-    state = humanize(str(details.status))
-    prompts.confirm(f"{details.name}{title} is {state}. {action.capitalize()} it?")
-
-
-def _confirm_matching(app: App, jobs: Sequence[JobSummary], yes: bool) -> None:
-    """Ask for confirmation; raises Refused on no, UsageError without a terminal."""
-    if yes:
-        return
-    summary = _summary([job.status for job in jobs])
-    if not app.out.interactive:
-        raise UsageError(
-            f"not a terminal; to cancel {summary}, use --yes (or --dry-run to list them)"
-        )
-    prompts.confirm(f"Cancel {summary}? Work so far is kept.")
-
-
-def _summary(statuses: Sequence[Status]) -> str:
-    counts = Counter(humanize(str(status)) for status in statuses)
-    kinds = ", ".join(f"{count:,} {status}" for status, count in counts.items())
-    return f"{counted(len(statuses), 'job')} ({kinds})"
 
 
 def _list(app: App, jobs: Sequence[JobSummary]) -> None:

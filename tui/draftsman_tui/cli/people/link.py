@@ -40,8 +40,9 @@ async def link(app: App, code: str | None, web: bool, qr: bool) -> None:
     if qr:
         require(of_channel("web"))
     from draftsman.people.service.web_sessions import WebSessions
+    from draftsman.settings.channel_tables import section_of
 
-    settings = app.settings.web
+    settings = section_of(app.settings, "web")
     async with app.runtime() as rt:
         actor = await rt.actor()
         token, expires_at = await WebSessions(rt.db, rt.policy).create_link(actor)

@@ -6,21 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.actions import maintenance as actions
 from draftsman.entities.people import LINKS, PEOPLE, person_row
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
-from draftsman.people.configuration import configured_directory
-from draftsman.people.directory import Directory, DirectoryEntry
+from draftsman.people.configuration import configured_directory, entry_of
+from draftsman.people.directory import Directory
 from draftsman.people.policy import ROLES
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from draftsman.runtime import Runtime
 
 
@@ -113,7 +117,7 @@ async def list_people(app: App) -> None:
         print_list(app, LINKS, links)
 
 
-@people.subcommand("link", examples=("draftsman people link K7PQ2MXWAB",))
+@people.subcommand("link", examples=("draftsman people link K7PQ2MXWAB",), does=(actions.link,))
 @click.argument("code", type=params.TEXT)
 async def link(app: App, code: str) -> None:
     """Link a chat account to you.
@@ -127,14 +131,7 @@ async def link(app: App, code: str) -> None:
 async def link_account(app: App, code: str) -> None:
     """Link the chat account of a code to the user of this process."""
     async with app.runtime() as rt:
-        account = await rt.people.link(code, await rt.actor())
-    if app.json:
-        app.out.document(account)
-        return
-    name = one_line(account.display_name)
-    identity = f"{account.channel}:{account.external_id}"
-    app.out.print(f"linked {account.channel} {account.external_id} ({name}) to {account.person}")
-    app.out.info(f"if this is not your account: draftsman people unlink {identity}")
+        print_result(app, await actions.link(await call_of(rt), code))
 
 
 @people.subcommand(
@@ -143,6 +140,7 @@ async def link_account(app: App, code: str) -> None:
         "draftsman people unlink slack:U012ABCDEF",
         "draftsman people unlink forge:github:anna",
     ),
+    does=(actions.unlink,),
 )
 @click.argument("identity", metavar="CHANNEL:ID", type=params.TEXT)
 async def unlink(app: App, identity: str) -> None:
@@ -158,11 +156,9 @@ async def unlink(app: App, identity: str) -> None:
     if name == "forge":
         id = id.casefold()
     async with app.runtime() as rt:
-        person = await rt.people.unlink(name, id, await rt.actor())
-    if app.json:
-        app.out.document({"channel": name, "external_id": id, "person": person})
-    else:
-        app.out.print(f"unlinked {name} {id} from {person}")
+        result = await actions.unlink(await call_of(rt), (name, id))
+    data = {"channel": name, "external_id": id, "person": result.value}
+    print_result(app, result, data)
 
 
 @people.subcommand(
@@ -185,7 +181,7 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
 @people.subcommand(
     "set",
     examples=(
-        "draftsman people set anna --role invoker --role approver --login anna --slack U012ABCDEF",
+        "draftsman people set anna --role invoker --role approver --login anna --account slack:U0",
     ),
 )
 @click.argument("name", type=params.TEXT)
@@ -193,8 +189,6 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
     "--role", "roles", multiple=True, type=click.Choice(sorted(ROLES)), help="Role; repeatable."
 )
 @click.option("--login", type=params.TEXT, help="Database role, or login on the embedded database.")
-@click.option("--slack", type=params.TEXT, help="Slack user id.")
-@click.option("--trello", type=params.TEXT, help="Trello member id.")
 @click.option(
     "--quiet-hours", type=params.TEXT, help="Hours without interruptions, e.g. 22:00-07:00."
 )
@@ -202,14 +196,13 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
     "--working-hours", type=params.TEXT, help="Working hours, e.g. 'Mon-Fri 09:00-17:00'."
 )
 @click.option("--holidays", type=params.TEXT, help="Table of [holidays] in the configuration.")
-@click.option("--forge", type=params.TEXT, metavar="NAME:LOGIN", help="Login on a forge.")
 @click.option(
-    "--pager",
-    "page_accounts",  # `pager` is that of --no-pager
+    "--account",
+    "accounts",
     multiple=True,
     type=params.TEXT,
-    metavar="NAME:USER",
-    help="User id or e-mail address at a pager; repeatable.",
+    metavar="CHANNEL:ID",
+    help="Account in a channel, e.g. slack:U012ABCDEF or forge:github:anna; repeatable.",
 )
 @click.option("--timezone", type=params.TEXT, help="Time zone, e.g. Europe/Berlin.")
 @click.option("--group", "groups", multiple=True, type=params.TEXT, help="Group; repeatable.")
@@ -219,37 +212,35 @@ async def set_person(
     name: str,
     yes: bool,
     groups: tuple[str, ...],
-    page_accounts: tuple[str, ...],
+    accounts: tuple[str, ...],
     **fields: Any,
 ) -> None:
     """Add a person, or replace the roles, accounts and groups of an existing person."""
     from pydantic import ValidationError
 
     from draftsman import field_errors
-    from draftsman.settings.people import PersonSettings
+    from draftsman.settings import settings_model
+    from draftsman.settings.channel_tables import person_model
 
     try:
-        checked = PersonSettings.model_validate(fields | {"pager": page_accounts})
+        checked = person_model(settings_model()).model_validate(fields | _accounts(accounts))
     except ValidationError as error:
         raise field_errors.field_error(error) from None
-    ids = {
-        "cli": checked.login,
-        "slack": checked.slack,
-        "trello": checked.trello,
-        "forge": checked.forge,
-    }
-    entry = DirectoryEntry(
-        frozenset(checked.roles),
-        {channel: id for channel, id in ids.items() if id},
-        checked.quiet_hours,
-        checked.timezone,
-        checked.working_hours,
-        checked.holidays,
-        checked.pager,
-    )
+    entry = entry_of(checked)
     async with app.runtime() as rt:
         stored = await _stored_directory(rt)
         await change(app, rt, stored.with_person(name, entry, groups), yes=yes)
+
+
+def _accounts(accounts: Sequence[str]) -> dict[str, str | list[str]]:
+    """Return the accounts by channel; raises UsageError."""
+    by_channel: dict[str, list[str]] = {}
+    for account in accounts:
+        channel, separator, id = account.partition(":")
+        if not separator or not id:
+            raise UsageError(f"{account[:60]!r}: use CHANNEL:ID, such as slack:U012ABCDEF")
+        by_channel.setdefault(channel, []).append(id)
+    return {name: ids[0] if len(ids) == 1 else ids for name, ids in by_channel.items()}
 
 
 @people.subcommand("remove", examples=("draftsman people remove anna",))

@@ -173,12 +173,12 @@ def _with_options(settings: Settings, listen: str | None, url: str | None) -> Se
     from pydantic import ValidationError
 
     from draftsman import field_errors
-    from draftsman.settings.web import WebSettings
+    from draftsman_bots.web.settings import WebSettings
 
     options = {key: value for key, value in (("listen", listen), ("url", url)) if value}
-    configured = settings.web.model_dump(exclude_unset=True)
+    web = WebSettings.of(settings)
     try:
-        changed = WebSettings.model_validate(configured | options)
+        changed = WebSettings.model_validate(web.model_dump(exclude_unset=True) | options)
     except ValidationError as error:
         raise field_errors.field_error(error) from None
     return settings.model_copy(update={"web": changed})

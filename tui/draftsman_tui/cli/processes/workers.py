@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from draftsman.actions import maintenance as actions
 from draftsman.entities.figures import FIGURES
 from draftsman.entities.workers import WORKERS, WorkerRow, health_of
 from draftsman.errors import UsageError
@@ -17,6 +18,7 @@ from draftsman.formats.json_data import as_data
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line
@@ -63,6 +65,7 @@ class SweepCommand(click.Command):
     section="Processes",
     cls=SweepCommand,
     examples=("draftsman sweep expire", "draftsman sweep prune --dry-run"),
+    does=(actions.sweep,),
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--dry-run", is_flag=True, help="With prune: list the months without changing them.")
@@ -71,16 +74,13 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
     if dry_run and name != "prune":
         raise UsageError(f"--dry-run requires the sweep prune, not {name!r}")
     async with app.runtime(read_only=dry_run) as rt:
-        count = 0 if dry_run else await rt.sweeps.run_now(name, await rt.actor())
+        result = None if dry_run else await actions.sweep(await call_of(rt), name)
         months = await rt.archives.plan() if name == "prune" else []
-    if dry_run:
+    if result is None:
         _print_plan(app, months)
         return
-    if app.json:
-        app.out.document({"sweep": name, "changed": count})
-        return
-    app.out.print(f"{name}: changed {counted(count, 'row')}")
-    for month in months:
+    print_result(app, result, {"sweep": name, "changed": result.value})
+    for month in () if app.json else months:
         app.out.info(f"{month.month:%Y-%m}: {month.state}")
 
 

@@ -11,31 +11,28 @@ import contextlib
 import os
 import sys
 import termios
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.actions import questions as actions
 from draftsman.deliveries.question_text import missing_diff, resolution_text
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman.formats.invisible import one_line
 from draftsman.ids import job_name, question_name
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus
-from draftsman.questions.response import Response
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.common.answers import (
-    build_response,
-    outcome_text,
-    rejection_error,
-    submit_response,
-)
+from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.common.questions import answer_command, describe
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import line, plain, styled
+from draftsman_tui.terminal.output import plain
+from draftsman_tui.terminal.results import result_line
 from draftsman_tui.terminal.stdio import write_stderr
 
 if TYPE_CHECKING:
+    from draftsman.actions.action import Action, ActionResult
     from draftsman.ids import JobRef
     from draftsman.runtime import Runtime
 
@@ -47,6 +44,7 @@ QuestionRef = tuple["JobRef", int | None]
     "answer",
     section="Questions",
     examples=("draftsman answer D-142/1 2", "draftsman answer D-142/1 use the staging server"),
+    does=(actions.answer,),
 )
 @click.argument("question", type=params.QUESTION)
 @click.argument("value", nargs=-1, type=params.TEXT)
@@ -69,13 +67,14 @@ async def answer(app: App, question: QuestionRef, value: tuple[str, ...], only: 
             return
         if not text and details.kind is QuestionKind.INPUT:
             raise UsageError(f"VALUE is required: draftsman answer {details.name} VALUE")
-        await _submit(app, rt, job, ordinal, build_response(text=text), only=only)
+        await _submit(app, rt, actions.answer, (job, ordinal), text, only=only)
 
 
 @command(
     "approve",
     section="Questions",
     examples=("draftsman approve D-142/1 --reason 'looked at the diff'",),
+    does=(actions.approve,),
 )
 @click.argument("question", type=params.QUESTION)
 @click.option("--reason", type=params.TEXT, help="Reason, recorded with the decision.")
@@ -92,7 +91,7 @@ async def approve(
 ) -> None:
     """Approve a question that asks for approval."""
     if mint_token is None:
-        await _decide(app, question, True, reason, token)
+        await _decide(app, question, actions.approve, reason, token)
         return
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "approve")
@@ -109,6 +108,7 @@ async def approve(
     "deny",
     section="Questions",
     examples=("draftsman deny D-142/1 --reason 'touches the billing code'",),
+    does=(actions.deny,),
 )
 @click.argument("question", type=params.QUESTION)
 @click.option("--reason", type=params.TEXT, help="Reason, recorded with the decision.")
@@ -120,7 +120,7 @@ async def deny(app: App, question: QuestionRef, reason: str | None, token: str |
 
     A single denial decides. The question determines whether the job then fails or continues.
     """
-    await _decide(app, question, False, reason, token)
+    await _decide(app, question, actions.deny, reason, token)
 
 
 async def resolve_question(
@@ -154,42 +154,46 @@ async def resolve_question(
 
 
 async def _decide(
-    app: App, question: QuestionRef, decision: bool, reason: str | None, token: str | None
+    app: App,
+    question: QuestionRef,
+    action: Action[actions.QuestionRow, ..., Any],
+    reason: str | None,
+    token: str | None,
 ) -> None:
     if token is not None and question[1] is None:
         raise UsageError("--token requires a full question name, e.g. D-142/1")
     async with app.runtime() as rt:
-        job, ordinal = await resolve_question(app, rt, question, "approve" if decision else "deny")
-        token = token.strip() if token else None
-        response = build_response(decision=decision, reason=reason, token=token)
-        await _submit(app, rt, job, ordinal, response)
+        row = await resolve_question(app, rt, question, action.name)
+        await _submit(app, rt, action, row, reason or "", token=token.strip() if token else None)
 
 
 async def _prompt(app: App, rt: Runtime, question: Question, *, only: bool) -> None:
     """Prompt until the question accepts the answer."""
+    row = (question.job, question.ordinal)
     while True:
         text = prompts.prompt(f"Answer to {question.name}").strip()
         try:
-            response = build_response(text=text)
-            await _submit(app, rt, question.job, question.ordinal, response, only=only)
+            await _submit(app, rt, actions.answer, row, text, only=only)
             return
         except UsageError as error:
             app.out.info(str(error))
 
 
 async def _submit(
-    app: App, rt: Runtime, job: int, ordinal: int, response: Response, *, only: bool = False
+    app: App,
+    rt: Runtime,
+    action: Action[actions.QuestionRow, ..., Any],
+    question: actions.QuestionRow,
+    text: str,
+    **options: Any,
 ) -> None:
-    """Submit the answer and print the outcome; raises Refused or LostRace if it was rejected."""
-    verdict = await rt.questions.answer(job, ordinal, response, await rt.actor(), only=only)
-    if app.json:
-        app.out.document(verdict)
-    if not verdict.accepted:
-        raise await rejection_error(rt, verdict, response.source_event_id)
-    if not app.json:
-        app.out.print(line(styled(verdict.name, "bold"), f" {await outcome_text(rt, verdict)}"))
-        if verdict.also:
-            app.out.print(f"also answered: {', '.join(verdict.also)}")
+    """Answer or decide, and print the outcome; the JSON document also has a refusal."""
+    try:
+        print_result(app, await action(await call_of(rt), question, text, **options))
+    except actions.AnswerRefused as error:
+        if app.json:
+            app.out.document(error.verdict)
+        raise
 
 
 async def _show(app: App, rt: Runtime, question: Question) -> None:
@@ -236,34 +240,29 @@ class QuestionPrompter:
                 write_stderr(plain(patch or "no changes\n"))
                 continue
             try:
-                response = await self._response(question, text)
-                if response is None:
-                    return
-                actor = await self._rt.actor()
-                verdict = await submit_response(
-                    self._rt, question.job, question.ordinal, response, actor
-                )
+                result = await self._submit(question, text)
             except UsageError as error:
                 self._app.out.info(str(error))
+                continue
             except DraftsmanError as error:
                 self._app.out.info(str(error))
                 return
-            else:
-                name = styled(verdict.name, "bold")
-                self._app.out.print_stderr(line(name, f" {await outcome_text(self._rt, verdict)}"))
-                return
+            if result is not None:
+                self._app.out.print_stderr(result_line(result))
+            return
 
-    async def _response(self, question: Question, text: str) -> Response | None:
-        """Return the answer; None if the question closed meanwhile. Raises UsageError."""
+    async def _submit(self, question: Question, text: str) -> ActionResult[Any] | None:
+        """Submit the answer; None if the question closed meanwhile. Raises DraftsmanError."""
+        call = await call_of(self._rt)
+        row = (question.job, question.ordinal)
         if question.kind is not QuestionKind.APPROVAL:
-            return build_response(text=text)
+            return await actions.answer(call, row, text)
         if text.lower() not in (*YES, *NO):
             raise UsageError(f"{text[:60]!r}: enter y to approve, n to deny, d for the diff")
-        approves = text.lower() in YES
-        if approves:
-            return build_response(decision=True)
+        if text.lower() in YES:
+            return await actions.approve(call, row)
         reason = await self._read(question, "Reason (optional): ", optional=True)
-        return None if reason is None else build_response(decision=False, reason=reason or None)
+        return None if reason is None else await actions.deny(call, row, reason)
 
     async def _read(self, question: Question, prompt: str, *, optional: bool = False) -> str | None:
         """Read a line, unless the question closes first; None: closed, or left open.

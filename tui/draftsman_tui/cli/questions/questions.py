@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.actions import questions as actions
 from draftsman.deliveries.documents.json import question_json
 from draftsman.entities.questions import INBOX
-from draftsman.formats import times
-from draftsman.ids import job_name, question_name
+from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.common.questions import describe
 from draftsman_tui.terminal import params
-from draftsman_tui.terminal.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.ids import JobRef
@@ -63,6 +63,7 @@ async def questions(app: App, job: JobRef | None) -> None:
     "extend",
     section="Questions",
     examples=("draftsman extend D-142/1 2h", "draftsman extend D-142/1 never"),
+    does=(actions.extend,),
 )
 @click.argument("question", type=params.QUESTION)
 @click.argument("duration", metavar="DURATION|never", type=params.EXTENSION)
@@ -76,13 +77,5 @@ async def extend(app: App, question: tuple[JobRef, int | None], duration: float)
     seconds = None if duration == float("inf") else duration
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "extend")
-        expires_at = await rt.questions.extend(job, ordinal, seconds, await rt.actor())
-    if app.json:
-        app.out.document({"job": job, "ordinal": ordinal, "expires_at": expires_at})
-    else:
-        when = (
-            f"expires {times.until(expires_at)}, at {times.clock(expires_at)}"
-            if expires_at
-            else "never expires"
-        )
-        app.out.print(line(styled(question_name(job, ordinal), "bold"), f" {when}"))
+        result = await actions.extend(await call_of(rt), (job, ordinal), seconds)
+    print_result(app, result, {"job": job, "ordinal": ordinal, "expires_at": result.value})

@@ -1,4 +1,4 @@
-"""The `move` and `priority` commands, and the list of queued jobs in the order of the claim."""
+"""The `move` command, and the list of queued jobs in the order of the claim."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from draftsman.actions import jobs as actions
 from draftsman.entities.jobs import QUEUED_JOBS, QueuedRow
 from draftsman.entities.queues import condition_text, worker_text
 from draftsman.errors import UsageError
-from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ MAX_HELD: Final = 3
         "draftsman move D-142 --before D-7",
         "draftsman move D-142 --after D-7",
     ),
+    does=(actions.move,),
 )
 @click.argument("job", type=params.JOB)
 @click.option("--top", is_flag=True, help="To the start of its queue.")
@@ -58,38 +60,7 @@ async def move(
         number = await number_of(rt, job)
         ref = before or after
         anchor = await number_of(rt, ref) if ref else None
-        await rt.queues.move(number, place, await rt.actor(), anchor)
-        moved = await rt.read_model.job(number)
-    if app.json:
-        data = {"number": number, "place": place, "anchor": anchor, "priority": moved.priority}
-        app.out.document(data)
-        return
-    where = (
-        f"{place} {job_name(anchor)}" if anchor else f"to the {place} of the queue {moved.queue}"
-    )
-    app.out.print(f"{moved.name}: moved {where}, with priority {moved.priority}")
-
-
-@command(
-    "priority",
-    section="Control of jobs",
-    examples=("draftsman priority D-142 5", "draftsman priority D-142 -- -5"),
-)
-@click.argument("job", type=params.JOB)
-@click.argument("priority", type=int, metavar="NUMBER")
-async def priority(app: App, job: JobRef, priority: int) -> None:
-    """Change the priority of a job that has not started.
-
-    The job must be queued or scheduled. Higher numbers run first, from -1000 to 1000; the
-    default is 0.
-    """
-    async with app.runtime() as rt:
-        number = await number_of(rt, job)
-        await rt.queues.prioritize(number, priority, await rt.actor())
-    if app.json:
-        app.out.document({"number": number, "priority": priority})
-    else:
-        app.out.print(f"{job_name(number)}: priority {priority}")
+        print_result(app, await actions.move(await call_of(rt), number, place, anchor))
 
 
 async def print_queued(app: App, limit: int, queue: str | None) -> None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.actions import queues as actions
 from draftsman.entities.queues import QUEUE_CHANGES, QUEUES
-from draftsman.errors import DraftsmanError, Refused, RejectedField
+from draftsman.errors import DraftsmanError, RejectedField
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman.formats.invisible import one_line
-from draftsman.ids import actor_name, job_name, pause_name
+from draftsman.ids import job_name, pause_name
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
-from draftsman_tui.cli.prompts import confirm
+from draftsman_tui.cli.perform import call_of, confirm_action, print_result
 from draftsman_tui.terminal import params
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ async def list_queues(app: App) -> None:
         "draftsman queues pause default --reason 'disk is full'",
         "draftsman queues pause default --type run_agent --reason 'model is down'",
     ),
+    does=(actions.pause,),
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--type", type=params.TEXT, help="Pause this job type only.")
@@ -82,13 +83,9 @@ async def pause(app: App, name: str, type: str | None, reason: str, unchecked: b
     async with app.runtime() as rt:
         if not unchecked:
             await _require_known(rt, name, type)
-        held = await rt.queues.pause(name, await rt.actor(), reason, type)
-    if app.json:
-        app.out.document({"queue": name, "type": type, "paused": True, "held": held})
-        return
-    option = f" --type {type}" if type else ""
-    app.out.print(f"paused the {pause_name(name, type)}")
-    app.out.info(f"running jobs continue; to resume it: draftsman queues resume {name}{option}")
+        result = await actions.pause(await call_of(rt), name, reason, type)
+    data = {"queue": name, "type": type, "paused": True, "held": result.value}
+    print_result(app, result, data)
 
 
 @queues.subcommand(
@@ -97,21 +94,16 @@ async def pause(app: App, name: str, type: str | None, reason: str, unchecked: b
         "draftsman queues resume default",
         "draftsman queues resume default --type run_agent",
     ),
+    does=(actions.resume,),
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--type", type=params.TEXT, help="Resume this job type.")
 async def resume(app: App, name: str, type: str | None) -> None:
     """Resume a paused queue, or a paused job type in it."""
     async with app.runtime() as rt:
-        released = await rt.queues.resume(name, await rt.actor(), type)
-        summaries = await rt.queues.all()
-    if app.json:
-        app.out.document({"queue": name, "type": type, "paused": False, "released": released})
-        return
-    app.out.print(f"resumed the {pause_name(name, type)}")
-    for summary in summaries:
-        for other in summary.pauses if summary.name == name else ():
-            app.out.info(f"the {other.name} is still paused: {one_line(other.reason)}")
+        result = await actions.resume(await call_of(rt), name, type)
+    data = {"queue": name, "type": type, "paused": False, "released": result.value}
+    print_result(app, result, data)
 
 
 @queues.subcommand(
@@ -166,6 +158,7 @@ async def drain(
 @queues.subcommand(
     "release",
     examples=("draftsman queues release default", "draftsman queues release default --yes"),
+    does=(actions.release,),
 )
 @click.argument("name", type=params.TEXT)
 @params.yes_option
@@ -175,19 +168,13 @@ async def release(app: App, name: str, yes: bool) -> None:
     The reserving job continues: if it has not started, it takes its place in the queue.
     """
     async with app.runtime() as rt:
-        actor = await rt.actor()
         reservations = await rt.reservations.all()
         reserved = next((item for item in reservations if item.queue == name), None)
-        if reserved is not None and not yes:
-            by = f"by {actor_name(reserved.actor)} for {job_name(reserved.job)}"
-            if not app.out.interactive:
-                raise Refused(f"this would end the reservation {by}; to confirm, use --yes")
-            confirm(f"End the reservation of the queue {name!r} {by}?")
-        job = await rt.queues.release_reservation(name, actor)
-    if app.json:
-        app.out.document({"queue": name, "released": True, "job": job})
-        return
-    app.out.print(f"released the queue {name!r}, which was reserved for {job_name(job)}")
+        if reserved is not None:
+            note = actions.reserved(reserved)
+            confirm_action(app, actions.release, repr(name), yes=yes, note=note)
+        result = await actions.release(await call_of(rt), name)
+    print_result(app, result, {"queue": name, "released": True, "job": result.value})
 
 
 @queues.subcommand(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.actions import maintenance as actions
 from draftsman.entities.repos import REPOS, repo_data, repo_row
 from draftsman.errors import Conflict, Refused, UsageError
 from draftsman.formats import times
@@ -16,6 +17,12 @@ from draftsman.repos import repo_url
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.perform import (
+    call_of,
+    confirm_action,
+    print_result,
+    print_results,
+)
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.terminal import params
 from draftsman_tui.terminal.output import line, styled
@@ -23,6 +30,7 @@ from draftsman_tui.terminal.output import line, styled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from draftsman.actions.action import ActionResult
     from draftsman.agent_runs.validation.commands import CommandResult
     from draftsman.agent_runs.validation.profile_check import RepoInspection
     from draftsman.repos.repo_catalog import Repo, RepoLocation
@@ -358,6 +366,7 @@ async def check(app: App, name: str) -> None:
         "draftsman repos map acme/mono//services/api --label-id 5f0c…",
         "draftsman repos map acme/pay --default",
     ),
+    does=(actions.map_label, actions.make_default),
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--label", type=params.TEXT, help="Label with this name, on every board.")
@@ -371,22 +380,22 @@ async def map_label(
         raise UsageError("specify --label NAME, --label-id ID or --default")
     async with app.runtime() as rt:
         location = await rt.repos.place(name)
-        actor = await rt.actor()
+        call = await call_of(rt)
+        results: list[ActionResult[Any]] = []
         if label or label_id:
-            await rt.repos.map(location, actor, label=label, label_id=label_id)
+            results.append(await actions.map_label(call, location, label, label_id))
         if default:
-            await rt.repos.set_default(location.repo, actor)
+            results.append(await actions.make_default(call, location.repo))
     if app.json:
         app.out.document({"name": location.name, "label": label, "label_id": label_id})
-        return
-    if label or label_id:
-        app.out.print(f"mapped label {label or label_id} to {location.name}")
-    if default:
-        app.out.print(f"default repository: {location.repo.full_name}")
+    else:
+        print_results(app, results)
 
 
 @repos.subcommand(
-    "unmap", examples=("draftsman repos unmap payments", "draftsman repos unmap --default")
+    "unmap",
+    examples=("draftsman repos unmap payments", "draftsman repos unmap --default"),
+    does=(actions.unmap_label, actions.make_default),
 )
 @click.argument("label", type=params.TEXT, required=False)
 @click.option("--repo", type=params.TEXT, help="Unmap the label from this repository only.")
@@ -396,20 +405,17 @@ async def unmap(app: App, label: str | None, repo: str | None, default: bool) ->
     if (label is None) != default:
         raise UsageError("specify either LABEL or --default")
     async with app.runtime() as rt:
-        actor = await rt.actor()
+        call = await call_of(rt)
+        result: ActionResult[Any]
         if label is None:
-            await rt.repos.set_default(None, actor)
-            removed = 1
+            result = await actions.make_default(call, None)
         else:
-            location = await rt.repos.place(repo) if repo else None
-            removed = await rt.repos.unmap(label, actor, location.repo if location else None)
-    if app.json:
-        app.out.document({"label": label, "removed": removed})
-    else:
-        app.out.print(f"unmapped label {label}" if label else "cleared the default repository")
+            known = (await rt.repos.place(repo)).repo if repo else None
+            result = await actions.unmap_label(call, known, label)
+    print_result(app, result, {"label": label, "removed": result.value or 1})
 
 
-@repos.subcommand("remove", examples=("draftsman repos remove pay",))
+@repos.subcommand("remove", examples=("draftsman repos remove pay",), does=(actions.remove_repo,))
 @click.argument("name", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
@@ -420,15 +426,9 @@ async def remove(app: App, name: str, yes: bool) -> None:
             raise UsageError(
                 f"{name}: remove the repository, not a folder: {location.repo.full_name}"
             )
-        if not yes:
-            if not app.out.interactive:
-                raise UsageError(f"not a terminal; to remove {location.name}, use --yes")
-            prompts.confirm(f"Remove {location.name} with its labels and profiles?")
-        await rt.repos.remove(location.repo, await rt.actor())
-    if app.json:
-        app.out.document({"name": location.name, "removed": True})
-    else:
-        app.out.print(f"{location.name} removed")
+        confirm_action(app, actions.remove_repo, location.name, yes=yes)
+        result = await actions.remove_repo(await call_of(rt), location.repo)
+    print_result(app, result, {"name": location.name, "removed": True})
 
 
 def _profile_data(saved: SavedProfile) -> dict[str, Any]:

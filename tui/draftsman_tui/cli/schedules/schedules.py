@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.actions import schedules as actions
 from draftsman.durations import format_duration, parse_instant
 from draftsman.entities.schedules import FIRES, SCHEDULES
 from draftsman.errors import UsageError
@@ -16,9 +17,9 @@ from draftsman.formats.json_data import as_data
 from draftsman.ids import job_name
 from draftsman.schedules.phrases import whole_phrase
 from draftsman.schedules.schedule import MEANINGS, Misfire, Overlap, ScheduleSpec, find_zone
-from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.perform import call_of, confirm_action, print_result
 from draftsman_tui.cli.requests.submit import print_submitted
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
 from draftsman_tui.cli.schedules.schedule_apply import apply
@@ -227,51 +228,49 @@ async def history(app: App, name: str | None, limit: int) -> None:
 
 
 @schedules.subcommand(
-    "pause", examples=("draftsman schedules pause nightly --reason 'release freeze'",)
+    "pause",
+    examples=("draftsman schedules pause nightly --reason 'release freeze'",),
+    does=(actions.pause,),
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--reason", type=params.TEXT, help="Shown to others.")
 async def pause(app: App, name: str, reason: str | None) -> None:
     """Pause a schedule: it does not fire until it is resumed."""
     async with app.runtime() as rt:
-        schedule = await rt.schedules.pause(name, await rt.actor(), reason)
-    _print_changed(app, schedule, f"paused {name}")
+        print_result(app, await actions.pause(await call_of(rt), name, reason or ""))
 
 
-@schedules.subcommand("resume", examples=("draftsman schedules resume nightly",))
+@schedules.subcommand(
+    "resume", examples=("draftsman schedules resume nightly",), does=(actions.resume,)
+)
 @click.argument("name", type=params.TEXT)
 async def resume(app: App, name: str) -> None:
     """Resume a paused schedule, from its next occurrence on."""
     async with app.runtime() as rt:
-        schedule = await rt.schedules.resume(name, await rt.actor())
-    following = f", next {_time(schedule, schedule.due_at)}" if schedule.due_at else ""
-    _print_changed(app, schedule, f"resumed {name}{following}")
+        print_result(app, await actions.resume(await call_of(rt), name))
 
 
-@schedules.subcommand("run", examples=("draftsman schedules run nightly",))
+@schedules.subcommand("run", examples=("draftsman schedules run nightly",), does=(actions.run,))
 @click.argument("name", type=params.TEXT)
 async def run(app: App, name: str) -> None:
     """Submit the job of a schedule now, in your name."""
     async with app.runtime() as rt:
         with options_named():
-            job = await rt.schedules.run(name, await rt.actor())
-        await print_submitted(app, rt, job)
+            result = await actions.run(await call_of(rt), name)
+        await print_submitted(app, rt, result.value)
 
 
-@schedules.subcommand("remove", examples=("draftsman schedules remove nightly",))
+@schedules.subcommand(
+    "remove", examples=("draftsman schedules remove nightly",), does=(actions.remove,)
+)
 @click.argument("name", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
     """Remove a schedule and its history; its jobs are kept."""
     async with app.runtime() as rt:
         await rt.schedules.get(name)
-        if not yes and app.out.interactive:
-            prompts.confirm(f"Remove schedule {name} and its history?")
-        await rt.schedules.remove(name, await rt.actor())
-    if app.json:
-        app.out.document({"name": name, "removed": True})
-    else:
-        app.out.print(f"removed schedule {name}")
+        confirm_action(app, actions.remove, name, yes=yes)
+        print_result(app, await actions.remove(await call_of(rt), name))
 
 
 def _rule(options: dict[str, Any]) -> str:
@@ -301,13 +300,6 @@ def _instant(text: str, zone: str | None) -> datetime:
     if zone is None or datetime.fromisoformat(text.strip()).tzinfo is not None:
         return at
     return datetime.fromisoformat(text.strip()).replace(tzinfo=find_zone(zone))
-
-
-def _print_changed(app: App, schedule: Schedule, text: str) -> None:
-    if app.json:
-        app.out.document(schedule)
-    else:
-        app.out.print(text)
 
 
 def _time(schedule: Schedule, at: datetime) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.actions.schedules import remove_template, run_template
 from draftsman.entities.schedules import TEMPLATES, template_data
 from draftsman.errors import NotFound, UsageError
 from draftsman.formats import times
@@ -20,6 +21,7 @@ from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command_group
 from draftsman_tui.cli.jobs import job_wait
 from draftsman_tui.cli.lists import print_list
+from draftsman_tui.cli.perform import call_of, confirm_action, print_result
 from draftsman_tui.cli.requests.submit import print_submitted, print_warning
 from draftsman_tui.cli.schedules.request_options import request_fields, request_options
 from draftsman_tui.common.jobs import submitted_text
@@ -289,7 +291,9 @@ async def diff(app: App, name: str, old: int | None, new: int | None) -> None:
         app.out.print(*(styled(text, styles.get(text[:1], "")) for text in changes))
 
 
-@templates.subcommand("remove", examples=("draftsman templates remove bump",))
+@templates.subcommand(
+    "remove", examples=("draftsman templates remove bump",), does=(remove_template,)
+)
 @click.argument("name", type=params.TEXT)
 @params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
@@ -300,13 +304,8 @@ async def remove(app: App, name: str, yes: bool) -> None:
     """
     async with app.runtime() as rt:
         await rt.templates.get(name)
-        if not yes and app.out.interactive:
-            prompts.confirm(f"Remove template {name}?")
-        await rt.templates.remove(name, await rt.actor())
-    if app.json:
-        app.out.document({"name": name, "removed": True})
-    else:
-        app.out.print(f"removed template {name}")
+        confirm_action(app, remove_template, name, yes=yes)
+        print_result(app, await remove_template(await call_of(rt), name))
 
 
 @templates.subcommand(
@@ -315,6 +314,7 @@ async def remove(app: App, name: str, yes: bool) -> None:
         "draftsman templates run bump --param package=httpx",
         "draftsman templates run bump@2 --params @bump.json --wait",
     ),
+    does=(run_template,),
 )
 @click.argument("name", type=params.TEXT)
 @click.option(
@@ -353,14 +353,11 @@ async def run(
         if app.out.interactive:
             parameters |= await _ask_missing(rt, name, parameters)
         with options_named():
-            request = await rt.templates.request(
-                name,
-                parameters,
-                fields={key: value for key, value in fields.items() if value is not None},
-                typed=True,
-                unchecked=unchecked,
+            given = {key: value for key, value in fields.items() if value is not None}
+            result = await run_template(
+                await call_of(rt), name, parameters, given, unchecked=unchecked
             )
-        job = await rt.submissions.submit(request, await rt.actor())
+        job = result.value
         if not wait:
             await print_submitted(app, rt, job)
             return

@@ -24,7 +24,7 @@ from draftsman.processes import host
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.repos.forge_access import check_access
 from draftsman_tui.cli.setup import doctor_checks
-from draftsman_tui.cli.setup.doctor_checks import Finding, check_slack, check_trello
+from draftsman_tui.cli.setup.doctor_checks import Finding
 from draftsman_tui.terminal.output import check_lines, styled
 
 if TYPE_CHECKING:
@@ -78,17 +78,21 @@ async def doctor(app: App, invariants: bool) -> None:
 async def _checks(app: App) -> AsyncGenerator[Finding, None]:
     settings = app.settings
     yield doctor_checks.configuration(app.config)
+    connected = False
     try:
         async with app.runtime(read_only=True) as rt:
             for check in CHECKS:
                 for finding in await check(rt):
                     yield finding
+            connected = True
+            async for finding in doctor_checks.check_channels(settings, rt):
+                yield finding
     except SchemaOutdated as error:
         yield Finding("migrations", "fail", str(error))
     except DraftsmanError as error:
         yield Finding("database", "fail", str(error), _database_hint(app))
-    if settings.slack is not None:
-        for finding in await check_slack(settings.slack):
+    if not connected:
+        async for finding in doctor_checks.check_channels(settings, None):
             yield finding
     yield doctor_checks.git()
     for local_check in LOCAL_CHECKS:
@@ -262,7 +266,7 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
         except DraftsmanError as error:
             then = "set it in the environment of the worker"
             findings.append(Finding("webhooks", "warn", str(error), then))
-    return [*findings, *doctor_checks.pager_people(rt)]
+    return findings
 
 
 async def _dead_letters(rt: Runtime) -> Sequence[Finding]:
@@ -309,7 +313,7 @@ def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
     ):
         return None
     text = "no person has a login there, so comments request and answer nothing"
-    hint = f"draftsman people set NAME --forge {name}:LOGIN"
+    hint = f"draftsman people set NAME --account forge:{name}:LOGIN"
     return Finding(f"forge {name}", "warn", text, hint)
 
 
@@ -319,7 +323,7 @@ def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
     ids = [person.ids.get("forge", "") for person in rt.policy.people.values()]
     unknown = sorted(id for id in ids if id and known and id.partition(":")[0] not in known)
     text = f"no table of [forges] has the name in: {', '.join(unknown[:5])}"
-    hint = f"correct forge in [people], or people set --forge; tables: {', '.join(sorted(known))}"
+    hint = f"correct forge in [people], or people set --account; tables: {', '.join(sorted(known))}"
     return [Finding("people", "warn", text, hint)] if unknown else []
 
 
@@ -365,7 +369,7 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
 
 CHECKS: Final = (
     _server, _migrations, _rights, _clock, _people, _workers, _types, _session_settings, _listen,
-    _archives, _deliveries, _dead_letters, _schedules, _code_owners, _forges, check_trello,
+    _archives, _deliveries, _dead_letters, _schedules, _code_owners, _forges,
     doctor_checks.refused_methods,
 )  # fmt: skip
 
@@ -377,7 +381,6 @@ LOCAL_CHECKS: Final = (
     doctor_checks.programs,
     doctor_checks.default_agent,
     doctor_checks.dashboard,
-    doctor_checks.web_inbox,
     doctor_checks.calendars,
 )
 

@@ -6,7 +6,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,13 +16,12 @@ from zoneinfo import ZoneInfo
 from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
-from draftsman_tui.terminal.extras import advice, missing, of_channel, require
+from draftsman_tui.terminal.extras import advice, missing, of_channel
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.sandbox.sandbox_plan import SandboxMode
     from draftsman.settings import Settings
-    from draftsman.settings.slack import SlackSettings
 
 OLDEST_GIT: Final = (2, 32)
 """Minimum version of git; it supports GIT_CONFIG_GLOBAL, which excludes the user's hooks."""
@@ -53,7 +52,7 @@ async def refused_methods(rt: Runtime) -> Sequence[Finding]:
     from draftsman.deliveries.service.live_threads import LiveThreads
 
     findings = []
-    for bucket, seconds, reason in await LiveThreads(rt.db, rt.policy).paused(REFUSAL):
+    for bucket, seconds, reason in await LiveThreads(rt.db, rt.policy, "slack").paused(REFUSAL):
         channel, _, method = bucket.partition("#")
         method, _, place = method.partition(":")
         where = f" in {place}" if place else ""
@@ -108,16 +107,22 @@ def handlers(settings: Settings) -> Iterator[Finding]:
 
 
 def packages(_: Settings) -> Iterator[Finding]:
-    """Load what other packages declare: kinds of forges, and coding agents."""
+    """Load what other packages declare: channels, kinds of forges, and coding agents."""
     from draftsman import plugins
+    from draftsman.channels import registry
+    from draftsman.settings import Settings, channel_tables
     from draftsman.settings.agents import AgentPlugin
     from draftsman.settings.forges import ForgePlugin
 
-    groups = ((plugins.FORGES, ForgePlugin), (plugins.AGENTS, AgentPlugin))
-    for group, declaration in groups:
-        for plugin, problem in plugins.problems(group, declaration):
-            then = f"correct, upgrade or uninstall {plugin.package}"
-            yield Finding(f"package {plugin.package}", "fail", problem, then)
+    problems = (
+        *registry.problems(),
+        *channel_tables.problems(Settings),
+        *plugins.problems(plugins.FORGES, ForgePlugin),
+        *plugins.problems(plugins.AGENTS, AgentPlugin),
+    )
+    for plugin, problem in problems:
+        then = f"correct, upgrade or uninstall {plugin.package}"
+        yield Finding(f"package {plugin.package}", "fail", problem, then)
 
 
 def programs(settings: Settings) -> Iterator[Finding]:
@@ -197,39 +202,6 @@ def dashboard(settings: Settings) -> Iterator[Finding]:
         yield Finding("dashboard", "warn", problem)
 
 
-def web_inbox(settings: Settings) -> Iterator[Finding]:
-    """Check a configured web inbox: its package extra, its URL and its proxies."""
-    web = settings.web
-    if not web.model_fields_set:
-        return
-    if missing(of_channel("web")) is not None:
-        yield Finding("web inbox", "warn", advice(of_channel("web")))
-    elif web.url is None and not web.is_local:
-        text = f"listen {web.listen} is reachable from other machines, without a url"
-        yield Finding("web inbox", "fail", text, "set url in [web] to the https URL of the inbox")
-    elif web.proxy_header is not None and not web.trusted_proxies:
-        then = "set trusted_proxies in [web] to the address of the proxy"
-        yield Finding("web inbox", "fail", "proxy_header has no effect", then)
-    elif web.trusts_this_machine:
-        text = "every program on this machine can name any person in the proxy_header"
-        then = "set proxy_secret in [web], and let the proxy send it (docs/web.md)"
-        yield Finding("web inbox", "warn", text, then)
-    else:
-        yield Finding("web inbox", "ok", web.origin)
-
-
-def pager_people(rt: Runtime) -> Iterator[Finding]:
-    """Warn about a pager whose webhook is received, and where no person has an account."""
-    from draftsman.settings.attention import webhook_pagers
-
-    ids = [id for person in rt.policy.people.values() for id in person.pagers]
-    for name in sorted(webhook_pagers(rt.settings.pagers)):
-        if not any(id.startswith(f"{name}:".casefold()) for id in ids):
-            text = "no person has an account there, so acknowledgments there do not count"
-            hint = f"draftsman people set NAME --pager {name}:USER, or pager in [people.NAME]"
-            yield Finding(f"pager {name}", "warn", text, hint)
-
-
 def calendars(settings: Settings) -> Iterator[Finding]:
     """Read the calendar files of holidays and on-call schedules."""
     tables = {f"holidays {name}": table.file for name, table in settings.holidays.items()}
@@ -254,28 +226,25 @@ def calendars(settings: Settings) -> Iterator[Finding]:
             yield Finding(check, "ok" if events else "warn", text)
 
 
-async def check_slack(slack: SlackSettings) -> list[Finding]:
-    """Make the checks of the Slack bot."""
-    try:
-        require(of_channel("slack"))
-    except ConfigError as error:
-        return [Finding("slack", "fail", str(error))]
-    from draftsman_bots.slack.doctor import checks
+async def check_channels(settings: Settings, rt: Runtime | None) -> AsyncIterator[Finding]:
+    """Make the checks of the configured channels.
 
-    return [Finding("slack", check.status, check.text, check.hint) async for check in checks(slack)]
+    `rt` is None while the database cannot be reached.
+    """
+    from draftsman import plugins
+    from draftsman.channels import registry
 
-
-async def check_trello(rt: Runtime) -> list[Finding]:
-    """Make the checks of the Trello bot, if it is configured."""
-    if (trello := rt.settings.trello) is None:
-        return []
-    try:
-        require(of_channel("trello"))
-    except ConfigError as error:
-        return [Finding("trello", "fail", str(error))]
-    from draftsman_bots.trello.doctor import checks
-
-    return [
-        Finding("trello", check.status, check.text, check.hint)
-        async for check in checks(rt, trello)
-    ]
+    for channel in registry.channels():
+        if channel.doctor is None or channel.setup(settings) is not None:
+            continue
+        name, extra = channel.table, of_channel(channel.name)
+        if missing(extra) is not None:
+            yield Finding(name, "fail", advice(extra))
+            continue
+        try:
+            async for check in plugins.resolve(channel.doctor)(settings, rt):
+                yield Finding(name, check.status, check.text, check.hint)
+        except Exception as error:
+            plugin = plugins.find(plugins.CHANNELS, channel.name)
+            text = f"the checks of {plugin} failed: {type(error).__name__}: {error}"
+            yield Finding(name, "fail", text, f"report it to the authors of {plugin.package}")

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from draftsman.durations import parse_duration
+from draftsman.actions import maintenance as actions
+from draftsman.actions import rules
 from draftsman.entities.people import LINKS, PEOPLE, person_row
 from draftsman.entities.permission_rules import backtest_lines
 from draftsman.errors import Refused, UsageError
-from draftsman.formats.amounts import counted
 from draftsman.people.policy import Verb
-from draftsman.questions.permission_rules.permission_rule import RuleStatus
+from draftsman.questions.permission_rules.permission_rule import RATIFIED
 from draftsman_tui.common.boards import boards_of
 from draftsman_tui.common.trello_access import remove_webhook
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
@@ -22,6 +22,7 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     PromptDialog,
     TextDialog,
 )
+from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
 
 if TYPE_CHECKING:
     from draftsman.entities.repos import RepoRow
@@ -32,24 +33,22 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
-@dashboard_command("default", CommandGroup.ADMINISTRATION, on={"repos"}, needs=Verb.REPOS)
+@dashboard_command("default", CommandGroup.ADMINISTRATION, does=actions.make_default, on={"repos"})
 async def set_default_repo(screen: MainScreen, text: str) -> None:
     """Set or clear the default repository.
 
     The default is cleared if the repository already is.
     """
     repo = _repo(screen)
-    await screen.rt.repos.set_default(None if repo.is_default else repo, screen.actor)
-    name = "none" if repo.is_default else repo.full_name
-    screen.show_message(f"Default repository: {name}")
+    default = None if repo.is_default else repo
+    await perform(screen, actions.make_default(call_of(screen), default))
 
 
 @dashboard_command(
     "map",
     CommandGroup.ADMINISTRATION,
+    does=actions.map_label,
     on={"repos"},
-    needs=Verb.REPOS,
-    takes="LABEL [//FOLDER]",
 )
 async def map_label(screen: MainScreen, text: str) -> None:
     """Map a label to the repository.
@@ -66,13 +65,10 @@ async def map_label(screen: MainScreen, text: str) -> None:
     location = await screen.rt.repos.place(
         f"{repo.full_name}//{folder}" if folder else repo.remote_url
     )
-    await screen.rt.repos.map(location, screen.actor, label=label.strip())
-    screen.show_message(f"Mapped label {label.strip()} to {location.name}")
+    await perform(screen, actions.map_label(call_of(screen), location, label.strip()))
 
 
-@dashboard_command(
-    "unmap", CommandGroup.ADMINISTRATION, on={"repos"}, needs=Verb.REPOS, takes="LABEL"
-)
+@dashboard_command("unmap", CommandGroup.ADMINISTRATION, does=actions.unmap_label, on={"repos"})
 async def unmap_label(screen: MainScreen, text: str) -> None:
     """Remove a label mapping of the repository."""
     repo = _repo(screen)
@@ -87,18 +83,15 @@ async def unmap_label(screen: MainScreen, text: str) -> None:
         ChoiceDialog("Which label?", [(name, name) for name in labels])
     )
     if label:
-        await screen.rt.repos.unmap(label, screen.actor, repo)
-        screen.show_message(f"Unmapped label {label} from {repo.full_name}")
+        await perform(screen, actions.unmap_label(call_of(screen), repo, label))
 
 
-@dashboard_command("forget", CommandGroup.ADMINISTRATION, on={"repos"}, needs=Verb.REPOS)
+@dashboard_command("forget", CommandGroup.ADMINISTRATION, does=actions.remove_repo, on={"repos"})
 async def remove_repo(screen: MainScreen, text: str) -> None:
     """Remove the repository, its label mappings and profiles."""
     repo = _repo(screen)
-    note = "Deletes its label mappings and profiles. Its jobs and their work are kept."
-    if await screen.ask(ConfirmDialog(f"Remove repository {repo.full_name}?", note)):
-        await screen.rt.repos.remove(repo, screen.actor)
-        screen.show_message(f"Removed repository {repo.full_name}")
+    if await confirmed_about(screen, actions.remove_repo, repo.full_name):
+        await perform(screen, actions.remove_repo(call_of(screen), repo))
 
 
 @dashboard_command("unwatch", CommandGroup.ADMINISTRATION, on={"boards"}, needs=Verb.BOARDS)
@@ -135,16 +128,15 @@ async def people(screen: BaseScreen, text: str) -> None:
     await screen.app.push_screen(TextDialog("People", "\n".join(lines) or empty))
 
 
-@dashboard_command("link", CommandGroup.ADMINISTRATION, writes=True, takes="CODE")
+@dashboard_command("link", CommandGroup.ADMINISTRATION, does=actions.link, writes=True)
 async def link(screen: BaseScreen, text: str) -> None:
     """Link a chat account to you, by its code."""
     code = text or await screen.ask(PromptDialog("Link code from the chat?", "K7PQ2MXWAB"))
     if code:
-        linked = await screen.rt.people.link(code, screen.actor)
-        screen.show_message(f"Linked {linked.channel}:{linked.external_id} to {linked.person}")
+        await perform(screen, actions.link(call_of(screen), code))
 
 
-@dashboard_command("unlink", CommandGroup.ADMINISTRATION, needs=Verb.UNLINK, takes="slack:ID")
+@dashboard_command("unlink", CommandGroup.ADMINISTRATION, does=actions.unlink)
 async def unlink(screen: BaseScreen, text: str) -> None:
     """Unlink a chat account."""
     if not text:
@@ -160,23 +152,20 @@ async def unlink(screen: BaseScreen, text: str) -> None:
     name, _, id = text.partition(":")
     if text and (name not in ("slack", "trello") or not id):
         raise UsageError(f"{text[:60]!r}: expected slack:ID or trello:ID, as :people shows it")
-    sure = bool(text) and await screen.ask(ConfirmDialog(f"Unlink {text}?", ""))
-    if sure:
-        person = await screen.rt.people.unlink(name, id, screen.actor)
-        screen.show_message(f"Unlinked {text} from {person}")
+    if text and await confirmed_about(screen, actions.unlink, text):
+        await perform(screen, actions.unlink(call_of(screen), (name, id)))
 
 
-@dashboard_command("sweep", CommandGroup.ADMINISTRATION, needs=Verb.SWEEP, takes="NAME")
+@dashboard_command("sweep", CommandGroup.ADMINISTRATION, does=actions.sweep)
 async def sweep(screen: BaseScreen, text: str) -> None:
     """Run a maintenance sweep now."""
     choices = [(name, name) for name in screen.rt.sweeps.names]
     name = text or await screen.ask(ChoiceDialog("Run which sweep?", choices))
     if name:
-        count = await screen.rt.sweeps.run_now(name, screen.actor)
-        screen.show_message(f"{name}: changed {counted(count, 'row')}")
+        await perform(screen, actions.sweep(call_of(screen), name))
 
 
-@dashboard_command("restore", CommandGroup.ADMINISTRATION, needs=Verb.RESTORE, takes="FILE")
+@dashboard_command("restore", CommandGroup.ADMINISTRATION, does=actions.restore)
 async def restore(screen: BaseScreen, text: str) -> None:
     """Restore an archived month of events."""
     if not text:
@@ -189,11 +178,8 @@ async def restore(screen: BaseScreen, text: str) -> None:
             f"{text[:200]}: file not found; use the machine of the leader that archived it"
         )
     content = await screen.rt.archives.check(path)
-    summary = f"{counted(content.events, 'event')} of {content.month:%Y-%m}"
-    note = "The next prune removes them again unless the retention is longer."
-    if await screen.ask(ConfirmDialog(f"Restore {summary}?", note)):
-        await screen.rt.archives.restore(path, screen.actor)
-        screen.show_message(f"Restored {summary}")
+    if await confirmed_about(screen, actions.restore, actions.archived(content)):
+        await perform(screen, actions.restore(call_of(screen), path))
 
 
 async def _archives(screen: BaseScreen) -> list[tuple[str, str]]:
@@ -214,39 +200,34 @@ def _repo(screen: MainScreen) -> Repo:
 @dashboard_command(
     "ratify",
     CommandGroup.ADMINISTRATION,
+    does=rules.ratify,
     keys="y",
     on={"rules"},
-    needs=Verb.RULES,
-    takes="[30d]",
     footer=True,
 )
 async def ratify_rule(screen: MainScreen, text: str) -> None:
     """Make the proposed rule active, after a look at its backtest."""
     rule = _chosen_rule(screen)
-    if rule.status is not RuleStatus.PROPOSED:
-        raise Refused(f"rule {rule.id} is {rule.status}")
-    seconds = parse_duration(text) if text else None
+    RATIFIED.check(f"rule {rule.id}", rule.status)
+    arguments = rules.parse_time(text)
     test = await screen.rt.rules.test(rule.repo, rule.pattern)
     note = "\n".join(backtest_lines(test))
-    if await screen.ask(ConfirmDialog(f"Allow {rule.text} in {rule.repo}?", note)):
-        active = await screen.rt.rules.ratify(rule.id, screen.actor, seconds)
-        screen.show_message(f"rule {active.id} allows {active.text}")
+    if await confirmed_about(screen, rules.ratify, f"{rule.text} in {rule.repo}", note):
+        await perform(screen, rules.ratify(call_of(screen), rule.id, **arguments))
 
 
 @dashboard_command(
     "revoke",
     CommandGroup.ADMINISTRATION,
+    does=rules.revoke,
     keys="x",
     on={"rules"},
-    needs=Verb.RULES,
-    takes="REASON",
     footer=True,
 )
 async def revoke_rule(screen: MainScreen, text: str) -> None:
     """End the rule at once."""
     rule = _chosen_rule(screen)
-    await screen.rt.rules.revoke(rule.id, screen.actor, text)
-    screen.show_message(f"rule {rule.id} has ended")
+    await perform(screen, rules.revoke(call_of(screen), rule.id, text))
 
 
 def _chosen_rule(screen: MainScreen) -> PermissionRule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.people.policy import Verb
+from draftsman.actions import questions as actions
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
 from draftsman_tui.dashboard.questions.actions import question_of
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dashboard_command(
-    "ack", CommandGroup.QUESTIONS, keys="i", on=QUESTION_VIEWS, needs=Verb.ANSWER, takes="1h"
+    "ack", CommandGroup.QUESTIONS, does=actions.acknowledge, keys="i", on=QUESTION_VIEWS
 )
 async def acknowledge(screen: BaseScreen, text: str) -> None:
     """Acknowledge a question: you work on the answer, and others wait.
@@ -25,7 +25,7 @@ async def acknowledge(screen: BaseScreen, text: str) -> None:
 
 
 @dashboard_command(
-    "snooze", CommandGroup.QUESTIONS, keys="I", on=QUESTION_VIEWS, needs=Verb.ANSWER, takes="2h"
+    "snooze", CommandGroup.QUESTIONS, does=actions.snooze, keys="I", on=QUESTION_VIEWS
 )
 async def snooze(screen: BaseScreen, text: str) -> None:
     """Pause your own reminders of a question.
@@ -39,12 +39,7 @@ async def snooze(screen: BaseScreen, text: str) -> None:
 
 
 @dashboard_command(
-    "delegate",
-    CommandGroup.QUESTIONS,
-    keys="D",
-    on=QUESTION_VIEWS,
-    needs=Verb.ANSWER,
-    takes="PERSON 1h",
+    "delegate", CommandGroup.QUESTIONS, does=actions.delegate, keys="D", on=QUESTION_VIEWS
 )
 async def delegate(screen: BaseScreen, text: str) -> None:
     """Ask another person to answer a question.

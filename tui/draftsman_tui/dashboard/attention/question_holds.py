@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from draftsman.attention.attention import ACKNOWLEDGED, MAX_DELAY, parse_delay
+from draftsman.actions import questions
+from draftsman.actions.action import Call
+from draftsman.attention.attention import MAX_DELAY
 from draftsman.durations import parse_duration
-from draftsman.errors import UsageError
-from draftsman.formats.times import clock
 from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog
+from draftsman_tui.terminal.results import result_text
 
 if TYPE_CHECKING:
     from draftsman.people.actor import Actor
@@ -23,49 +24,30 @@ class QuestionHolds:
     """The ways of a person to have a question wait; each returns a message with the outcome."""
 
     def __init__(self, rt: Runtime, actor: Actor, question: Question) -> None:
-        self._rt = rt
-        self._actor = actor
-        self._question = question
+        self._call = Call(rt, actor)
+        self._name = question.name
+        self._row = (question.job, question.ordinal)
 
     async def acknowledge(self, text: str = "") -> str:
         """Tell others that the user works on the answer, for `text` or an hour."""
-        question = self._question
-        seconds = parse_delay(text, ACKNOWLEDGED)
-        held = await self._rt.acknowledgments.acknowledge(
-            question.job, question.ordinal, self._actor, seconds
-        )
-        until = clock(held.expires_at)
-        return f"{question.name} acknowledged until {until}; others wait until then"
+        return result_text(await questions.acknowledge.typed(self._call, self._row, text))
 
     async def snooze(self, text: str) -> str:
         """Pause the user's own reminders for `text`."""
-        question = self._question
         seconds = parse_duration(text, most=MAX_DELAY)
-        until = await self._rt.acknowledgments.snooze(
-            question.job, question.ordinal, self._actor, seconds
-        )
-        return f"{question.name}: no reminders for you until {clock(until)}"
+        return result_text(await questions.snooze(self._call, self._row, seconds))
 
     async def delegate(self, text: str) -> str:
         """Ask another person to answer: `bob`, `bob 4h`."""
-        question = self._question
-        person, _, duration = text.strip().removeprefix("to ").partition(" ")
-        if not person:
-            raise UsageError("a person is required")
-        seconds = parse_delay(duration, ACKNOWLEDGED)
-        until = await self._rt.acknowledgments.delegate(
-            question.job, question.ordinal, self._actor, person, seconds
-        )
-        return f"{question.name} delegated to {person}; others wait until {clock(until)}"
+        return result_text(await questions.delegate.typed(self._call, self._row, text))
 
     def snooze_prompt(self) -> PromptDialog:
         """Return a dialog that asks for the duration of a snooze."""
-        prompt = f"Snooze {self._question.name} for how long?"
-        return PromptDialog(prompt, "30m, 2h, 1d", self.snooze)
+        return PromptDialog(f"Snooze {self._name} for how long?", "30m, 2h, 1d", self.snooze)
 
     def delegation_prompt(self) -> PromptDialog:
         """Return a dialog that asks for the person of a delegation."""
-        policy = self._rt.policy
-        people = sorted(set(policy.people) - {policy.resolve(self._actor).voter})
+        policy = self._call.rt.policy
+        people = sorted(set(policy.people) - {policy.resolve(self._call.actor).voter})
         example = f"{', '.join(people[:MAX_EXAMPLES])}, or {people[0]} 4h" if people else "bob 4h"
-        return PromptDialog(f"Delegate {self._question.name} to whom?", example, self.delegate)
+        return PromptDialog(f"Delegate {self._name} to whom?", example, self.delegate)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from draftsman.actions.jobs import job_names
+from draftsman.actions.maintenance import deliveries
+from draftsman.actions.maintenance import redeliver as redeliver_action
 from draftsman.deliveries.service.outbox import MAX_DEAD
 from draftsman.errors import Refused
-from draftsman.formats.amounts import counted
-from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import JOB, JOBS, CommandGroup, dashboard_command
-from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
-from draftsman_tui.dashboard.frame.bulk import job_names
+from draftsman_tui.dashboard.frame.perform import asked, call_of, perform
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @dashboard_command(
     "redeliver",
     CommandGroup.DELIVERIES,
+    does=redeliver_action,
     keys="R",
     on={"deliveries"} | JOB,
-    needs=Verb.REDELIVER,
     footer=True,
 )
 async def redeliver(screen: BaseScreen, text: str) -> None:
@@ -35,9 +35,9 @@ async def redeliver(screen: BaseScreen, text: str) -> None:
 @dashboard_command(
     "redeliver-job",
     CommandGroup.DELIVERIES,
+    does=redeliver_action,
     keys="R",
     on=JOBS - JOB - {"deliveries"},
-    needs=Verb.REDELIVER,
 )
 async def redeliver_job(screen: BaseScreen, text: str) -> None:
     """Resend all dead-letter deliveries of the job."""
@@ -48,7 +48,7 @@ async def redeliver_job(screen: BaseScreen, text: str) -> None:
     await _send(screen, seqs)
 
 
-@dashboard_command("redeliver-dead", CommandGroup.DELIVERIES, needs=Verb.REDELIVER)
+@dashboard_command("redeliver-dead", CommandGroup.DELIVERIES, does=redeliver_action)
 async def redeliver_dead(screen: BaseScreen, text: str) -> None:
     """Resend all dead-letter deliveries."""
     seqs = await screen.rt.outbox.dead_letters()
@@ -62,8 +62,6 @@ async def redeliver_dead(screen: BaseScreen, text: str) -> None:
 
 
 async def _send(screen: BaseScreen, seqs: Sequence[int], note: str = "") -> None:
-    question = f"Resend {counted(len(seqs), 'delivery', 'deliveries')}?"
-    if len(seqs) > 1 and not await screen.ask(ConfirmDialog(question, note)):
-        return
-    revived = await screen.rt.outbox.redeliver(seqs, screen.actor)
-    screen.show_message(f"Queued {counted(len(revived), 'delivery', 'deliveries')} to resend")
+    question = redeliver_action.question.format(deliveries(len(seqs)))
+    if len(seqs) == 1 or await asked(screen, question, note or redeliver_action.consequence):
+        await perform(screen, redeliver_action(call_of(screen), seqs))

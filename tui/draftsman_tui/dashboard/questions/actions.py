@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from draftsman.actions import questions as actions
+from draftsman.actions.jobs import retry
 from draftsman.agent_runs.changes.review import Review
 from draftsman.deliveries.question_text import holder_text
-from draftsman.durations import parse_duration
 from draftsman.errors import DraftsmanError, Refused
 from draftsman.formats.invisible import one_line
-from draftsman.formats.times import clock, until
 from draftsman.ids import job_name
 from draftsman.jobs.job import Status
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
-from draftsman.people.policy import Verb
-from draftsman.questions.answer import parse_answer
 from draftsman.questions.question import Question, QuestionKind, QuestionStatus, asking_text
-from draftsman.questions.response import Response
-from draftsman.text import first_line
-from draftsman_tui.common.answers import build_response, hold_response, outcome_text
 from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.common.questions import REVIEW_MEBIBYTES, answerers, invoker_of
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
-from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog, PromptDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog
+from draftsman_tui.dashboard.frame.perform import asked, call_of
 from draftsman_tui.dashboard.jobs.details.ticket_tab import request_text
 from draftsman_tui.dashboard.questions import bulk_answers
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.approval_dialog import ApprovalDialog
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
 from draftsman_tui.dashboard.questions.question_watch import ask_watched, votes
+from draftsman_tui.terminal.results import result_text
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.frame.base_screen import BaseScreen
@@ -46,7 +44,13 @@ Submit = Callable[[Any], Awaitable[str]]
 
 
 @dashboard_command(
-    "answer", CommandGroup.QUESTIONS, keys="a", on=QUESTION_VIEWS, needs=Verb.ANSWER, footer=True
+    "answer",
+    CommandGroup.QUESTIONS,
+    does=actions.answer,
+    keys="a",
+    on=QUESTION_VIEWS,
+    takes="",
+    footer=True,
 )
 async def answer(screen: BaseScreen, text: str) -> None:
     """Answer a question, or decide an approval with its diff.
@@ -59,7 +63,7 @@ async def answer(screen: BaseScreen, text: str) -> None:
     if question.kind is QuestionKind.APPROVAL:
         await open_dialog(screen, question, text)
         return
-    submit = _submitter(screen, question, _answer_fields)
+    submit = _submitter(screen, question)
     error = ""
     if text:
         try:
@@ -74,7 +78,12 @@ async def answer(screen: BaseScreen, text: str) -> None:
 
 
 @dashboard_command(
-    "approve", CommandGroup.QUESTIONS, keys="y", on=QUESTION_VIEWS, needs=Verb.APPROVE
+    "approve",
+    CommandGroup.QUESTIONS,
+    does=actions.approve,
+    keys="y",
+    on=QUESTION_VIEWS,
+    takes="",
 )
 async def approve(screen: BaseScreen, text: str) -> None:
     """Approve an action, with its diff.
@@ -86,7 +95,12 @@ async def approve(screen: BaseScreen, text: str) -> None:
 
 
 @dashboard_command(
-    "deny", CommandGroup.QUESTIONS, keys="x", on=QUESTION_VIEWS, needs=Verb.APPROVE, takes="REASON"
+    "deny",
+    CommandGroup.QUESTIONS,
+    does=actions.deny,
+    keys="x",
+    on=QUESTION_VIEWS,
+    takes="REASON",
 )
 async def deny(screen: BaseScreen, text: str) -> None:
     """Deny an action, with its diff.
@@ -98,31 +112,19 @@ async def deny(screen: BaseScreen, text: str) -> None:
 
 
 @dashboard_command(
-    "extend",
-    CommandGroup.QUESTIONS,
-    keys="e",
-    on=QUESTION_VIEWS,
-    needs=Verb.EXTEND,
-    takes="2h|never",
+    "extend", CommandGroup.QUESTIONS, does=actions.extend, keys="e", on=QUESTION_VIEWS
 )
 async def extend(screen: BaseScreen, text: str) -> None:
     """Extend the deadline of a question."""
     question = await question_of(screen)
 
     async def extend_by(duration: str) -> str:
-        seconds = None if duration.strip() == "never" else parse_duration(duration)
-        expires_at = await screen.rt.questions.extend(
-            question.job, question.ordinal, seconds, screen.actor
-        )
-        if expires_at is None:
-            return f"{question.name} never expires"
-        return f"{question.name} expires {until(expires_at)}, at {clock(expires_at)}"
+        row = (question.job, question.ordinal)
+        return result_text(await actions.extend.typed(call_of(screen), row, duration))
 
-    if text:
-        screen.show_message(await extend_by(text))
-        return
     prompt = f"Extend {question.name} by how long?"
-    if message := await screen.ask(PromptDialog(prompt, "30m, 2h, 1d or never", extend_by)):
+    dialog = PromptDialog(prompt, "30m, 2h, 1d or never", extend_by)
+    if message := await (extend_by(text) if text else screen.ask(dialog)):
         screen.show_message(message)
 
 
@@ -167,7 +169,7 @@ async def open_dialog(
         dialog = ApprovalDialog(
             question,
             context,
-            _submitter(screen, question, _decision_fields),
+            _submitter(screen, question),
             diff=await read_patch(screen.rt, question.job, question.run),
             review=review,
             decision=decision,
@@ -177,7 +179,7 @@ async def open_dialog(
         dialog = AnswerDialog(
             question,
             context,
-            _submitter(screen, question, _answer_fields),
+            _submitter(screen, question),
             error=error,
             text=text,
             changes=review.summary,
@@ -220,61 +222,39 @@ async def _review(screen: BaseScreen, question: Question) -> Review:
     return await screen.rt.changes.of_question(question, most=REVIEW_MEBIBYTES)
 
 
-def _answer_fields(text: str) -> dict[str, Any]:
-    return {"text": text}
+def _submitter(screen: BaseScreen, question: Question) -> Submit:
+    """Return a function that submits an answer, or a decision with its reason.
 
-
-def _decision_fields(typed: tuple[bool, str]) -> dict[str, Any]:
-    approved, reason = typed
-    return {"decision": approved, "reason": reason or None}
-
-
-def _submitter(
-    screen: BaseScreen, question: Question, fields: Callable[[Any], dict[str, Any]]
-) -> Submit:
-    """Return a function that submits an answer; one event id deduplicates its retries.
-
-    It returns "" for an answer that can be undone, which the undo line describes.
+    One event id deduplicates its retries. It returns "" for an answer that can be undone, which
+    the undo line describes.
     """
-    event = f"tui:{uuid4()}"
+    call = replace(call_of(screen), event=f"tui:{uuid4()}")
+    row = (question.job, question.ordinal)
 
-    async def submit(typed: Any) -> str:
-        response = build_response(event=event, **fields(typed))
+    async def submit(typed: str | tuple[bool, str]) -> str:
+        if isinstance(typed, str):
+            submitted = actions.answer(call, row, typed)
+        elif typed[0]:
+            submitted = actions.approve(call, row, typed[1])
+        else:
+            submitted = actions.deny(call, row, typed[1])
         try:
-            verdict = await hold_response(
-                screen.rt,
-                job=question.job,
-                ordinal=question.ordinal,
-                response=response,
-                actor=screen.actor,
-                window=screen.session.undo.seconds,
-            )
+            result = await submitted
         except Refused:
-            retried = await _retry_with_answer(screen, question, response)
+            retried = await _retry_with_answer(screen, question, call.event)
             if retried is None:
                 raise
             return retried
-        if isinstance(verdict, PendingDecision):
-            screen.session.undo.hold(_held_text(question, response), [verdict])
+        if isinstance(result.value, PendingDecision):
+            screen.session.undo.hold(str(result), [result.value])
             return ""
-        return f"{verdict.name} {await outcome_text(screen.rt, verdict)}"
+        return result_text(result)
 
     return submit
 
 
-def _held_text(question: Question, response: Response) -> str:
-    """Describe an answer that can be undone: `D-1/2 answered: red`."""
-    if response.decision is None:
-        text = parse_answer(question, response)
-        label = text.text if text.value is None else question.label_of(text.value)
-        return f"{question.name} answered: {first_line(label or '', 60)}"
-    outcome = "approved" if response.decision else "denied"
-    reason = f": {first_line(response.reason, 60)}" if response.reason else ""
-    return f"{question.name} {outcome}{reason}"
-
-
 async def _retry_with_answer(
-    screen: BaseScreen, question: Question, response: Response
+    screen: BaseScreen, question: Question, event: str | None
 ) -> str | None:
     """Offer to retry an expired job with an answer that arrived late; None if not possible."""
     if question.kind is not QuestionKind.INPUT:
@@ -282,9 +262,7 @@ async def _retry_with_answer(
     current = await screen.rt.questions.get(question.job, question.ordinal)
     _, answers = await screen.rt.questions.of_job(question.job)
     is_late = any(
-        answer.payload.get("late")
-        for answer in answers
-        if answer.source_event_id == response.source_event_id
+        answer.payload.get("late") for answer in answers if answer.source_event_id == event
     )
     job = await screen.rt.read_model.job(question.job)
     if (
@@ -294,11 +272,9 @@ async def _retry_with_answer(
     ):
         return None
     prompt = f"{question.name} has expired. Retry {job.name} with your answer?"
-    note = "A new job continues from the last checkpoint."
-    if not await screen.ask(ConfirmDialog(prompt, note)):
+    if not await asked(screen, prompt, retry.consequence):
         return None
-    retried = await screen.rt.job_control.retry(question.job, screen.actor, with_answer=True)
-    return f"{job.name} retried as {retried.name}, with your answer"
+    return f"{await retry(call_of(screen), question.job, with_answer=True)}, with your answer"
 
 
 async def _approval(screen: BaseScreen) -> Question:

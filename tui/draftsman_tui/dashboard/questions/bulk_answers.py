@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
+from draftsman.actions import questions as actions
+from draftsman.actions.action import MAX_NAMED, Action, listed
 from draftsman.deliveries.action_text import action_text
 from draftsman.errors import Refused
-from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
 from draftsman.questions.question import OpenQuestion, QuestionKind
 from draftsman.text import first_line
-from draftsman_tui.common.answers import build_response, hold_response
-from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
-from draftsman_tui.dashboard.frame.bulk import MAX_LISTED, report_held, run_bulk
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, PromptDialog
+from draftsman_tui.dashboard.frame.perform import asked, call_of, perform_each
 from draftsman_tui.dashboard.questions.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.questions.question_dialog import QuestionContext
 
@@ -47,13 +46,12 @@ async def apply(screen: BaseScreen, decision: bool | None, text: str) -> bool:
 
 async def _answer(screen: BaseScreen, questions: Sequence[OpenQuestion], text: str) -> None:
     if not text:
-        names = ", ".join(question.name for question in questions[:MAX_LISTED])
-        unlisted = f" and {len(questions) - MAX_LISTED} more" if questions[MAX_LISTED:] else ""
-        subject = f"One answer for {len(questions)} questions: {names}{unlisted}"
+        names = listed([question.name for question in questions])
+        subject = f"One answer for {len(questions)} questions: {names}"
         dialog = AnswerDialog(questions[0], QuestionContext(subject=subject))
         text = await screen.ask(dialog) or ""
     if text:
-        await _submit(screen, questions, "answered", {"text": text})
+        await _submit(screen, questions, actions.answer, text)
 
 
 async def _decide(
@@ -67,41 +65,27 @@ async def _decide(
         return
     if decision:
         note = f"{_list(questions)}\n\nThe diffs are not shown; press A to review them in turn."
-        if not await screen.ask(ConfirmDialog(f"Approve {count} requests?", note)):
-            return
-    elif not reason:
+        if await asked(screen, f"Approve {count} requests?", note):
+            await _submit(screen, questions, actions.approve, reason)
+        return
+    if not reason:
         prompt = PromptDialog(f"Reason to deny {count} requests?", "not on a Friday")
         reason = await screen.ask(prompt) or ""
-        if not reason:
-            return
-    fields = {"decision": decision, "reason": reason or None}
-    await _submit(screen, questions, "approved" if decision else "denied", fields)
+    if reason:
+        await _submit(screen, questions, actions.deny, reason)
 
 
 async def _submit(
     screen: BaseScreen,
     questions: Sequence[OpenQuestion],
-    done: str,
-    fields: Mapping[str, Any],
+    action: Action[actions.QuestionRow, ..., Any],
+    text: str,
 ) -> None:
     ordinals = {question.job: question.ordinal for question in questions}
-    held = []
-
-    async def answer_job(number: int) -> None:
-        response = build_response(event=f"tui:{uuid4()}", **fields)
-        submitted = await hold_response(
-            screen.rt,
-            job=number,
-            ordinal=ordinals[number],
-            response=response,
-            actor=screen.actor,
-            window=screen.session.undo.seconds,
-        )
-        if isinstance(submitted, PendingDecision):
-            held.append(submitted)
-
-    result = await run_bulk(screen, "Answering", list(ordinals), answer_job)
-    report_held(screen, result, done, held)
+    call = call_of(screen)
+    await perform_each(
+        screen, action, [*ordinals], lambda number: action(call, (number, ordinals[number]), text)
+    )
 
 
 def _shape(question: OpenQuestion) -> tuple[object, ...]:
@@ -113,7 +97,7 @@ def _list(questions: Sequence[OpenQuestion]) -> str:
     """Return a line for each of the first questions: its job and what it is about."""
     lines = [
         f"{question.name}  {first_line(question.title, 40)}: {_subject(question)}"
-        for question in questions[:MAX_LISTED]
+        for question in questions[:MAX_NAMED]
     ]
     hidden = len(questions) - len(lines)
     return "\n".join([*lines, *([f"and {hidden} more"] if hidden else [])])

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
+from draftsman.actions.jobs import canceled
+from draftsman.actions.questions import answered, refusal
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.formats.invisible import one_line
 from draftsman.formats.truncation import truncate
 from draftsman.questions.answer import Verdict
-from draftsman_tui.common.answers import outcome_text, rejection_error
+from draftsman_tui.terminal.results import result_text
 
 if TYPE_CHECKING:
     from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
@@ -169,12 +171,10 @@ class UndoWindow:
             return True
 
     async def _effect_text(self, decision: PendingDecision, effect: Effect) -> str:
-        """Describe the effect of a decision; raises the reason of its rejection."""
+        """Describe the effect of a decision; raises the reason of its refusal."""
         rt = self._connection.rt
         if not isinstance(effect, Verdict):
-            if effect.requested:
-                return f"Requested cancellation of {decision.name}"
-            return f"{decision.name} canceled"
+            return result_text(canceled(effect))
         if not effect.accepted:
-            raise await rejection_error(rt, effect, decision.source_event_id)
-        return f"{effect.name} {await outcome_text(rt, effect)}"
+            raise await refusal(rt, effect, decision.source_event_id)
+        return result_text(await answered(rt, effect))

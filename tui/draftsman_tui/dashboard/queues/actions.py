@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from draftsman.actions import jobs
+from draftsman.actions import queues as actions
+from draftsman.actions.jobs import parse_priority
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name, parse_job, pause_name
-from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import ORDERED, CommandGroup, dashboard_command
-from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, ConfirmDialog, PromptDialog
-from draftsman_tui.dashboard.frame.bulk import report_bulk, run_bulk
+from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, PromptDialog
+from draftsman_tui.dashboard.frame.perform import (
+    call_of,
+    confirmed_about,
+    perform,
+    perform_on_selected,
+    prompted,
+)
 
 if TYPE_CHECKING:
     from draftsman.queues.queue_models import QueueSummary
@@ -25,10 +33,9 @@ TYPE: Final = "type:"
 @dashboard_command(
     "pause",
     CommandGroup.ADMINISTRATION,
+    does=actions.pause,
     keys="p",
     on={"queues"},
-    needs=Verb.QUEUES,
-    takes="[type:TYPE] REASON",
     footer=True,
 )
 async def pause(screen: MainScreen, text: str) -> None:
@@ -41,17 +48,15 @@ async def pause(screen: MainScreen, text: str) -> None:
     name = pause_name(queue.name, type)
     reason = reason or await screen.ask(PromptDialog(f"Why pause the {name}?", "")) or ""
     if reason.strip():
-        await screen.rt.queues.pause(queue.name, screen.actor, reason, type)
-        screen.show_message(f"Paused the {name}; running jobs continue")
+        await perform(screen, actions.pause(call_of(screen), queue.name, reason, type))
 
 
 @dashboard_command(
     "unpause",
     CommandGroup.ADMINISTRATION,
+    does=actions.resume,
     keys="U",
     on={"queues"},
-    needs=Verb.QUEUES,
-    takes="[type:TYPE]",
     footer=True,
 )
 async def resume(screen: MainScreen, text: str) -> None:
@@ -70,11 +75,10 @@ async def resume(screen: MainScreen, text: str) -> None:
             type = choice or None
         else:
             type = pauses[0].type
-    await screen.rt.queues.resume(queue.name, screen.actor, type)
-    screen.show_message(f"Resumed the {pause_name(queue.name, type)}")
+    await perform(screen, actions.resume(call_of(screen), queue.name, type))
 
 
-@dashboard_command("unreserve", CommandGroup.ADMINISTRATION, on={"queues"}, needs=Verb.RESERVE)
+@dashboard_command("unreserve", CommandGroup.ADMINISTRATION, does=actions.release, on={"queues"})
 async def release(screen: MainScreen, text: str) -> None:
     """End the reservation of the queue.
 
@@ -87,11 +91,9 @@ async def release(screen: MainScreen, text: str) -> None:
     )
     if reservation is None:
         raise Refused(f"the queue {queue.name!r} is not reserved")
-    note = f"It is reserved for {job_name(reservation.job)}, which keeps its place."
-    title = f"End the reservation of the queue {queue.name}?"
-    if await screen.ask(ConfirmDialog(title, note)):
-        await screen.rt.queues.release_reservation(queue.name, screen.actor)
-        screen.show_message(f"The queue {queue.name} is no longer reserved")
+    note = actions.reserved(reservation)
+    if await confirmed_about(screen, actions.release, repr(queue.name), note):
+        await perform(screen, actions.release(call_of(screen), queue.name))
 
 
 def _queue(screen: MainScreen) -> QueueSummary:
@@ -120,10 +122,9 @@ USAGE: Final = "move: enter top, bottom, before D-2 or after D-2"
 @dashboard_command(
     "move",
     CommandGroup.JOBS,
+    does=jobs.move,
     keys="M",
     on=ORDERED,
-    needs=Verb.ORDER,
-    takes="top|bottom|before D-2|after D-2",
 )
 async def move(screen: BaseScreen, text: str) -> None:
     """Move a queued job in its queue.
@@ -145,32 +146,25 @@ async def move(screen: BaseScreen, text: str) -> None:
         if not text:
             return
     word, _, name = text.strip().partition(" ")
+    call = call_of(screen)
     if word in ENDS and not name:
-        await screen.rt.queues.move(number, ENDS[word], screen.actor)
+        await perform(screen, jobs.move(call, number, ENDS[word]))
     elif word in SIDES and name.strip():
         anchor = await screen.rt.read_model.resolve(parse_job(name.strip()))
-        await screen.rt.queues.move(number, SIDES[word], screen.actor, anchor)
+        await perform(screen, jobs.move(call, number, SIDES[word], anchor))
     else:
         raise UsageError(USAGE)
-    screen.show_message(f"Moved {job_name(number)} {text}")
 
 
-@dashboard_command(
-    "priority", CommandGroup.JOBS, keys="P", on=ORDERED, needs=Verb.ORDER, takes="NUMBER"
-)
+@dashboard_command("priority", CommandGroup.JOBS, does=jobs.priority, keys="P", on=ORDERED)
 async def prioritize(screen: BaseScreen, text: str) -> None:
     """Change the priority of waiting jobs."""
-    numbers = screen.jobs()
-    text = text or await screen.ask(PromptDialog("Priority, from -1000 to 1000?", "0")) or ""
+    call = call_of(screen)
+    prompt = "Priority of {}, from -1000 to 1000?"
+    text = await prompted(screen, jobs.priority, text, prompt, "0")
     if not text:
         return
-    try:
-        priority = int(text)
-    except ValueError:
-        raise UsageError(f"priority {text[:20]!r}: expected a whole number") from None
-
-    async def change(number: int) -> None:
-        await screen.rt.queues.prioritize(number, priority, screen.actor)
-
-    bulk = await run_bulk(screen, "Prioritizing", numbers, change)
-    report_bulk(screen, bulk, f"now with priority {priority}")
+    arguments = parse_priority(text)
+    await perform_on_selected(
+        screen, jobs.priority, lambda job: jobs.priority(call, job, **arguments)
+    )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from draftsman.actions import schedules as actions
 from draftsman.errors import Refused
 from draftsman.formats import times
-from draftsman.people.policy import Verb
 from draftsman_tui.common.jobs import submitted_message
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
-from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog, PromptDialog, TextDialog
+from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog, TextDialog
+from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
 from draftsman_tui.dashboard.schedules.parameters_dialog import ParametersDialog
 
 if TYPE_CHECKING:
@@ -26,10 +27,9 @@ HISTORY = 100
 @dashboard_command(
     "pause-schedule",
     CommandGroup.SCHEDULES,
+    does=(actions.pause, actions.resume),
     keys="p",
     on={"schedules"},
-    needs=Verb.SCHEDULES,
-    takes="REASON",
     footer=True,
 )
 async def toggle_schedule(screen: MainScreen, text: str) -> None:
@@ -38,43 +38,37 @@ async def toggle_schedule(screen: MainScreen, text: str) -> None:
     `text` is the reason of a pause.
     """
     schedule = _schedule(screen)
+    call = call_of(screen)
     if schedule.paused_at is not None:
-        await screen.rt.schedules.resume(schedule.name, screen.actor)
-        screen.show_message(f"Resumed {schedule.name}")
+        await perform(screen, actions.resume(call, schedule.name))
         return
     reason = text or await screen.ask(PromptDialog(f"Pause {schedule.name}: reason?", "freeze"))
     if reason is not None:
-        await screen.rt.schedules.pause(schedule.name, screen.actor, reason)
-        screen.show_message(f"Paused {schedule.name}")
+        await perform(screen, actions.pause(call, schedule.name, reason))
 
 
 @dashboard_command(
     "run-schedule",
     CommandGroup.SCHEDULES,
+    does=actions.run,
     keys="r",
     on={"schedules"},
-    needs=Verb.SUBMIT,
     footer=True,
 )
 async def run_schedule(screen: MainScreen, text: str) -> None:
     """Submit the job of the schedule now."""
     schedule = _schedule(screen)
-    note = "Submits a job in your name, beside its occurrences."
-    if await screen.ask(ConfirmDialog(f"Run {schedule.name} now?", note)):
-        job = await screen.rt.schedules.run(schedule.name, screen.actor)
-        screen.show_message(submitted_message(job))
+    if await confirmed_about(screen, actions.run, schedule.name):
+        result = await actions.run(call_of(screen), schedule.name)
+        screen.show_message(submitted_message(result.value))
 
 
-@dashboard_command(
-    "remove-schedule", CommandGroup.SCHEDULES, on={"schedules"}, needs=Verb.SCHEDULES
-)
+@dashboard_command("remove-schedule", CommandGroup.SCHEDULES, does=actions.remove, on={"schedules"})
 async def remove_schedule(screen: MainScreen, text: str) -> None:
     """Remove the schedule."""
     schedule = _schedule(screen)
-    note = "Deletes its history. Its jobs are kept."
-    if await screen.ask(ConfirmDialog(f"Remove schedule {schedule.name}?", note)):
-        await screen.rt.schedules.remove(schedule.name, screen.actor)
-        screen.show_message(f"Removed schedule {schedule.name}")
+    if await confirmed_about(screen, actions.remove, schedule.name):
+        await perform(screen, actions.remove(call_of(screen), schedule.name))
 
 
 @dashboard_command("history", CommandGroup.SCHEDULES, keys="h", on={"schedules"}, footer=True)
@@ -105,9 +99,10 @@ def _schedule(screen: MainScreen) -> Schedule:
 @dashboard_command(
     "run-template",
     CommandGroup.TEMPLATES,
+    does=actions.run_template,
     keys="r",
     on={"templates"},
-    needs=Verb.SUBMIT,
+    takes="",
     footer=True,
 )
 async def run_template(screen: MainScreen, text: str) -> None:
@@ -121,13 +116,12 @@ async def run_template(screen: MainScreen, text: str) -> None:
 
     async def submit(parameters: dict[str, Any]) -> SubmittedJob:
         name = f"{template.name}@{template.version}"
-        request = await screen.rt.templates.request(name, parameters, typed=True)
-        return await screen.rt.submissions.submit(request, screen.actor)
+        return (await actions.run_template(call_of(screen), name, parameters)).value
 
     if template.definition.properties:
         dialog = ParametersDialog(f"Run {template.name}", template.definition, submit)
         submitted = await screen.ask(dialog)
-    elif await screen.ask(ConfirmDialog(f"Run {template.name}?", "Submits a job.")):
+    elif await confirmed_about(screen, actions.run_template, template.name):
         submitted = await submit({})
     else:
         return
@@ -137,15 +131,13 @@ async def run_template(screen: MainScreen, text: str) -> None:
 
 
 @dashboard_command(
-    "remove-template", CommandGroup.TEMPLATES, on={"templates"}, needs=Verb.TEMPLATES
+    "remove-template", CommandGroup.TEMPLATES, does=actions.remove_template, on={"templates"}
 )
 async def remove_template(screen: MainScreen, text: str) -> None:
     """Remove the template."""
     template = _template(screen)
-    note = "Its versions are kept for the jobs that were made from them."
-    if await screen.ask(ConfirmDialog(f"Remove template {template.name}?", note)):
-        await screen.rt.templates.remove(template.name, screen.actor)
-        screen.show_message(f"Removed template {template.name}")
+    if await confirmed_about(screen, actions.remove_template, template.name):
+        await perform(screen, actions.remove_template(call_of(screen), template.name))
 
 
 def _template(screen: MainScreen) -> Template:

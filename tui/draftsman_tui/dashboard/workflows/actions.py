@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from draftsman.actions import jobs
 from draftsman.errors import Refused
 from draftsman.formats.amounts import counted
-from draftsman.people.policy import Verb
 from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
-from draftsman_tui.dashboard.dialogs.simple_dialogs import ConfirmDialog
+from draftsman_tui.dashboard.frame.perform import call_of, confirmed_about, perform
 
 if TYPE_CHECKING:
     from draftsman.workflows.groups import JobGroup
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 @dashboard_command(
     "cancel-group",
     CommandGroup.GROUPS,
+    does=jobs.cancel_group,
     keys="c",
     on={"groups"},
-    needs=Verb.CANCEL,
-    takes="REASON",
     footer=True,
 )
 async def cancel_group(screen: MainScreen, text: str) -> None:
@@ -32,11 +31,6 @@ async def cancel_group(screen: MainScreen, text: str) -> None:
     unfinished = group.running + group.waiting
     if not unfinished:
         raise Refused(f"all jobs of the group {group.name!r} have ended; nothing to cancel")
-    jobs = counted(unfinished, "unfinished job")
-    note = "Work so far is kept. Jobs that are added later are canceled at once."
-    if await screen.ask(ConfirmDialog(f"Cancel {jobs} of {group.name}?", note)):
-        results = await screen.rt.job_control.cancel_group(group.name, screen.actor, text or None)
-        stopping = sum(result.requested for result in results)
-        canceled = len(results) - stopping
-        ended = f"Canceled {counted(canceled, 'job')} of {group.name}"
-        screen.show_message(f"{ended}; {stopping:,} stop first" if stopping else ended)
+    what = f"{counted(unfinished, 'unfinished job')} of {group.name}"
+    if await confirmed_about(screen, jobs.cancel_group, what):
+        await perform(screen, jobs.cancel_group(call_of(screen), group.name, text))

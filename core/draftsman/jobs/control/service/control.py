@@ -11,7 +11,8 @@ from draftsman.deliveries.store import deliveries
 from draftsman.errors import CommandHint, LostRace, OptionHint, Refused, UsageError
 from draftsman.ids import job_name, new_id, unknown_job
 from draftsman.jobs.control import store
-from draftsman.jobs.job import TERMINAL, Status
+from draftsman.jobs.fits import CANCELABLE, PAUSABLE, RETRYABLE
+from draftsman.jobs.job import Status
 from draftsman.jobs.requests.invocation import SubmitResult
 from draftsman.jobs.requests.service.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.jobs.requests.store import attachments
@@ -22,7 +23,7 @@ from draftsman.jobs.runs.store import jobs as all_jobs
 from draftsman.jobs.runs.store.jobs import LockedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
-from draftsman.text import clean, humanize
+from draftsman.text import clean
 from draftsman.workflows import store as workflows
 from draftsman.workflows.service import groups as job_groups
 from draftsman.workflows.service.retried_trees import link_retry
@@ -119,9 +120,7 @@ class JobControl:
         if locked is None:
             raise unknown_job(job)
         self._policy.check(actor, Verb.CANCEL, invoker=locked.invoker_id)
-        if locked.status in TERMINAL:
-            ended = f"is already {humanize(locked.status)}; nothing to cancel"
-            raise Refused(ended, subject=job_name(job))
+        CANCELABLE.check(job_name(job), locked.status)
         return locked
 
     async def cancel_tree(
@@ -284,11 +283,7 @@ class JobControl:
             if locked is None:
                 raise unknown_job(job)
             self._policy.check(actor, Verb.RETRY, invoker=locked.invoker_id)
-            if locked.status not in TERMINAL:
-                raise Refused(
-                    f"is {humanize(locked.status)}, not finished; cancel it first",
-                    subject=job_name(job),
-                )
+            RETRYABLE.check(job_name(job), locked.status)
             if locked.status is Status.COMPLETED and not again:
                 raise Refused("completed", subject=job_name(job), hint=AGAIN_OPTION)
             late = await self._late_answer(conn, job) if with_answer else {}
@@ -393,7 +388,6 @@ async def insert_row(conn: Connection, row: dict[str, Any], actor: Actor) -> Sub
 
 def _check_pausable(locked: LockedJob) -> None:
     name = job_name(locked.number)
-    if locked.status in TERMINAL:
-        raise Refused(f"is already {humanize(locked.status)}; nothing to pause", subject=name)
+    PAUSABLE.check(name, locked.status)
     if locked.canceling:
         raise Refused("is being canceled; nothing to pause", subject=name)

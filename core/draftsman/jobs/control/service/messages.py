@@ -16,6 +16,7 @@ from draftsman.jobs.control.job_message import (
     SentMessage,
     check_text,
 )
+from draftsman.jobs.fits import MESSAGED
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL, Status
 from draftsman.jobs.requests.service import attachments as files
 from draftsman.jobs.runs.run import Lease, lease_lost
@@ -24,7 +25,6 @@ from draftsman.jobs.runs.store import jobs
 from draftsman.jobs.runs.store.jobs import LockedJob
 from draftsman.people.actor import Actor
 from draftsman.people.policy import Policy, Verb
-from draftsman.text import humanize
 
 if TYPE_CHECKING:
     from draftsman.jobs.requests.invocation import FileRef
@@ -121,9 +121,7 @@ class JobMessages:
 def _finished(locked: LockedJob) -> Refused:
     name = job_name(locked.number)
     retry = CommandHint("retry", name, lead="to continue its work")
-    return Refused(
-        f"is {humanize(locked.status)}, and takes no more messages", subject=name, hint=retry
-    )
+    return MESSAGED.refusal(name, locked.status, retry)
 
 
 # Messages of people, as the run of a job gives them to its agent.

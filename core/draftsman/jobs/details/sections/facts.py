@@ -129,7 +129,7 @@ def _links(details: JobDetails) -> Iterator[Fact]:
 
 
 def _requester(job: Job) -> str:
-    """Return the name and the account: `Anna (slack:U012)`, `Ben (cli)`."""
+    """Return the name and the account: `Anna (mail:a@example.org)`, `Ben (cli)`."""
     shown = job.invoker_display_name or job.invoker_id
     account = job.invoker_id if job.invoker_id.startswith(f"{job.source}:") else str(job.source)
     is_named = job.invoker_id.casefold() in (shown.casefold(), account.casefold())
@@ -141,7 +141,7 @@ def _link(url: str) -> LineSpan:
 
 
 def _attachment_names(payload: dict[str, Any]) -> list[str]:
-    """Return the names of attachments; a Trello card has them in its ticket."""
+    """Return the names of attachments; a card has them in its ticket."""
     card = payload.get("ticket")
     attachments = (card if isinstance(card, dict) else payload).get("attachments")
     if not isinstance(attachments, list):

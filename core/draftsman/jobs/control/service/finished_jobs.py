@@ -1,39 +1,25 @@
-"""Bulk retry of finished jobs, each in a transaction of its own and at most once."""
+"""Selection of finished jobs, to retry them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from draftsman.database.database import Database
-from draftsman.errors import Conflict, NotFound, Refused, UsageError
+from draftsman.errors import UsageError
 from draftsman.jobs.control import store
-from draftsman.jobs.control.service.control import JobControl
 from draftsman.jobs.job import TERMINAL, Status
 from draftsman.jobs.job_summary import FinishedJob
-from draftsman.jobs.requests.service.submissions import SubmittedJob
-from draftsman.people.actor import Actor
 
 PAGE: Final = 1000
 """Jobs read by one statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryResult:
-    """The result for one job: `made` is the retry, or `error` says why there is none."""
+class FinishedJobs:
+    """Finished jobs that match a filter."""
 
-    retry_of: int
-    made: SubmittedJob | None
-    error: str | None = None
-
-
-class BulkRetry:
-    """Selection and retry of many finished jobs."""
-
-    def __init__(self, db: Database, job_control: JobControl) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
-        self._job_control = job_control
 
     async def matching(
         self,
@@ -60,22 +46,6 @@ class BulkRetry:
             if job.matches
         ]
         return sorted(jobs, key=lambda job: job.number)
-
-    async def retry(
-        self, numbers: Sequence[int], actor: Actor, *, fresh: bool = False, again: bool = False
-    ) -> AsyncIterator[RetryResult]:
-        """Retry the jobs in this order, each in its own transaction; yield each result.
-
-        A job that cannot be retried does not stop the others. A repeated call, as after an
-        interruption, returns the retries that exist.
-        """
-        for number in numbers:
-            try:
-                submitted = await self._job_control.retry(number, actor, fresh=fresh, again=again)
-            except (Refused, Conflict, NotFound) as error:
-                yield RetryResult(number, None, str(error))
-            else:
-                yield RetryResult(number, submitted)
 
     async def _ended(
         self, status: Status, filters: dict[str, object]

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from draftsman.field_errors import matching
 from draftsman.settings.addresses import Listen, address_of, web_address
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.section import Section
+from draftsman.settings.section import ChannelSection, Section
 
 HTTP_LISTEN: Final = "127.0.0.1:3000"
 """Default of `listen` in mode `http`, with the port of Slack's examples."""
@@ -28,11 +28,13 @@ _Command = Annotated[
 ]
 
 
-class SlackSettings(Section):
+class SlackSettings(ChannelSection):
     """The Slack app of draftsman (docs/slack.md). Without this table Slack is disabled.
 
     Tokens are given by their environment variable or file, and never written here.
     """
+
+    table = "slack"
 
     mode: Literal["socket", "http"] = "socket"
     """The connection to Slack: "socket" needs no public address, "http" does. An app uses a single
@@ -88,3 +90,10 @@ class SlackSettings(Section):
     def health_address(self) -> tuple[str, int] | None:
         """Host and port of the health server, or None."""
         return address_of(self.health_listen)
+
+
+class SlackAccount(Section):
+    """The account of a person."""
+
+    slack: str | None = Field(None, examples=["U012ABCDEF"])
+    """Slack member id. Unset: not in Slack."""

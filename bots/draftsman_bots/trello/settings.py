@@ -8,11 +8,13 @@ from pydantic import Field, field_validator, model_validator
 
 from draftsman.settings.addresses import Listen, address_of, web_address
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.section import Section
+from draftsman.settings.section import ChannelSection, Section
 
 
-class TrelloSettings(Section):
+class TrelloSettings(ChannelSection):
     """The Trello account of draftsman (docs/trello.md). Without this table Trello is disabled."""
+
+    table = "trello"
 
     key: SecretSettings = Field(examples=[{"env": "TRELLO_KEY"}])
     """The API key."""
@@ -66,3 +68,10 @@ class TrelloSettings(Section):
     def health_address(self) -> tuple[str, int] | None:
         """Host and port of the health server, or None."""
         return address_of(self.health_listen)
+
+
+class TrelloAccount(Section):
+    """The account of a person."""
+
+    trello: str | None = Field(None, examples=["5f1e0c9a8b7d6e5f4a3b2c1d"])
+    """Trello member id. Unset: not in Trello."""

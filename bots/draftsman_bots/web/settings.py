@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, field_validator
 from draftsman.field_errors import matching
 from draftsman.settings.addresses import Listen, address_of, web_address
 from draftsman.settings.secret import SecretSettings
-from draftsman.settings.section import Section
+from draftsman.settings.section import ChannelSection, Section
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts whose URL may begin with http."""
@@ -63,8 +63,10 @@ class OidcSettings(Section):
         return value
 
 
-class WebSettings(Section):
+class WebSettings(ChannelSection):
     """The web inbox, `draftsman web` (docs/web.md)."""
+
+    table = "web"
 
     listen: Listen = "127.0.0.1:8421"
     """host:port of the HTTP server."""
@@ -84,6 +86,11 @@ class WebSettings(Section):
     accounts: dict[str, str] = Field(default_factory=dict, examples=[{"anna@example.org": "anna"}])
     """Person of an account of a proxy or provider; other accounts must be names of people."""
     oidc: OidcSettings | None = None
+
+    @classmethod
+    def of(cls, settings: object) -> Self:
+        """Return the table in the `Settings`, by default with its defaults."""
+        return super().of(settings) or cls()
 
     @field_validator("url")
     @classmethod

@@ -1,0 +1,103 @@
+"""Buttons and selects of actions: their ids, and the row and the text of a click."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.actions import jobs, questions, rules, schedules
+from draftsman.actions.action import About
+from draftsman.errors import NotFound, UsageError
+from draftsman.ids import job_name
+from draftsman.questions.question import QuestionStatus
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.deliveries.blocks import Block, button
+
+if TYPE_CHECKING:
+    from draftsman.actions.action import Action
+    from draftsman.schedules.schedule import Schedule
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.payloads.payloads import BlockAction
+
+CONTROLS: Final[dict[str, Action[Any, ..., Any]]] = {
+    ids.ANSWER: questions.answer,
+    ids.CHOOSE: questions.answer,
+    ids.APPROVE: questions.approve,
+    ids.ACKNOWLEDGE: questions.acknowledge,
+    ids.SNOOZE: questions.snooze,
+    ids.DELEGATE: questions.delegate,
+    ids.CANCEL: jobs.cancel,
+    ids.RETRY: jobs.retry,
+    ids.RATIFY_RULE: rules.ratify,
+    ids.DECLINE_RULE: rules.revoke,
+    ids.PAUSE_SCHEDULE: schedules.pause,
+    ids.RESUME_SCHEDULE: schedules.resume,
+    ids.REMOVE_SCHEDULE: schedules.remove,
+}
+"""The actions that a click takes, by the kind of the control."""
+DIALOGS: Final[dict[str, Action[Any, ..., Any]]] = {
+    ids.FREE: questions.answer,
+    ids.DENY: questions.deny,
+}
+"""The actions of controls that open a dialog for their text."""
+DECLINED: Final = "declined in Slack"
+_IDS: Final = {action: kind for kind, action in CONTROLS.items()}
+
+
+def job_button(action: Action[int, ..., Any], job: int, suffix: str = "") -> Block:
+    """Return the button of an action on a job; `suffix` makes its id unique in a view."""
+    return _button(action, job_name(job), ids.job_value(job), suffix)
+
+
+def schedule_button(action: Action[str, ..., Any], schedule: Schedule) -> Block:
+    """Return the button of an action on a schedule."""
+    return _button(action, schedule.name, ids.schedule_value(schedule.id), f":{schedule.id}")
+
+
+def _button(action: Action[Any, ..., Any], name: str, value: str, suffix: str) -> Block:
+    confirm = f"{action.question.format(name)} {action.consequence}" if action.destroys else None
+    style = "danger" if action.destroys else None
+    return button(action.label, f"{_IDS[action]}{suffix}", value, style=style, confirm=confirm)
+
+
+async def row_and_text(ctx: BotContext, click: BlockAction, kind: str) -> tuple[Any, str]:
+    """Return what a click is about, and the text of its action; raises NotFound, UsageError."""
+    match CONTROLS[kind].about:
+        case About.QUESTION:
+            return await _question_and_text(ctx, click, kind)
+        case About.RULE:
+            row = ids.parse_rule(click.value)
+        case About.SCHEDULE:
+            return await _schedule(ctx, click), ""
+        case _:
+            row = ids.parse_job(click.value)
+    if row is None:
+        raise NotFound(f"{CONTROLS[kind].about} not found")
+    return row, DECLINED if kind == ids.DECLINE_RULE else ""
+
+
+async def _schedule(ctx: BotContext, click: BlockAction) -> str:
+    """Return the name of the schedule of a button; raises NotFound."""
+    number = ids.parse_schedule(click.value)
+    for schedule in await ctx.rt.schedules.all():
+        if schedule.id == number:
+            return schedule.name
+    raise NotFound("schedule not found")
+
+
+async def _question_and_text(
+    ctx: BotContext, click: BlockAction, kind: str
+) -> tuple[tuple[int, int], str]:
+    is_person = kind == ids.DELEGATE
+    ref = ids.parse_attention_block(click.block) if is_person else ids.parse_answer(click.value)
+    if ref is None:
+        raise NotFound("question not found")
+    row = (ref.job, ref.question)
+    if CONTROLS[kind] is not questions.answer:
+        return row, click.value if is_person else ""
+    question = await ctx.rt.questions.get(*row)
+    values = question.values()
+    if ref.choice is not None and ref.choice <= len(values):
+        return row, values[ref.choice - 1]
+    if question.status is QuestionStatus.OPEN:  # its buttons stay
+        raise UsageError(f"{question.name} has no such choice; use its buttons")
+    raise NotFound(f"{question.name} has no such choice")

@@ -1,0 +1,1 @@
+"""What the database has of threads of Slack."""

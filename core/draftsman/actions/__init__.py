@@ -1,0 +1,1 @@
+"""Actions: what people can do, declared once for all front ends."""

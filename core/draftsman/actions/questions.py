@@ -1,0 +1,301 @@
+"""Actions on questions and approvals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import uuid4
+
+from draftsman.actions.action import About, ActionResult, Call, Surface, action
+from draftsman.actions.jobs import TERMINALS, resume_hint
+from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
+from draftsman.deliveries.documents.document import Time
+from draftsman.deliveries.question_text import already_recorded
+from draftsman.durations import parse_duration
+from draftsman.errors import Refused, UsageError
+from draftsman.formats.times import until as in_time
+from draftsman.ids import job_name, question_name
+from draftsman.people.policy import Verb
+from draftsman.questions.answer import Verdict, parse_answer
+from draftsman.questions.question import QuestionKind, QuestionStatus
+from draftsman.text import first_line, humanize
+
+if TYPE_CHECKING:
+    from draftsman.attention.attention import ReminderDelay
+    from draftsman.deliveries.documents.document import Text
+    from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+    from draftsman.questions.question import Question
+    from draftsman.questions.response import Response
+    from draftsman.runtime import Runtime
+
+QuestionRow = tuple[int, int]
+"""A question: its job and its number."""
+EVERYWHERE: Final = frozenset(Surface)
+MAX_SHOWN: Final = 60
+"""Characters of an answer or a reason that can still be undone."""
+
+
+class AnswerRefused(Refused):
+    """Your answer was not accepted.
+
+    `verdict` says why, with references to people.
+    """
+
+    def __init__(self, message: str, verdict: Verdict) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+
+
+class AnswerTooLate(AnswerRefused):
+    """The answer of another person was first."""
+
+    exit_code: ClassVar[int] = 4
+
+
+@action(
+    About.QUESTION,
+    right=Verb.ANSWER,
+    arguments="TEXT",
+    progress="Answering",
+    undo="undo",
+    parse=lambda text: {"text": text},
+    surfaces=EVERYWHERE,
+)
+async def answer(
+    call: Call, question: QuestionRow, text: str, *, only: bool = False
+) -> ActionResult[Verdict | PendingDecision]:
+    """Answer a question."""
+    return await respond(call, question, text=text, only=only)
+
+
+@action(
+    About.QUESTION,
+    right=Verb.APPROVE,
+    arguments="[REASON]",
+    progress="Approving",
+    undo="undo",
+    parse=lambda text: {"reason": text},
+    surfaces=EVERYWHERE,
+)
+async def approve(
+    call: Call, question: QuestionRow, reason: str = "", *, token: str | None = None
+) -> ActionResult[Verdict | PendingDecision]:
+    """Approve a question that asks for approval."""
+    return await respond(call, question, decision=True, reason=reason or None, token=token)
+
+
+@action(
+    About.QUESTION,
+    label="Deny…",
+    right=Verb.APPROVE,
+    arguments="[REASON]",
+    progress="Denying",
+    undo="undo",
+    parse=lambda text: {"reason": text},
+    surfaces=EVERYWHERE,
+)
+async def deny(
+    call: Call, question: QuestionRow, reason: str = "", *, token: str | None = None
+) -> ActionResult[Verdict | PendingDecision]:
+    """Deny a question that asks for approval."""
+    return await respond(call, question, decision=False, reason=reason or None, token=token)
+
+
+async def respond(
+    call: Call,
+    question: QuestionRow,
+    *,
+    text: str | None = None,
+    decision: bool | None = None,
+    reason: str | None = None,
+    token: str | None = None,
+    only: bool = False,
+) -> ActionResult[Verdict | PendingDecision]:
+    """Submit a response to a question; raises AnswerRefused if it does not count."""
+    from draftsman.questions.response import build_response
+
+    response = build_response(
+        call.event or f"{call.actor.channel}:{uuid4()}",
+        question_name(*question),
+        text=text,
+        decision=decision,
+        reason=reason,
+        token=token,
+    )
+    if call.window:
+        held = await call.rt.pending_decisions.answer(*question, response, call.actor, call.window)
+        if not isinstance(held, Verdict):
+            says = _held_says(await call.rt.questions.get(*question), response)
+            return ActionResult(question_name(*question), says, held)
+        verdict = held
+    else:
+        verdict = await call.rt.questions.answer(*question, response, call.actor, only=only)
+    if not verdict.accepted:  # a token may be refused although its approver has voted
+        told = replace(verdict, recorded=False) if token is not None else verdict
+        raise await refusal(call.rt, told, response.source_event_id)
+    return await answered(call.rt, verdict)
+
+
+async def answered(rt: Runtime, verdict: Verdict) -> ActionResult[Verdict]:
+    """Return what an accepted answer did; a paused job is named with the pause."""
+    if not verdict.resolved:
+        says = f"recorded: {verdict.votes} of {verdict.quorum} approvals"
+        return ActionResult(verdict.name, says, verdict)
+    resolution = verdict.resolution or {}
+    text = " ".join(verdict.answer_text.split())
+    answer = f": {text}" if text else ""
+    says = f"{resolution.get('outcome', 'answered')}{answer}"
+    detail: list[str] = [" (your own request)"] if resolution.get("self_approved") else []
+    if verdict.duplicate:
+        return ActionResult(verdict.name, says, verdict, tuple(detail))
+    pause = await pause_of(rt, verdict.job)
+    detail.append(
+        f"; stored, but {pause}" if pause else f"; job {humanize(str(verdict.job_status or ''))}"
+    )
+    if verdict.also:
+        detail.append(f"; also answered: {', '.join(verdict.also)}")
+    hint = resume_hint(verdict.job) if pause else None
+    return ActionResult(verdict.name, says, verdict, tuple(detail), hint)
+
+
+async def pause_of(rt: Runtime, job: int) -> str:
+    """Return who paused a job, and why: `D-142 is paused by anna: noon`; "" without a pause."""
+    why = await rt.read_model.why(job)
+    text = " ".join(why.text.split())
+    return f"{job_name(job)} is {text}" if why.paused else ""
+
+
+async def refusal(rt: Runtime, verdict: Verdict, event: str) -> AnswerRefused:
+    """Return the error of an answer that does not count, and what became of it."""
+    if verdict.recorded:
+        kind = AnswerTooLate if verdict.resolved else AnswerRefused
+        return kind(already_recorded(verdict).removesuffix("."), verdict)
+    text = verdict.reason or f"{verdict.name} does not accept this answer"
+    if (verdict.resolution or {}).get("via") == "person":
+        kept = "your answer was recorded but has no effect"
+        return AnswerTooLate(f"{text}; {kept}", verdict)
+    questions, answers = await rt.questions.of_job(verdict.job)
+    submitted = [answer for answer in answers if answer.source_event_id == event]
+    if not any(answer.payload.get("late") for answer in submitted):
+        return AnswerRefused(text, verdict)
+    question = next(item for item in questions if item.ordinal == verdict.question)
+    if question.status not in (QuestionStatus.OPEN, QuestionStatus.EXPIRED):
+        late = "your answer was recorded, but the job continued without it"
+        return AnswerRefused(f"{text}; {late}", verdict)
+    option = " --with-answer" if question.kind is QuestionKind.INPUT else ""
+    retry = f"draftsman retry {job_name(verdict.job)}{option}"
+    late = f"your answer was recorded; after the job expires, run: {retry}"
+    return AnswerRefused(f"{text}; {late}", verdict)
+
+
+def _held_says(question: Question, response: Response) -> str:
+    """Return what an answer will do that can still be undone."""
+    if response.decision is None:
+        parsed = parse_answer(question, response)
+        label = parsed.text if parsed.value is None else question.label_of(parsed.value)
+        return f"answered: {first_line(label or '', MAX_SHOWN)}"
+    outcome = "approved" if response.decision else "denied"
+    reason = f": {first_line(response.reason, MAX_SHOWN)}" if response.reason else ""
+    return f"{outcome}{reason}"
+
+
+def parse_extension(text: str) -> dict[str, float | None]:
+    """Parse a duration, or `never`; raises UsageError."""
+    return {"seconds": None if text.strip() == "never" else parse_duration(text)}
+
+
+@action(
+    About.QUESTION,
+    right=Verb.EXTEND,
+    arguments="2h|never",
+    parse=parse_extension,
+    surfaces=TERMINALS,
+)
+async def extend(
+    call: Call, question: QuestionRow, seconds: float | None
+) -> ActionResult[datetime | None]:
+    """Extend the deadline of a question."""
+    expires_at = await call.rt.questions.extend(*question, seconds, call.actor)
+    name = question_name(*question)
+    if expires_at is None:
+        return ActionResult(name, "never expires", None)
+    detail = (f" {in_time(expires_at)}, at ", Time(expires_at))
+    return ActionResult(name, "expires", expires_at, detail)
+
+
+# Actions on the reminders of a question.
+
+
+@action(
+    About.QUESTION,
+    name="ack",
+    label="I'm on it",
+    right=Verb.ANSWER,
+    arguments="[1h]",
+    parse=lambda text: {"seconds": parse_delay(text, ACKNOWLEDGED)},
+    surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
+)
+async def acknowledge(
+    call: Call, question: QuestionRow, seconds: float = ACKNOWLEDGED
+) -> ActionResult[ReminderDelay]:
+    """Acknowledge a question: you work on the answer, and others wait."""
+    held = await call.rt.acknowledgments.acknowledge(*question, call.actor, seconds)
+    detail = (" until ", Time(held.expires_at), "; others wait until then")
+    return ActionResult(question_name(*question), "acknowledged", held, detail)
+
+
+@action(
+    About.QUESTION,
+    label="Snooze 2 h",
+    right=Verb.ANSWER,
+    arguments="[2h]",
+    parse=lambda text: {"seconds": parse_delay(text, SNOOZED)},
+    surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
+)
+async def snooze(
+    call: Call, question: QuestionRow, seconds: float = SNOOZED
+) -> ActionResult[datetime]:
+    """Pause your own reminders of a question."""
+    until = await call.rt.acknowledgments.snooze(*question, call.actor, seconds)
+    detail = (" until ", Time(until), ": no reminders for you")
+    return ActionResult(question_name(*question), "snoozed", until, detail)
+
+
+def parse_delegation(text: str) -> dict[str, Any]:
+    """Parse `bob`, `to bob 4h`; raises UsageError."""
+    person, _, duration = text.strip().removeprefix("to ").strip().partition(" ")
+    if not person:
+        raise UsageError("a person is required: delegate to PERSON")
+    return {"person": person, "seconds": parse_delay(duration.strip(), ACKNOWLEDGED)}
+
+
+@action(
+    About.QUESTION,
+    label="Delegate to…",
+    right=Verb.ANSWER,
+    arguments="PERSON [1h]",
+    parse=parse_delegation,
+    surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
+)
+async def delegate(
+    call: Call, question: QuestionRow, person: str, seconds: float = ACKNOWLEDGED
+) -> ActionResult[datetime]:
+    """Ask another person to answer a question."""
+    person = person_named(call, person)
+    until = await call.rt.acknowledgments.delegate(*question, call.actor, person, seconds)
+    detail: Text = (f" to {person}; others wait until ", Time(until))
+    free_at = call.rt.policy.people[person].free_at(until - timedelta(seconds=seconds))
+    is_away = free_at > until - timedelta(seconds=seconds)
+    if is_away and not (await call.rt.questions.get(*question)).critical:
+        detail += (f"; {person} is outside of their hours, and is notified at ", Time(free_at))
+    return ActionResult(question_name(*question), "delegated", until, detail)
+
+
+def person_named(call: Call, text: str) -> str:
+    """Return the person of a name, or of a mention such as `@bob` or `<@U0BOB>`."""
+    account = text.strip("<>").removeprefix("@").partition("|")[0]
+    for person in call.rt.policy.people.values():
+        if account and person.ids.get(call.actor.channel, "").partition("@")[0] == account:
+            return person.name
+    return account

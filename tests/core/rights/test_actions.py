@@ -1,0 +1,172 @@
+"""The right that an action declares is the right that the database enforces."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import draftsman.actions
+from draftsman.actions.action import ACTIONS, Action, Call
+from draftsman.errors import DraftsmanError, Failure, NotPermitted
+from draftsman.jobs.job import AGENT_TYPE, Source
+from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.actor import Actor
+from draftsman.people.policy import Person, Policy, Verb
+from draftsman.repos.repo_catalog import Repo, RepoLocation
+from draftsman.repos.repo_profile import profile
+from draftsman.repos.repo_url import parse
+from draftsman.runtime import Runtime
+from draftsman.schedules.schedule import ScheduleSpec
+from draftsman.schedules.template import define
+from draftsman_testing.factories import GATE, QUESTION, Factory
+from draftsman_testing.outbox import claim
+from draftsman_testing.people import PEOPLE
+from tests.core.rights.conftest import As
+from tests.support.roles import Roles
+from tests.support.statements import FORBIDDEN
+
+for module in pkgutil.iter_modules(draftsman.actions.__path__, f"{draftsman.actions.__name__}."):
+    import_module(module.name)
+
+WHO: Final = (*PEOPLE, "stranger")
+AUTHOR: Final = "erin"
+"""Who requested the jobs, and added the schedule."""
+OWNERS_ALONE: Final = {Verb.SWEEP, Verb.RESTORE}
+"""Rights on all rows, for which the database wants more than a role of draftsman."""
+LIMITED: Final = [item for item in ACTIONS.values() if item.right is not None]
+Row = tuple[Any, ...]
+
+
+@pytest.fixture
+async def rows(as_role: As, known: Runtime, make: Factory, tmp_path: Path) -> Mapping[str, Row]:
+    """Give a row for each action that limits its people, with the arguments of a call."""
+    erin = await as_role(AUTHOR)
+    actor = await erin.actor()
+    owner = make.owner
+
+    async def job(**fields: Any) -> int:
+        request = invocation(**{"type": "noop", "queue": "q"} | fields)
+        return (await erin.submissions.submit(request, actor)).number
+
+    async def asked(item: Any) -> tuple[int, int]:
+        work = await make.running(await job(queue="asked"))
+        await known.asking.ask(work.lease, item, invoker=AUTHOR)
+        return work.number, 1
+
+    paused, finished = await job(), await job()
+    await erin.job_control.cancel(finished, actor)
+    await known.job_control.pause(paused, owner, "noon")
+    await job(group={"name": "release", "kind": "parallel"})
+    request: dict[str, Any] = {"type": "http_request", "payload": {"url": "https://e.org/"}}
+    for name, is_paused in (("hourly", False), ("daily", True)):
+        await erin.schedules.add(ScheduleSpec(name, "@hourly", request=request), actor)
+        if is_paused:
+            await erin.schedules.pause(name, actor)
+    await known.templates.add("report", define({"type": "noop"}), owner)
+    (tmp_path / "shop").mkdir()
+    repo = Repo.at(parse("https://git.example.org/acme/shop"))
+    repo = await known.repos.add(repo, profile({}), owner)
+    await known.repos.map(RepoLocation(repo, ""), owner, label="shop")
+    texts = ("pytest tests/**", "make test")
+    proposed, active = [(await known.rules.propose("acme/shop", text, owner)).id for text in texts]
+    await known.queues.pause("p", owner, "noon")
+    code = await known.people.create_link_code(Actor("slack", "U9", "Erin"))
+    await erin.people.link(code, actor)
+    await job(notify=["log"])
+    delivery, *_ = await claim(known)
+    await known.delivery_sender.record(delivery, Failure("full", declared="PERMANENT"))
+    question = await asked(QUESTION)
+    gate = await asked(GATE)
+    return {
+        "job.cancel": (await job(),),
+        "job.pause": (await job(), "noon"),
+        "job.resume": (paused,),
+        "job.tell": (await job(type=AGENT_TYPE, title="x"), "use the v2 API"),
+        "job.retry": (finished,),
+        "job.move": (await job(), "top"),
+        "job.priority": (await job(), 5),
+        "group.cancel": ("release",),
+        "question.answer": (question, "red"),
+        "question.extend": (question, 60.0),
+        "question.ack": (question,),
+        "question.snooze": (question,),
+        "question.delegate": (question, "ben"),
+        "question.approve": (gate,),
+        "question.deny": (gate,),
+        "queue.pause": ("q", "noon"),
+        "queue.resume": ("p",),
+        "queue.release": ("q",),
+        "schedule.pause": ("hourly",),
+        "schedule.resume": ("daily",),
+        "schedule.remove": ("hourly",),
+        "schedule.run": ("hourly",),
+        "template.run": ("report", {}),
+        "template.remove": ("report",),
+        "rule.ratify": (proposed,),
+        "rule.revoke": (active,),
+        "delivery.redeliver": ([delivery.seq],),
+        "repository.make default": (repo,),
+        "repository.map": (RepoLocation(repo, ""), "pay"),
+        "repository.unmap": (repo, "shop"),
+        "repository.remove": (repo,),
+        "account.unlink": (("slack", "U9"),),
+    }
+
+
+async def test_the_database_enforces_the_declared_right(
+    as_role: As, rows: Mapping[str, Row], roles: Roles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = _policy(roles)
+    sessions = {who: await as_role(who) for who in WHO}
+    allowed = {
+        (item.key, who): _may(policy, item, Actor(Source.CLI, roles.name(who), who))
+        for item in LIMITED
+        if item.right not in OWNERS_ALONE
+        for who in WHO
+    }
+    for name in ("check", "check_answer", "check_vote", "check_approver"):
+        monkeypatch.setattr(Policy, name, lambda *_, **__: None)  # the database alone decides
+    found = {}
+    for key, who in sorted(allowed, key=allowed.__getitem__):  # those who may not act first
+        rt = sessions[who]
+        row, *arguments = rows[key]
+        try:
+            await ACTIONS[key].run(Call(rt, await rt.actor()), row, *arguments)
+        except DraftsmanError as error:  # else its row is as the person before has left it
+            found[key, who] = error.sqlstate != FORBIDDEN
+        else:
+            found[key, who] = True
+    assert found == allowed
+
+
+@pytest.mark.parametrize("item", LIMITED, ids=lambda item: item.key)
+def test_each_right_is_tried(item: Action[Any, ..., Any], roles: Roles) -> None:
+    policy = _policy(roles)
+    names = {_may(policy, item, Actor(Source.CLI, roles.name(who), who)) for who in WHO}
+    assert names == {True, False}
+
+
+def _policy(roles: Roles) -> Policy:
+    known = roles.people()
+    people = {
+        name: Person(name, entry.roles, dict(entry.ids)) for name, entry in known.people.items()
+    }
+    return Policy(people, known.groups)
+
+
+def _may(policy: Policy, item: Action[Any, ..., Any], account: Actor) -> bool:
+    """Return whether a person may act on a row of the author."""
+    actor = policy.resolve(account)
+    with suppress(NotPermitted):
+        if item.right is Verb.APPROVE:
+            policy.check_vote(actor, GATE.approvers or [], invoker=AUTHOR)
+        elif item.right is not None:
+            policy.check(actor, item.right, invoker=AUTHOR)
+        return True
+    return False

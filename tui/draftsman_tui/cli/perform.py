@@ -1,0 +1,187 @@
+"""Actions of commands: their confirmation, results and errors, for one row or many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, UsageError
+from draftsman.formats.amounts import counted
+from draftsman.formats.json_data import as_data
+from draftsman_tui.cli import prompts
+from draftsman_tui.cli.app import number_of
+from draftsman_tui.terminal.results import result_line
+
+if TYPE_CHECKING:
+    from draftsman.actions.action import Action, ActionResult, Call
+    from draftsman.ids import JobRef
+    from draftsman.jobs.job_summary import FinishedJob, JobSummary
+    from draftsman.runtime import Runtime
+    from draftsman_tui.cli.app import App
+
+Row = TypeVar("Row")
+PROGRESS_INTERVAL: Final = 2.0
+"""Seconds between progress messages."""
+
+
+async def call_of(rt: Runtime) -> Call:
+    """Return the call of the person who runs this command."""
+    from draftsman.actions.action import Call
+
+    return Call(rt, await rt.actor())
+
+
+async def numbers_of(
+    app: App, rt: Runtime, jobs: Sequence[JobRef]
+) -> tuple[list[int], list[DraftsmanError]]:
+    """Return the numbers of jobs, and the errors of those that do not exist, which it prints."""
+    numbers: list[int] = []
+    unknown: list[DraftsmanError] = []
+    for job in jobs:
+        try:
+            numbers.append(await number_of(rt, job))
+        except DatabaseUnreachable:
+            raise
+        except DraftsmanError as error:
+            unknown.append(error)
+            if len(jobs) > 1:
+                app.out.info(f"draftsman: {error}")
+    return numbers, unknown
+
+
+def confirm(
+    app: App, question: str, *, yes: bool, required: bool = False, dry_run: str = ""
+) -> None:
+    """Ask a question before an action, unless `yes`; raises Refused on no.
+
+    Without a terminal, a `required` confirmation needs --yes; raises UsageError. `dry_run` names
+    another option that changes nothing.
+    """
+    if yes:
+        return
+    if app.out.interactive:
+        prompts.confirm(question)
+    elif required:
+        raise UsageError(f"{question} Not a terminal: to confirm, use --yes{dry_run}")
+
+
+def confirm_action(
+    app: App, action: Action[Any, ..., Any], what: str, *, yes: bool, note: str = ""
+) -> None:
+    """Ask the question of an action, as `confirm` does; a guarded action needs an answer."""
+    question = f"{action.question.format(what)} {note or action.consequence}"
+    confirm(app, question, yes=yes, required=action.guarded)
+
+
+def print_result(app: App, result: ActionResult[Any], data: object = None) -> None:
+    """Print what an action did, or its JSON document, by default that of the service."""
+    if app.json:
+        app.out.document(as_data(result.value) if data is None else data)
+    else:
+        app.out.print(result_line(result))
+
+
+def print_results(app: App, results: Sequence[ActionResult[Any]]) -> None:
+    """Print what an action did to several rows."""
+    if app.json:
+        app.out.document([result.value for result in results])
+    else:
+        app.out.print(*map(result_line, results))
+
+
+def confirm_matching(
+    app: App, action: Action[int, ..., Any], jobs: Sequence[JobSummary | FinishedJob], *, yes: bool
+) -> list[int]:
+    """Ask before an action on all jobs that match a filter; return their numbers."""
+    from draftsman.actions.jobs import Selection
+
+    selection = Selection.of(action, jobs)
+    confirm(
+        app,
+        f"{selection.question} {selection.note()}",
+        yes=yes,
+        required=True,
+        dry_run=" (or --dry-run to list them)",
+    )
+    return selection.numbers
+
+
+async def perform_each(
+    app: App,
+    action: Action[Row, ..., Any],
+    rows: Sequence[Row],
+    do: Callable[[Row], Awaitable[ActionResult[Any]]],
+    *,
+    name: Callable[[Row], str] = str,
+    key: str = "number",
+    data: Callable[[Row, Any], Any] = lambda _, value: as_data(value),
+    after: Callable[[Row, Any], Awaitable[None]] | None = None,
+    unknown: Sequence[DraftsmanError] = (),
+    as_list: bool = False,
+) -> None:
+    """Act on each row in turn, print each result, and raise after all if one was refused.
+
+    `data` makes the JSON object of a row from the result of the service; that of a refused row has
+    the row as its `key`, and the error. `unknown` are the errors of rows that do not exist, and
+    `as_list` prints a JSON list also for a single row.
+    """
+    total = len(rows) + len(unknown)
+    as_list = as_list or total > 1
+    documents: list[Any] = []
+    errors = [*unknown]
+    progress = Progress(app, action, len(rows))
+    try:
+        for row in rows:
+            try:
+                result = await do(row)
+            except DatabaseUnreachable:
+                raise
+            except DraftsmanError as error:
+                documents.append({key: row, "outcome": "failed", "error": str(error)})
+                errors.append(error)
+                if total == 1:
+                    break
+                is_named = str(error).startswith(name(row))
+                app.out.info(f"draftsman: {'' if is_named else f'{name(row)}: '}{error}")
+            else:
+                documents.append(data(row, result.value))
+                if not app.json:
+                    app.out.print(result_line(result))
+                if after is not None:
+                    await after(row, result.value)
+            progress.advance()
+    finally:  # what was done before an interruption is printed as well
+        if app.json and (as_list or (documents and not errors)):
+            app.out.document(documents if as_list else documents[0])
+        progress.finish()
+    if errors and total == 1:
+        raise errors[0]
+    if errors:
+        rest = f"{len(errors):,} of {counted(total, str(action.about))}"
+        raise DraftsmanError(f"could not {action.name} {rest}")
+
+
+class Progress:
+    """Prints how many rows are done, now and then, and how many are left after an interruption."""
+
+    def __init__(self, app: App, action: Action[Any, ..., Any], total: int) -> None:
+        self._app = app
+        self._about = str(action.about)
+        self._total = total
+        self._handled = 0
+        self._printed_at = time.monotonic()
+
+    def advance(self) -> None:
+        """Count a row."""
+        self._handled += 1
+        if time.monotonic() - self._printed_at > PROGRESS_INTERVAL:
+            self._printed_at = time.monotonic()
+            self._app.out.info(f"{self._handled:,} of {self._total:,}")
+
+    def finish(self) -> None:
+        """Print how many rows are left, if any."""
+        if (left := self._total - self._handled) and self._total > 1:
+            rows = counted(self._total, self._about)
+            again = "run the command again to continue"
+            self._app.out.info(f"interrupted: {left:,} of {rows} left; {again}")

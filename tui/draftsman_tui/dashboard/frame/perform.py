@@ -1,0 +1,179 @@
+"""Actions on the selected rows: confirmation, progress, undo and summary."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.actions.action import MAX_NAMED, Action, ActionResult, Call, listed
+from draftsman.actions.jobs import Selection, job_names, select
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.ids import job_name
+from draftsman.jobs.control.service.control import AGAIN_OPTION
+from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman_tui.dashboard.dialogs.simple_dialogs import (
+    ConfirmDialog,
+    ProgressDialog,
+    PromptDialog,
+    TextDialog,
+)
+from draftsman_tui.terminal.results import predicate, result_text
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.frame.base_screen import BaseScreen
+
+PROGRESS_DELAY: Final = 0.4
+"""Seconds before the progress dialog opens."""
+
+
+def call_of(screen: BaseScreen) -> Call:
+    """Return the call of the user, whose effects can be undone if the action allows it."""
+    return Call(screen.rt, screen.actor, window=screen.session.undo.seconds)
+
+
+async def confirmed(screen: BaseScreen, selection: Selection, consequence: str = "") -> bool:
+    """Ask the question of an action about the selected jobs."""
+    return await asked(screen, selection.question, selection.note(consequence))
+
+
+async def confirmed_about(
+    screen: BaseScreen, action: Action[Any, ..., Any], what: str, note: str = ""
+) -> bool:
+    """Ask the question of an action about a row."""
+    return await asked(screen, action.question.format(what), note or action.consequence)
+
+
+async def asked(screen: BaseScreen, question: str, note: str = "") -> bool:
+    """Ask a question; return whether the answer is yes."""
+    return await screen.ask(ConfirmDialog(question, note)) is True
+
+
+async def perform(screen: BaseScreen, result: Awaitable[ActionResult[Any]]) -> None:
+    """Act on a single row, and show what was done."""
+    screen.show_message(result_text(await result))
+
+
+async def prompted(
+    screen: BaseScreen, action: Action[int, ..., Any], text: str, prompt: str, example: str
+) -> str:
+    """Return the text of an action on the selected jobs, which is asked for without one.
+
+    It is "" if the user goes back. Raises the refusal of a single job before it asks.
+    """
+    numbers = screen.jobs()
+    if text:
+        return text
+    if action.check is not None and len(numbers) == 1:
+        await action.check(call_of(screen), numbers[0])
+    return await screen.ask(PromptDialog(prompt.format(job_names(numbers)), example)) or ""
+
+
+async def perform_each(
+    screen: BaseScreen,
+    action: Action[Any, ..., Any],
+    numbers: Sequence[int],
+    do: Callable[[int], Awaitable[ActionResult[Any]]],
+) -> list[ActionResult[Any]]:
+    """Act on each job in turn until Escape, continuing after a refusal; show what was done.
+
+    Refused jobs and jobs that were not tried stay marked.
+    """
+    results: dict[int, ActionResult[Any]] = {}
+    refused: dict[int, DraftsmanError] = {}
+    progress = ProgressDialog(action.progress or action.label, len(numbers))
+    timer = None
+    if len(numbers) > 1:
+        timer = screen.set_timer(PROGRESS_DELAY, lambda: _show(screen, progress))
+    try:
+        for number in numbers:
+            try:
+                results[number] = await do(number)
+            except DatabaseUnreachable as error:
+                screen.show_error(str(error))
+                break
+            except DraftsmanError as error:
+                refused[number] = error
+            progress.show(len(results) + len(refused), len(refused))
+            if progress.stopped:
+                break
+    finally:
+        if timer is not None:
+            timer.stop()
+        if progress.is_attached:
+            progress.dismiss(None)
+    screen.keep_marked([number for number in numbers if number not in results])
+    _report(screen, [*results.values()])
+    if untried := len(numbers) - len(results) - len(refused):
+        screen.show_error(
+            f"Stopped; {untried:,} of {len(numbers):,} jobs not processed; they stay marked"
+        )
+    _report_refusals(screen, refused)
+    return [*results.values()]
+
+
+async def perform_on_selected(
+    screen: BaseScreen,
+    action: Action[int, ..., Any],
+    do: Callable[[int], Awaitable[ActionResult[Any]]],
+    consequence: str = "",
+) -> list[ActionResult[Any]]:
+    """Act on the selected jobs that an action fits, after its question if it has one."""
+    selection = await select(screen.rt, action, screen.jobs())
+    if action.question and not await confirmed(screen, selection, consequence):
+        return []
+    return await perform_each(screen, action, selection.numbers, do)
+
+
+def error_text(error: DraftsmanError, *, printed_subject: str = "") -> str:
+    """Return the message of an error with its hint, as a dashboard command where it has one.
+
+    The subject is omitted if it equals `printed_subject`, which the caller prints itself.
+    """
+    subject = f"{error.subject} " if error.subject and error.subject != printed_subject else ""
+    hint = "to run it again, enter :retry again" if error.hint == AGAIN_OPTION else error.hint
+    return f"{subject}{error.reason}{f'; {hint}' if hint else ''}"
+
+
+def _report(screen: BaseScreen, results: Sequence[ActionResult[Any]]) -> None:
+    """Show what was done; the undo line shows what can be undone."""
+    held = [result for result in results if isinstance(result.value, PendingDecision)]
+    if held:
+        screen.session.undo.hold(_summary(held), [result.value for result in held])
+    if done := [result for result in results if result not in held]:
+        screen.show_message(_summary(done))
+
+
+def _summary(results: Sequence[ActionResult[Any]]) -> str:
+    """Return what was done, with the rows of which the same is said together."""
+    groups: dict[str, list[str]] = {}
+    for say in (predicate, lambda result: result.says):
+        groups = {}
+        for result in results:
+            groups.setdefault(say(result), []).append(result.subject)
+        if len(groups) <= MAX_NAMED:
+            break
+    return "; ".join(f"{listed(names)} {says}" for says, names in groups.items())
+
+
+def _report_refusals(screen: BaseScreen, refused: dict[int, DraftsmanError]) -> None:
+    """Show the refused jobs: a line for each reason, or a dialog if there are many."""
+    reasons: dict[str, list[int]] = {}
+    for number, error in refused.items():
+        text = error_text(error, printed_subject=job_name(number))
+        reasons.setdefault(text, []).append(number)
+    lines = [
+        reason
+        if reason.startswith(job_names(numbers))
+        else f"{'each of ' if numbers[1:] else ''}{job_names(numbers)} {reason}"
+        for reason, numbers in reasons.items()
+    ]
+    if len(lines) > MAX_NAMED:
+        title = f"{len(refused):,} jobs refused; they stay marked"
+        screen.app.push_screen(TextDialog(title, "\n".join(lines)))
+        return
+    for line in lines:
+        screen.show_error(line)
+
+
+def _show(screen: BaseScreen, progress: ProgressDialog) -> None:
+    screen.app.push_screen(progress)

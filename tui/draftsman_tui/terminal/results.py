@@ -1,0 +1,39 @@
+"""What an action did, as the terminal shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from draftsman.formats.invisible import one_line
+from draftsman.formats.times import clock
+from draftsman_tui.terminal.output import line, styled
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.actions.action import ActionResult
+    from draftsman.deliveries.documents.document import Span
+
+
+def result_line(result: ActionResult[Any]) -> Text:
+    """Return what an action did, and the command that may follow."""
+    then = f"; {result.then}" if result.then is not None else ""
+    says = f"{' ' * bool(result.subject)}{one_line(predicate(result))}{then}"
+    return line(styled(result.subject, "bold"), says)
+
+
+def result_text(result: ActionResult[Any]) -> str:
+    """Return what an action did, without the command."""
+    text = f"{result.subject} {predicate(result)}".strip()
+    return text[:1].upper() + text[1:]
+
+
+def predicate(result: ActionResult[Any]) -> str:
+    """Return what is said of the row, with local times."""
+    return result.predicate(_shown)
+
+
+def _shown(span: Span) -> str:
+    from draftsman.deliveries.documents.document import Time
+
+    return clock(span.when) if isinstance(span, Time) else str(span)
