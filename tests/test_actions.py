@@ -21,6 +21,7 @@ from draftsman_testing.factories import Factory
 from draftsman_tui.cli import command_index
 from draftsman_tui.cli.app import ACTIONS_OF
 from draftsman_tui.dashboard.command_table import COMMANDS
+from tests.support.cases import cases
 
 for module in pkgutil.iter_modules(draftsman.actions.__path__, f"{draftsman.actions.__name__}."):
     import_module(module.name)
@@ -44,7 +45,7 @@ ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {
 each_action = pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
 
 
-@pytest.mark.parametrize("surface", Surface)
+@cases("surface", Surface)
 def test_an_action_is_reached_on_the_surfaces_that_it_names(surface: Surface) -> None:
     named = {action.key for action in ACTIONS.values() if surface in action.surfaces}
     assert {action.key for action in REACHED[surface]} == named

@@ -7,6 +7,7 @@ wheel, without a network.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from draftsman_testing import TEST_URL
+from tests.plugins import example
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
@@ -120,3 +124,20 @@ def test_the_installed_package_works_in_any_folder(
         assert has_example == "True"
         assert "0.1.0" in _run([environment / "draftsman", "--version"], place)
         assert "--answer" in _run([environment / "draftsman", "demo", "--help"], place)
+
+
+@pytest.mark.slow(
+    fast="tests/plugins/test_example_channel.py::test_a_job_asks_and_ends_through_a_plugin_whose_rows_stay_readable_without_it"
+)
+def test_the_tests_of_an_installed_plugin_use_the_test_kit(
+    environment: Path, empty_url: str, tmp_path: Path
+) -> None:
+    """The contracts, in an environment with the wheels of draftsman and of the plugin alone."""
+    python = environment / "python"
+    wheel = example.build(tmp_path)
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
+    _run([*pip, "--no-compile", "--no-deps", "--no-index", wheel], tmp_path)
+    tests = shutil.copytree(example.SOURCE / "tests", tmp_path / "tests")
+    shutil.copy(example.SOURCE / "pyproject.toml", tmp_path)
+    done = _run(["env", f"{TEST_URL}={empty_url}", python, "-m", "pytest", "-q", tests], tmp_path)
+    assert " passed" in done

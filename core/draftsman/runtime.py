@@ -718,7 +718,8 @@ async def open_runtime(
         pooled=pooled,
     )
     try:
-        await db.open(partial(migrate.migrate_pending, url) if embedded else None)
+        prepare = partial(migrate.migrate_pending, url, read_only=read_only)
+        await db.open(prepare if embedded else None)
         rt = wire(settings, db, embedded)
         imported = embedded and not read_only  # the configured people, into an embedded database
         await load_policy(rt.policy, rt.people, settings, import_people=imported)

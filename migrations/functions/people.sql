@@ -11,6 +11,12 @@ SET LOCAL check_function_bodies = off;
 CREATE OR REPLACE FUNCTION draftsman.save_people(directory jsonb) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM draftsman.refuse('DM004', 'people.undeclared_channel', jsonb_build_object(
+                'channel', a.value ->> 0, 'person', p ->> 'name'))
+       FROM jsonb_array_elements(directory -> 'people') p
+      CROSS JOIN LATERAL jsonb_array_elements(p -> 'accounts') a
+      WHERE NOT EXISTS (SELECT FROM draftsman.channels c WHERE c.name = a.value ->> 0)
+      LIMIT 1;
     LOCK TABLE draftsman.people IN SHARE ROW EXCLUSIVE MODE;
     DELETE FROM draftsman.people_groups;
     DELETE FROM draftsman.person_identities;

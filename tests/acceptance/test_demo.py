@@ -105,6 +105,7 @@ async def test_demo_in_a_pipe_uses_the_default_answer_and_completes_after_a_kill
     assert not any((await rt.read_model.invariants()).values())
 
 
+@pytest.mark.slow(fast="test_demo_in_a_pipe_uses_the_default_answer_and_completes_after_a_kill")
 async def test_demo_replaces_a_worker_that_was_killed(
     installation: Installation, rt: Runtime
 ) -> None:
@@ -172,5 +173,3 @@ async def test_demo_rejects_a_folder_that_is_no_repository(
     assert done.returncode != 0
     assert "git repository" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
-    missing = await _demo(installation, "--repo", str(tmp_path / "missing"))
-    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)

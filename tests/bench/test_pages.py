@@ -12,6 +12,7 @@ import pytest
 from bench.arguments import DEFAULT, MEASURES, arguments
 from bench.install import PEERS
 from bench.report import COSTS
+from tests.support.cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "bench" / "README.md", ROOT / "docs" / "performance.md")
@@ -52,7 +53,7 @@ def test_every_queue_is_in_the_comparison() -> None:
     assert {"draftsman", *PEERS} <= queues
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@cases("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_a_page_and_a_title(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]*)(?:#([\w-]+))?\)", page.read_text())
     assert links

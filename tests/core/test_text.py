@@ -72,8 +72,8 @@ def test_a_long_event_is_truncated_to_its_limit_and_marked(payload: Any) -> None
     assert len(json.dumps(truncate_payload(payload), ensure_ascii=False).encode()) <= EVENT_LIMIT
 
 
-@pytest.mark.parametrize("char", ["x", "\U0001f600", "\x01", '"', "\\"])
-@pytest.mark.parametrize("shape", ["one long text", "many keys", "many texts", "deep"])
+@cases("char", ["x", "\U0001f600", "\x01", '"', "\\"])
+@cases("shape", ["one long text", "many keys", "many texts", "deep"])
 def test_no_event_is_over_the_limit(char: str, shape: str) -> None:
     payloads: dict[str, dict[str, Any]] = {
         "one long text": {"a": char * 100_000},

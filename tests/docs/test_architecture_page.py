@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests.docs.code_names import ROOT, defined_names
 from tests.docs.pages import DOCS
+from tests.support.cases import cases
 
 TEXT = (DOCS / "architecture.md").read_text(encoding="utf-8")
 WALKS = re.findall(r"^### .*?(?=^##)", TEXT, re.M | re.S)
@@ -27,7 +26,7 @@ def test_each_step_names_a_function_of_its_file() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+@cases("page", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_every_path_of_the_page_exists(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     paths = re.findall(r"`((?:core|tui|bots|soak|config|migrations|tests|docs)/[\w./-]+)`", text)

@@ -26,6 +26,7 @@ from draftsman_soak.ledger import Ledger, SubmittedAnswer
 from draftsman_soak.simulated_users import is_decided
 from draftsman_tui.cli.processes.soak import print_figures
 from draftsman_tui.terminal.output import CommandOutput
+from tests.support.cases import cases
 
 SEED = 7
 TRAIL = (
@@ -285,7 +286,7 @@ def test_an_unexpected_error_fails_the_soak(ledger: Ledger) -> None:
     assert find_violations(world(), ledger).findings == ("unexpected Refused: no",)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("outcome", "resolved", "counts"),
     [("approved", True, True), ("canceled", True, False), (None, False, False)],
 )

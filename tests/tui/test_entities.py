@@ -27,6 +27,7 @@ from draftsman import entities
 from draftsman.entities.entity import Entity
 from draftsman.formats.json_data import as_data
 from draftsman_tui import common
+from tests.support.cases import cases
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 ROW_TYPE: Final = re.compile(r"^([A-Z_]+): Final\[Entity\[(\w+)\]\] = Entity\(", re.MULTILINE)
@@ -109,7 +110,7 @@ def relative_module(file: Path, package: ModuleType) -> str:
     return ".".join(file.relative_to(package.__path__[0]).with_suffix("").parts)
 
 
-@pytest.mark.parametrize("name", ENTITIES)
+@cases("name", ENTITIES)
 def test_each_column_has_a_word_and_a_sentence(name: str) -> None:
     entity, _ = ENTITIES[name]
     heads = [column.head for column in entity.columns]
@@ -128,7 +129,7 @@ def test_a_head_means_the_same_everywhere() -> None:
     assert {head: helps for head, helps in meanings.items() if len(helps) > 1} == {}
 
 
-@pytest.mark.parametrize("name", ENTITIES)
+@cases("name", ENTITIES)
 def test_a_row_without_values_has_cells(name: str) -> None:
     entity, row_type = ENTITIES[name]
     row = empty_row(row_type)
@@ -139,7 +140,7 @@ def test_a_row_without_values_has_cells(name: str) -> None:
             column.order(row)
 
 
-@pytest.mark.parametrize("name", ENTITIES)
+@cases("name", ENTITIES)
 def test_the_json_of_a_row_matches_the_schema_of_its_list(name: str) -> None:
     entity, row_type = ENTITIES[name]
     schema = entity.schema()

@@ -13,21 +13,23 @@ from urllib.parse import urlencode
 from starlette.responses import StreamingResponse
 
 from draftsman.agent_runs.activity.activity import TEXT_KINDS, ActivityRow, activity_text
+from draftsman.entities.jobs import JOBS
 from draftsman.errors import DraftsmanError, NotFound
 from draftsman.formats.invisible import replace_invisible
-from draftsman.ids import job_number
+from draftsman.ids import job_number, unknown_job
 from draftsman.jobs.details.sections.facts import status
 from draftsman.jobs.details.sections.order import sections
 from draftsman.jobs.details.service.log_feed import LogCursor
 from draftsman.jobs.job import TERMINAL, WAITING, Status
-from draftsman.jobs.job_summary import JobFilters, JobSummary
-from draftsman.jobs.retries import ErrorClass
-from draftsman.jobs.status_display import STATUSES, display_of
+from draftsman.jobs.job_summary import JobFilters
+from draftsman.jobs.status_display import STATUSES
+from draftsman.people import visibility
 from draftsman_bots.web.context import MAX_ALL_STREAMS, MAX_STREAMS
 from draftsman_bots.web.diff_lines import shown_diff
+from draftsman_bots.web.list_pages import table
 from draftsman_bots.web.pages import page
 from draftsman_bots.web.problems import PageProblem
-from draftsman_bots.web.section_html import TONES, page_reader
+from draftsman_bots.web.section_html import page_reader
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from draftsman.jobs.details.job_details import JobDetails
     from draftsman.jobs.details.sections.section import Reader
+    from draftsman.jobs.job import Job
     from draftsman_bots.web.access import Visit
     from draftsman_bots.web.context import WebContext
 
@@ -113,7 +116,10 @@ async def jobs(context: WebContext, request: Request) -> Response:
     visit = await context.access.required(request)
     query = request.query_params
     filters, entered, problem = _filters(query.get, visit)
-    jobs_page = await context.rt.read_model.page(**filters)
+    rt = context.rt
+    jobs_page = await rt.read_model.page(**filters)
+    visible = JOBS.visible(jobs_page.jobs, visit.actor)
+    now = await rt.checkpoints.now()
     older = jobs_page.scanned_to
     if older is None and len(jobs_page.jobs) == PAGE_SIZE:
         older = jobs_page.jobs[-1].number
@@ -121,7 +127,7 @@ async def jobs(context: WebContext, request: Request) -> Response:
         "jobs",
         visit,
         active="jobs",
-        jobs=[(job, _tone(job)) for job in jobs_page.jobs],
+        table=table(JOBS, await rt.read_model.with_figures(visible), now),
         statuses=[
             *((name, text) for name, (text, _) in _GROUPS.items()),
             *((str(status), display.word.capitalize()) for status, display in STATUSES.items()),
@@ -140,6 +146,7 @@ async def show(context: WebContext, request: Request) -> Response:
     number = await _number(request)
     rt = context.rt
     details = await rt.read_model.details(number, events=EVENTS)
+    check_visible(visit, details.job)
     entries, cursor = await rt.log_feed.tail(number, LOG_ITEMS)
     reader = page_reader(rt, details)
     return details_page(visit, details, reader, log_lines(entries), encode_cursor(cursor))
@@ -172,6 +179,7 @@ async def changes(context: WebContext, request: Request) -> Response:
     visit = await context.access.required(request)
     number = await _number(request)
     job = await context.rt.read_model.job(number)
+    check_visible(visit, job)
     patch = await context.rt.changes.patch(number)
     if patch is None:
         raise NotFound(f"D-{number} has no changes")
@@ -179,6 +187,12 @@ async def changes(context: WebContext, request: Request) -> Response:
     content = b"" if is_large else await context.rt.checkpoints.content(patch)
     diff = shown_diff(content.decode("utf-8", "replace"))
     return page("changes", visit, active="jobs", job=job, diff=diff, is_large=is_large)
+
+
+def check_visible(visit: Visit, job: Job) -> None:
+    """Raise NotFound for a job that the person may not see."""
+    if not visibility.may_see(visit.actor, job.repo):
+        raise unknown_job(job.number)
 
 
 async def _number(request: Request) -> int:
@@ -218,11 +232,6 @@ def _statuses(group: frozenset[Status] | None) -> list[Status] | None:
     return None if group is None else [status for status in Status if status in group]
 
 
-def _tone(job: JobSummary) -> str:
-    """Return the class of the status of a job."""
-    return TONES[display_of(job.status, denied=job.error_class == ErrorClass.DENIED).meaning]
-
-
 # The live log of a job as server-sent events.
 
 
@@ -240,7 +249,7 @@ async def stream(context: WebContext, request: Request) -> Response:
     number = job_number(request.path_params["job"])
     if number is None:
         raise NotFound("there is no such job")
-    await context.rt.read_model.version(number)
+    check_visible(visit, await context.rt.read_model.job(number))
     session_streams = context.streams[visit.session.id]
     total = context.streams.total()
     if session_streams >= MAX_STREAMS or total >= MAX_ALL_STREAMS:

@@ -14,6 +14,7 @@ from draftsman.actions.jobs import resume_hint
 from draftsman.agent_runs.changes.diff import is_diff
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.question_text import holder_text, missing_diff
+from draftsman.entities.questions import INBOX
 from draftsman.errors import NotFound, UsageError
 from draftsman.ids import job_number
 from draftsman.jobs.details.sections.facts import facts
@@ -29,6 +30,7 @@ from draftsman.text import digest
 from draftsman_bots.conversation.replies import refused
 from draftsman_bots.web.access import client_address
 from draftsman_bots.web.diff_lines import shown_diff
+from draftsman_bots.web.job_pages import check_visible
 from draftsman_bots.web.pages import page, read_form
 from draftsman_bots.web.problems import PageProblem, error_text
 from draftsman_bots.web.section_html import page_reader
@@ -59,7 +61,7 @@ ACTIONS: Final[dict[str, Action[questions.QuestionRow, ..., Any]]] = {
 async def inbox(context: WebContext, request: Request) -> Response:
     """Show the open questions, those for the person first."""
     visit = await context.access.required(request)
-    open_questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
+    open_questions = await _open_questions(context, visit)
     mine = [question for question in open_questions if _waits_for(context, visit, question)]
     names = {question.name for question in mine}
     return page(
@@ -75,7 +77,7 @@ async def inbox(context: WebContext, request: Request) -> Response:
 async def show(context: WebContext, request: Request) -> Response:
     """Show a question."""
     visit = await context.access.required(request)
-    question = await _question(context, request)
+    question = await _question(context, request, visit)
     note = _recorded_note(request) if "recorded" in request.query_params else ""
     return await _question_page(context, visit, question, note=note)
 
@@ -86,7 +88,7 @@ async def answer(context: WebContext, request: Request) -> Response:
     fields = await read_form(request)
     context.access.check_form(visit, fields)
     context.limits.count_answer(visit.session.id, client_address(request, context.settings))
-    question = await _question(context, request)
+    question = await _question(context, request, visit)
     if fields.get("shown") != shown_digest(question):
         raise PageProblem(
             409,
@@ -113,12 +115,18 @@ async def answer(context: WebContext, request: Request) -> Response:
 
 async def diff_file(context: WebContext, request: Request) -> Response:
     """Return the changes of a question as a text file."""
-    await context.access.required(request)
-    question = await _question(context, request)
+    visit = await context.access.required(request)
+    question = await _question(context, request, visit)
     review = await context.rt.changes.of_question(question)
     if review.patch is None:
         raise NotFound(f"{question.name} has no changes")
     return PlainTextResponse(review.patch.encode("utf-8", "surrogateescape"))
+
+
+async def _open_questions(context: WebContext, visit: Visit) -> list[OpenQuestion]:
+    """Return the open questions that the person may see, identical ones once."""
+    rows = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
+    return INBOX.visible(rows, visit.actor)
 
 
 def shown_digest(question: Question) -> str:
@@ -211,10 +219,10 @@ async def _next_question(
     context: WebContext, visit: Visit, question: Question
 ) -> dict[str, Any] | None:
     """Return the open question for the person that follows in the inbox, or else the first."""
-    questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
+    open_questions = await _open_questions(context, visit)
     waiting = [
         other
-        for other in questions
+        for other in open_questions
         if other.name != question.name and _waits_for(context, visit, other)
     ]
     later = [other for other in waiting if _inbox_order(other) > _inbox_order(question)]
@@ -262,12 +270,13 @@ def _path(question: Question) -> str:
     return f"/questions/{question.name}"
 
 
-async def _question(context: WebContext, request: Request) -> Question:
-    """Return the question of a path; raises NotFound."""
+async def _question(context: WebContext, request: Request, visit: Visit) -> Question:
+    """Return the question of a path that the person may see; raises NotFound."""
     job = job_number(request.path_params["job"])
     ordinal = request.path_params["ordinal"]
     if job is None or not (ordinal.isascii() and ordinal.isdigit() and len(ordinal) < 9):
         raise NotFound("there is no such question")
+    check_visible(visit, await context.rt.read_model.job(job))
     return await context.rt.questions.get(job, int(ordinal))
 
 

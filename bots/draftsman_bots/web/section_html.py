@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 
 from draftsman.deliveries.documents.html import inert, link_html, time_html
+from draftsman.entities import cells
 from draftsman.formats import times
 from draftsman.jobs.details.sections.questions import responders
 from draftsman.jobs.details.sections.section import (
@@ -38,6 +39,11 @@ TONES: Final[Mapping[Meaning, str]] = {
     Meaning.NEUTRAL: "quiet",
 }
 """The class of each meaning."""
+ROLES: Final[Mapping[str, str]] = {
+    "key": "key",
+    **{role: TONES[meaning] for meaning, role in cells.ROLES.items()},
+}
+"""The class of each role of a cell."""
 LINKED: Final = frozenset({"retries", "parents", "children"})
 """Sections whose entries are jobs."""
 

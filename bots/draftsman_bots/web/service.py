@@ -33,7 +33,7 @@ from draftsman.processes.shutdown import shutdown_signals
 from draftsman.runtime import open_runtime
 from draftsman_bots.process.credentials import read_credential
 from draftsman_bots.process.http import HttpServer, bind
-from draftsman_bots.web import job_pages, question_pages, sign_in
+from draftsman_bots.web import job_pages, list_pages, question_pages, sign_in
 from draftsman_bots.web.access import (
     Access,
     SignInRequired,
@@ -103,6 +103,8 @@ def application(context: WebContext) -> Starlette:
             route("/questions/{job}/{ordinal}", question_pages.show),
             route("/questions/{job}/{ordinal}", question_pages.answer, "POST"),
             route("/questions/{job}/{ordinal}/diff.txt", question_pages.diff_file),
+            route("/lists", list_pages.overview),
+            route("/lists/{name}", list_pages.show),
             route("/jobs", job_pages.jobs),
             route("/jobs/{job}", job_pages.show),
             route("/jobs/{job}/changes", job_pages.changes),

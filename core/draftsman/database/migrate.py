@@ -171,13 +171,13 @@ async def script(url: str) -> list[tuple[str, str]]:
     return [*((item.name, item.statements) for item in pending), ("privileges", finish)]
 
 
-async def migrate_pending(url: str, conn: Connection) -> None:
+async def migrate_pending(url: str, conn: Connection, *, read_only: bool = False) -> None:
     """Migrate the database at `url`, unless a connection to it shows that nothing is pending.
 
-    Only files of draftsman are looked at, since every command waits for this. The migration has a
-    connection of its own, which holds the lock until it is closed.
+    A command that only reads waits for the files of draftsman alone. The migration has a connection
+    of its own, which holds the lock until it is closed.
     """
-    if (await known_state(conn, core_files())).pending:
+    if (await known_state(conn, core_files() if read_only else None)).pending:
         await migrate(url)
 
 

@@ -21,6 +21,8 @@ class Cell:
 
     text: str
     role: str = ""
+    when: datetime | None = None
+    """The time that it says, for a medium that can show that exactly."""
 
 
 ROLES: Final[Mapping[Meaning, str]] = {
@@ -63,12 +65,12 @@ def text(value: object, role: str = "") -> Cell:
 
 def age(moment: datetime | None, now: datetime) -> Cell:
     """Format the time since a moment."""
-    return Cell(times.span((now - moment).total_seconds()) if moment else "", "dim")
+    return Cell(times.span((now - moment).total_seconds()) if moment else "", "dim", moment)
 
 
 def clock(moment: datetime, now: datetime) -> Cell:
     """Format the local time of day, or day and minute if it is not today."""
-    return Cell(times.clock(moment, now, narrow=True), "dim")
+    return Cell(times.clock(moment, now, narrow=True), "dim", moment)
 
 
 def until(moment: datetime | None, now: datetime) -> Cell:
@@ -77,4 +79,4 @@ def until(moment: datetime | None, now: datetime) -> Cell:
         return Cell("never", "dim")
     seconds = (moment - now).total_seconds()
     role = "bad" if seconds < 300 else "asks" if seconds < 3600 else ""
-    return Cell(times.until(moment, now), role)
+    return Cell(times.until(moment, now), role, moment)

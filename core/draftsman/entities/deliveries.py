@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from draftsman.deliveries.delivery import MEANINGS, Delivery, DeliveryStatus
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity
+from draftsman.entities.entity import Column, Entity, Listing
+from draftsman.ids import job_name
 from draftsman.jobs.details.sections.deliveries import error_line, subject_text, target_text
 from draftsman.jobs.details.sections.section import Reader, plain
 
@@ -24,6 +25,13 @@ DELIVERIES: Final[Entity[Delivery]] = Entity(
     empty="no deliveries",
     hint="to add a target: draftsman submit --notify log …",
     json_class="draftsman.deliveries.delivery:Delivery",
+    listing=Listing(
+        "deliveries",
+        "Messages to targets, newest first.",
+        read=lambda rt, limit: rt.outbox.all(limit=limit),
+        key=lambda row: str(row.seq),
+        opens=lambda row: job_name(row.job),
+    ),
     columns=(
         Column(
             "ID",

@@ -5,17 +5,22 @@ Services are not imported: the help of a command shows the columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from draftsman.entities.cells import Cell
 from draftsman.entities.terms import ColumnTerm, parse_term
 from draftsman.errors import UsageError
 from draftsman.formats.json_data import as_data
+from draftsman.people import visibility
+
+if TYPE_CHECKING:
+    from draftsman.people.actor import Actor
+    from draftsman.runtime import Runtime
 
 T = TypeVar("T")
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -65,6 +70,27 @@ class Column(Generic[T]):
 
 
 @dataclass(frozen=True)
+class Listing(Generic[T]):
+    """A list of an entity that each surface has, made from its definition alone.
+
+    The command line has a command of this name in the `section` of its help, the dashboard a table,
+    and the web inbox a page. A surface with a list of its own uses that instead.
+    """
+
+    name: str
+    help: str
+    """What it lists: a sentence, and after an empty line details."""
+    read: Callable[[Runtime, int], Awaitable[Sequence[T]]]
+    """Reads the first rows, at most that many if there may be many."""
+    key: Callable[[T], str]
+    """The stable id of a row."""
+    opens: Callable[[T], str] = lambda _: ""
+    """The name of the job or question that a row is about; "": none."""
+    section: str = ""
+    """The section of its command; "": the command line has a command of its own."""
+
+
+@dataclass(frozen=True)
 class Entity(Generic[T]):
     """What is listed: its columns, its JSON, and what to do if there is none."""
 
@@ -80,6 +106,10 @@ class Entity(Generic[T]):
     json_more: Mapping[str, Any] = field(default_factory=dict)
     """The schemas of its other fields, by name."""
 
+    listing: Listing[T] | None = None
+    repo: Callable[[T], str | None] | None = None
+    """The repository that a row belongs to; None: rows belong to none."""
+
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the list."""
         from draftsman.formats.class_schema import schema_of
@@ -91,6 +121,11 @@ class Entity(Generic[T]):
         definitions = row.pop("$defs", {})  # of a model, which names them from the root
         schema = {"$schema": DIALECT, "type": "array", "items": row}
         return schema | ({"$defs": definitions} if definitions else {})
+
+    def visible(self, rows: Iterable[T], viewer: Actor | None) -> list[T]:
+        """Return the rows that a viewer may see."""
+        repo_of = self.repo or (lambda _: None)
+        return [row for row in rows if visibility.may_see(viewer, repo_of(row))]
 
     def select(
         self, rows: Sequence[T], now: datetime, *, sort: str = "", where: Sequence[str] = ()
@@ -110,7 +145,12 @@ class Entity(Generic[T]):
         if (column := columns.get(sort.removeprefix("-").lower())) is None:
             raise UsageError(f"cannot sort by {sort!r}; available: {', '.join(columns)}")
         order = column.order or (lambda row: column.cell(row, now).text)
-        return sorted(rows, key=order, reverse=sort.startswith("-"))
+
+        def key(row: T) -> tuple[bool, Any]:
+            value = order(row)
+            return value is None, value
+
+        return sorted(rows, key=key, reverse=sort.startswith("-"))
 
     def _matches(self, row: T, terms: Sequence[ColumnTerm], now: datetime) -> bool:
         texts = [column.cell(row, now).text for column in self.columns]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity
+from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.ids import actor_name, job_name
 from draftsman.jobs.details.sections.events import detail_text
 from draftsman.jobs.job import Status
@@ -23,6 +23,13 @@ def _status(event: Event) -> Cell:
 JOB_EVENTS: Final[Entity[Event]] = Entity(
     empty="no events yet",
     json_class="draftsman.events.event:Event",
+    listing=Listing(
+        "events",
+        "Events of all jobs, newest first.",
+        read=lambda rt, limit: rt.read_model.latest_events(None, limit),
+        key=lambda row: str(row.id),
+        opens=lambda row: job_name(row.job),
+    ),
     columns=(
         Column(
             "AT",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity
+from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.ids import actor_name
 from draftsman.workflows.groups import MEANINGS
 
@@ -26,6 +26,12 @@ GROUPS: Final[Entity[JobGroup]] = Entity(
     data=group_data,
     json_class="draftsman.workflows.groups:JobGroup",
     json_more={"state": {"type": "string"}, "progress": {"type": "string"}},
+    listing=Listing(
+        "groups",
+        "Groups of jobs, newest first.",
+        read=lambda rt, limit: rt.workflows.groups.all(limit),
+        key=lambda row: row.name,
+    ),
     columns=(
         shared_columns.text(
             "GROUP", 16, help="Name of the group.", of=lambda row: row.name, role="key", most=30

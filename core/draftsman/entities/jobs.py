@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity
+from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.entities.queues import hold_text
 from draftsman.formats import times
 from draftsman.formats.amounts import format_money
@@ -21,6 +22,7 @@ from draftsman.text import first_line, humanize
 if TYPE_CHECKING:
     from draftsman.jobs.job_summary import JobSummary
     from draftsman.queues.queue_models import QueuedJob
+    from draftsman.runtime import Runtime
 
 SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -96,10 +98,23 @@ def status_of(row: JobSummary, *, full: bool = False) -> Cell:
     return cells.job_status(row.status, row.error_class, paused=row.shown_as_paused, full=full)
 
 
+async def _read(rt: Runtime, limit: int) -> Sequence[JobSummary]:
+    page = await rt.read_model.page(limit=limit)
+    return await rt.read_model.with_figures(page.jobs)
+
+
 JOBS: Final[Entity[JobSummary]] = Entity(
     empty="no jobs yet",
     hint="to create a job: draftsman demo, or draftsman submit --help",
     json_class="draftsman.jobs.job_summary:JobSummary",
+    listing=Listing(
+        "jobs",
+        "Jobs, newest first.",
+        read=_read,
+        key=lambda row: job_name(row.number),
+        opens=lambda row: job_name(row.number),
+    ),
+    repo=lambda row: row.repo_name,
     columns=(
         Column(
             "JOB",
@@ -178,7 +193,7 @@ JOBS: Final[Entity[JobSummary]] = Entity(
         ),
     ),
 )
-DEAD_LETTERS: Final = replace(JOBS, empty="no dead letters", hint="")
+DEAD_LETTERS: Final = replace(JOBS, empty="no dead letters", hint="", listing=None)
 
 
 # Queued jobs in the order of the claim.

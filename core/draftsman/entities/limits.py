@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity
+from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.ids import actor_name
 
 if TYPE_CHECKING:
@@ -30,6 +30,12 @@ LIMITS: Final[Entity[LimitUse]] = Entity(
     empty="no limits",
     hint="they are configured in [limits]: draftsman config",
     json_class="draftsman.queues.usage_limits:LimitUse",
+    listing=Listing(
+        "limits",
+        "Limits of concurrency and rates, and their use.",
+        read=lambda rt, _: rt.queues.limits(),
+        key=lambda row: row.name,
+    ),
     columns=(
         Column(
             "LIMIT", help="What the limit is for.", cell=lambda row, _: cells.text(row.title, "key")

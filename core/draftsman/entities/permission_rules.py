@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.durations import format_duration
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity
+from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.invisible import one_line
@@ -85,6 +85,13 @@ RULES: Final[Entity[PermissionRule]] = Entity(
     data=rule_data,
     json_class="draftsman.questions.permission_rules.permission_rule:PermissionRule",
     json_more={"text": {"type": "string"}},
+    listing=Listing(
+        "rules",
+        "Permission rules, newest first.",
+        read=lambda rt, _: rt.rules.all(None),
+        key=lambda row: str(row.id),
+    ),
+    repo=lambda row: row.repo,
     columns=(
         Column(
             "ID",

@@ -11,7 +11,7 @@ from draftsman.deliveries.documents.json import question_json
 from draftsman.deliveries.question_text import holder_text
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity
+from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.jobs.details.sections import questions as sections
 from draftsman.jobs.details.sections.section import Reader, plain
 from draftsman.questions.question import OpenQuestion, Question, QuestionKind
@@ -63,6 +63,14 @@ INBOX: Final[Entity[OpenQuestion]] = Entity(
     data=question_json,
     json_class="draftsman.questions.question:OpenQuestion",
     json_more={"name": {"type": "string"}, "hint": {"type": "string"}, "attention": {}},
+    listing=Listing(
+        "inbox",
+        "Open questions and approvals, the first to expire first.",
+        read=lambda rt, limit: rt.questions.open(limit=limit),
+        key=lambda row: row.name,
+        opens=lambda row: row.name,
+    ),
+    repo=lambda row: row.repo,
     columns=(
         Column(
             "QUESTION",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import START_WORKER, Column, Entity
+from draftsman.entities.entity import START_WORKER, Column, Entity, Listing
 from draftsman.formats import times
 from draftsman.formats.invisible import one_line
 from draftsman.ids import actor_name, job_name
@@ -94,6 +94,12 @@ QUEUES: Final[Entity[QueueSummary]] = Entity(
     empty="no queue has jobs or a worker",
     hint=START_WORKER,
     json_class="draftsman.queues.queue_models:QueueSummary",
+    listing=Listing(
+        "queues",
+        "Queues, what waits in them, and which are paused or reserved.",
+        read=lambda rt, _: rt.queues.all(),
+        key=lambda row: row.name,
+    ),
     columns=(
         shared_columns.text(
             "QUEUE", 16, help="Name of the queue.", of=lambda row: row.name, role="key", most=30

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity
+from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.formats.json_data import as_data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from draftsman.repos.repo_catalog import Catalog, LabelMapping, Repo
+    from draftsman.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,24 @@ def _labels(row: RepoRow) -> str:
     return ", ".join(str(item.label_name or item.label_id) for item in row.mappings)
 
 
+async def _read(rt: Runtime, _: int) -> Sequence[RepoRow]:
+    catalog = await rt.repos.catalog()
+    return [repo_row(repo, catalog) for repo in catalog.repos]
+
+
 REPOS: Final[Entity[RepoRow]] = Entity(
     empty="no repositories",
     hint="to add a repository: draftsman repos add PATH|URL",
     data=repo_data,
     json_class="draftsman.repos.repo_catalog:Repo",
     json_more={"mappings": {"type": "array"}, "profiles": {"type": "array"}},
+    listing=Listing(
+        "repos",
+        "Repositories.",
+        read=_read,
+        key=lambda row: row.repo.name,
+    ),
+    repo=lambda row: row.repo.name,
     columns=(
         shared_columns.text(
             "REPO",

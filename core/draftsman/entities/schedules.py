@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import Column, Entity
+from draftsman.entities.entity import Column, Entity, Listing
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
 from draftsman.ids import actor_name, job_name
@@ -49,6 +49,13 @@ SCHEDULES: Final[Entity[Schedule]] = Entity(
     empty="no schedules",
     hint="to add a schedule: draftsman schedules add --help",
     json_class="draftsman.schedules.schedule:Schedule",
+    listing=Listing(
+        "schedules",
+        "Schedules, and what they do next.",
+        read=lambda rt, _: rt.schedules.all(),
+        key=lambda row: row.name,
+        opens=lambda row: "" if row.newest_job is None else job_name(row.newest_job),
+    ),
     columns=(
         shared_columns.text(
             "SCHEDULE",
@@ -148,6 +155,12 @@ TEMPLATES: Final[Entity[Template]] = Entity(
     hint="to add a template: draftsman templates add --help",
     data=template_data,
     json_class="draftsman.schedules.template:Template",
+    listing=Listing(
+        "templates",
+        "Templates of jobs.",
+        read=lambda rt, _: rt.templates.all(),
+        key=lambda row: row.name,
+    ),
     columns=(
         shared_columns.text(
             "TEMPLATE",

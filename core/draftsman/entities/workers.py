@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.entities import cells, shared_columns
 from draftsman.entities.cells import Cell
-from draftsman.entities.entity import START_WORKER, Column, Entity
+from draftsman.entities.entity import START_WORKER, Column, Entity, Listing
 from draftsman.formats import times
 from draftsman.formats.json_data import as_data
 from draftsman.ids import worker_name
 from draftsman.jobs.status_display import Meaning
 
 if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
     from draftsman.settings import Settings
     from draftsman.worker.registry.registered_worker import RegisteredWorker
 
@@ -61,12 +62,25 @@ def _data(row: WorkerRow) -> Any:
     return as_data(row.worker) | {"health": row.health}
 
 
+async def _read(rt: Runtime, _: int) -> Sequence[WorkerRow]:
+    workers = await rt.read_model.workers()
+    return [WorkerRow(worker, health_of(worker, rt.settings)) for worker in workers]
+
+
 WORKERS: Final[Entity[WorkerRow]] = Entity(
     empty="no worker is running",
     hint=START_WORKER,
     data=_data,
     json_class="draftsman.worker.registry.registered_worker:RegisteredWorker",
     json_more={"health": {"enum": [*map(str, Health)]}},
+    listing=Listing(
+        "workers",
+        "Workers and their health.\n\nA worker is lost if its process is gone, or if it sent no"
+        " heartbeat for the length of its lease.",
+        read=_read,
+        key=lambda row: str(row.worker.id),
+        section="Processes",
+    ),
     columns=(
         Column(
             "WORKER",

@@ -39,7 +39,7 @@ class StatusDisplay:
     """Follows the name of the job: `D-12 is a dead letter`."""
     meaning: Meaning
     emoji: str
-    slack_emoji: str
+    emoji_code: str
 
 
 M = Meaning

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 SENTENCES: Final = {
+    "undeclared_channel": "{person} has an account in {channel}, which no package declares here;"
+    " run: draftsman migrate",
     "offer_code": "{role} cannot offer a code to {account}",
     "link": "{role} cannot link to {person}",
     "unlink": "{role} cannot unlink {account}",

@@ -234,12 +234,12 @@ class ConversationContract:
             GATE.model_copy(update={"quorum": 2, "approvers": ("carol", "dave")})
         )
         key = await talk.place.say("carol", "approve")
-        await talk.hears("your approval was recorded, 1 of 2")
+        await talk.hears("recorded: 1 of 2 approvals")
         await talk.place.repeat(key)
         await talk.place.say("carol", "approve")
         await talk.hears("your approval is already recorded, 1 of 2")
         assert await talk.accepted(question) == ["carol"]
-        told = [text for text in talk.place.told() if "recorded, 1 of 2" in text]
+        told = [text for text in talk.place.told() if "1 of 2" in text]
         assert len(told) == 2
 
     async def test_a_late_text_gets_the_reason(self, talk: Talk) -> None:

@@ -19,7 +19,8 @@ from draftsman.questions.question import QuestionKind
 from draftsman.questions.question_spec import QuestionSpec
 from draftsman.questions.response import Response
 from draftsman.runtime import Runtime
-from draftsman_testing.channel.place import Fault, Place
+from draftsman_testing.channel.examples import examples
+from draftsman_testing.channel.place import Fault, Place, address
 from draftsman_testing.factories import QUESTION, Factory
 from draftsman_testing.outbox import claim, deliveries_of, run_dispatcher, wait_until_delivered
 from draftsman_testing.people import People
@@ -301,3 +302,11 @@ class DeliveryContract:
         await outbox.sent(work.number)
         assert len(texts(place)) == 3
         assert place.active_markup() == [], place.active_markup()
+
+    async def test_hostile_examples_have_no_effect(self, place: Place) -> None:
+        """Texts with mentions, links, commands and every mark of Markdown."""
+        hostile = [item for name, item in examples(address(place)).items() if "hostile" in name]
+        for example in hostile:
+            await place.channel.send(example)
+        assert len(place.posts()) == len(hostile) > 4
+        assert list(place.active_markup()) == []

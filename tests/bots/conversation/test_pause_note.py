@@ -5,12 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from draftsman.actions.questions import answered
 from draftsman.questions.answer import Verdict
 from draftsman_bots.conversation.commands import Surface
 from draftsman_bots.conversation.replies import Wording, said
+from tests.support.cases import cases
 
 ANSWERED = {"accepted": True, "resolved": True, "answer_text": "red", "job_status": "resumed"}
 
@@ -25,7 +24,7 @@ def runtime(paused: bool) -> Any:
     return SimpleNamespace(read_model=SimpleNamespace(why=why))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "paused", "reply"),
     [
         (

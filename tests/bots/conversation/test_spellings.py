@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-import pytest
-
 from draftsman_bots.conversation.commands import COMMANDS, DECLARED, About, Command, Surface
 from draftsman_bots.conversation.parser import FORGE, REPLY, SLACK, Dialect, ParsedText, parse
 from draftsman_bots.slack.payloads.payloads import parse_message
@@ -64,7 +62,7 @@ def spellings() -> Iterator[tuple[str, Command, str]]:
                 yield f"> {words}\n\n{call}{words}\n> quoted", command, call
 
 
-@pytest.mark.parametrize("channel", CHANNELS)
+@cases("channel", CHANNELS)
 def test_each_spelling_of_a_command_means_the_same_in_each_channel(channel: str) -> None:
     for text, command, call in spellings():
         if channel == "Slack" and text.startswith(">") and call.startswith("/"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,7 +95,7 @@ def test_a_change_has_the_key_of_its_message() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("new", "old"),
     [
         ({"edited": {"ts": "2.1"}, "attachments": [{}]}, {"edited": {"ts": "2.1"}}),
@@ -155,8 +154,8 @@ def test_external_users_are_recognized(team: str, home: str, stranger: bool) -> 
     assert payloads.SlackUser("U1", team=team).is_stranger(home) is stranger
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize(
+@cases("reader", READERS)
+@cases(
     "body",
     [
         {"event": None}, {"event": []}, {"event": {}}, {"actions": []}, {"actions": [None]},

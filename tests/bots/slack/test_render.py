@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
@@ -165,8 +164,8 @@ DESCRIBED = [
 ]
 
 
-@pytest.mark.parametrize("count", [5, 6, 30, 100])
-@pytest.mark.parametrize("text", ["short", "long " * 2000])
+@cases("count", [5, 6, 30, 100])
+@cases("text", ["short", "long " * 2000])
 def test_a_question_keeps_its_controls_however_large_it_is(count: int, text: str) -> None:
     asked = question(
         text=text,
@@ -325,7 +324,7 @@ def test_result_is_shown_once_without_field_names() -> None:
     assert "completed" in output["text"]
 
 
-@pytest.mark.parametrize("status", [Status.FAILED, Status.DEAD_LETTER, Status.EXPIRED])
+@cases("status", [Status.FAILED, Status.DEAD_LETTER, Status.EXPIRED])
 def test_failure_is_shown_without_terminal_commands(status: Status) -> None:
     for kind in (DeliveryKind.STATUS, DeliveryKind.RESULT):
         output = rendered(kind, subject_status=status, subject_error="no space")

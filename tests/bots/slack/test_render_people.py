@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.jobs.job import Status
 from draftsman.people.spans import actor_spans, encode_spans, spans_text
@@ -13,6 +11,7 @@ from draftsman.questions.question import QuestionStatus
 from draftsman_testing.channel.samples import question
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.test_render import rendered
+from tests.support.cases import cases
 
 
 def test_person_who_canceled_is_mentioned() -> None:
@@ -62,7 +61,7 @@ def _notice_by(*by: str) -> dict[str, Any]:
     return {"payload": {"text": spans_text(spans), "spans": encode_spans(spans)}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "fields"),
     [
         (DeliveryKind.QUESTION_CLOSED, _closed_by),
@@ -71,7 +70,7 @@ def _notice_by(*by: str) -> dict[str, Any]:
         (DeliveryKind.NOTICE, _notice_by),
     ],
 )
-@pytest.mark.parametrize(
+@cases(
     ("account", "display"),
     [
         ("slack:U0ANNA", "<@U0ANNA>"),

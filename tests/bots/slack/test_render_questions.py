@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.jobs.job import Status
 from draftsman.questions.question import QuestionStatus
 from draftsman_testing.channel.samples import question
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.test_render import rendered
+from tests.support.cases import cases
 
 
 def test_a_job_that_only_asks_shows_its_question_once() -> None:
@@ -21,7 +20,7 @@ def test_a_job_that_only_asks_shows_its_question_once() -> None:
             assert blocks.count(asked.text) + blocks.count("another title") == times
 
 
-@pytest.mark.parametrize("status", Status)
+@cases("status", Status)
 def test_an_earlier_error_is_shown_until_another_run_works(status: Status) -> None:
     output = rendered(DeliveryKind.STATUS, subject_status=status, subject_error="no space")
     hidden = {"claimed", "running", "resumed", "completed", "canceled"}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from draftsman.deliveries.delivery import DeliveryKind
 from draftsman.jobs.job import Status
 from draftsman_bots.slack import ids
 from tests.bots.slack.channel_fixtures import actionable, shown
 from tests.bots.slack.test_render import rendered
+from tests.support.cases import cases
 
 START = datetime(2030, 1, 1, 9, tzinfo=UTC)
 WORK = {
@@ -56,7 +55,7 @@ def test_an_agents_job_that_failed_has_both_buttons_and_another_job_its_retry() 
     assert actionable(rendered(DeliveryKind.RESULT, **failed)) == [ids.RETRY]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("seconds", "text"),
     [
         (0.4, "took 0.4 s"),

@@ -224,7 +224,7 @@ def test_required_parameters_come_first_and_the_form_names_its_template() -> Non
     assert view["blocks"][0]["elements"][0]["text"] == "A &amp; B"
 
 
-@pytest.mark.parametrize(("count", "shown", "note"), [(98, 98, 0), (99, 98, 1), (300, 98, 1)])
+@cases(("count", "shown", "note"), [(98, 98, 0), (99, 98, 1), (300, 98, 1)])
 def test_a_form_has_at_most_a_hundred_blocks(count: int, shown: int, note: int) -> None:
     view = form(definition("p9", **{f"p{n}": {"type": "string"} for n in range(count)}))
     assert (len(inputs(view)), len(view["blocks"])) == (shown, shown + 1 + note)
@@ -241,7 +241,7 @@ def test_more_required_parameters_than_a_form_has_are_refused() -> None:
         form(definition(*names, **{name: {"type": "string"} for name in names}))
 
 
-@pytest.mark.parametrize(
+@cases(
     "schema",
     [
         {"enum": [f"{n} " + "\U0001f600" * 30 for n in range(25)]},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 from draftsman.deliveries.delivery import DeliveryKind, Message
@@ -23,6 +22,7 @@ from draftsman_testing.trello.comment_markdown import Seen, parse
 from tests.bots.messages import messages
 from tests.bots.trello.channel_fixtures import person
 from tests.bots.trello.test_render import ACCOUNTS, NAMES, WORDS
+from tests.support.cases import cases
 
 BLOCKS: Final = {
     "paragraph", "fence", "blockquote", "ordered_list", "bullet_list", "list_item",
@@ -73,7 +73,7 @@ def test_any_message_has_only_the_formats_of_draftsman(message: Message) -> None
     check(comment(message), message.marker)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@cases("text", HOSTILE)
 def test_a_hostile_text_is_shown_as_it_is(text: str) -> None:
     choices = [{"value": str(n), "label": text, "description": text} for n in range(2)]
     fields: dict[str, Any] = {"text": text, "choices": choices, "context_snippet": text}
@@ -88,8 +88,8 @@ def test_a_hostile_text_is_shown_as_it_is(text: str) -> None:
         assert [link for link in seen.links if "evil" in link] == []
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("kind", DeliveryKind)
+@cases("text", HOSTILE)
+@cases("kind", DeliveryKind)
 def test_a_hostile_text_in_any_kind_of_message(kind: DeliveryKind, text: str) -> None:
     closed = question(
         text=text,
@@ -110,7 +110,7 @@ def test_a_hostile_text_in_any_kind_of_message(kind: DeliveryKind, text: str) ->
         check(comment(message), message.marker)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@cases("text", HOSTILE)
 def test_items_of_checklists_and_missing_parameters(text: str) -> None:
     asked = question(choices=[{"value": "a", "label": text}, {"value": "b", "label": "b"}])
     for name in item_names(asked):
@@ -141,7 +141,7 @@ def test_a_block_of_code_has_a_paragraph_of_its_own() -> None:
         assert "fence" in seen.blocks
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, "(x)", "\u00a1hola!", "\u2003 x \u00a0", "\\", "*"])
+@cases("text", [*HOSTILE, "(x)", "\u00a1hola!", "\u2003 x \u00a0", "\\", "*"])
 def test_a_bold_text_is_bold_as_a_whole(text: str) -> None:
     seen = parse(f"\u2753 **D-1** {strong(one_line(text, 200))} asks:")
     (line,) = seen.text.split("\n")

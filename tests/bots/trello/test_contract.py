@@ -23,7 +23,7 @@ from tests.bots.story import ToldConversation
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 
-LIVE = re.compile(r"[^\\](?:\]\(|<[a-z!]|\*\*b)")
+LIVE = re.compile(r"[^\\](?:\]\(|<(?!https://[^\s<>]+>)[a-z!]|\*\*b)")
 FENCED = re.compile("(?s)```.*?```")
 COMMENTS = ("POST", "/cards/{id}/actions/comments")
 FILES = ("POST", "/cards/{id}/attachments")

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -153,7 +152,7 @@ def _notice_by(actor: str) -> dict[str, Any]:
     return {"payload": {"text": spans_text(decode_spans(spans)), "spans": spans}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "fields"),
     [
         (DeliveryKind.QUESTION_CLOSED, _closed_by),

@@ -14,6 +14,7 @@ from draftsman.settings.agents import known_table
 from tests.support import acp_recording
 from tests.support.acp_recording import MODULE, PROGRAMS, REPLAY, SUMMARY, recorded
 from tests.support.adapter_driver import AdapterRuns
+from tests.support.cases import cases
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -77,7 +78,7 @@ def test_goose_is_not_started_in_the_repository_whose_hooks_it_would_run(
     assert start_folder("/opt/bin/wrapper", "/workspace/repo") == str(Path.home())
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@cases("name", PROGRAMS)
 def test_a_recording_has_the_mode_and_never_an_answer_for_always(name: str) -> None:
     _, path = recorded(name)
     lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -169,7 +169,7 @@ def test_a_default_applies_on_expiry() -> None:
     assert message.question().default == "a"
 
 
-@pytest.mark.parametrize(("given_", "seconds", "never"), [(None, None, False), (0, None, True),
+@cases(("given_", "seconds", "never"), [(None, None, False), (0, None, True),
                                                           (60, 60.0, False)])  # fmt: skip
 def test_expiry_is_seconds_never_or_as_configured(
     given_: float | None, seconds: float | None, never: bool

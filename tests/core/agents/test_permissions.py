@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from draftsman.agents.permissions import Call
+from tests.support.cases import cases
 
 DIFF = {"type": "diff", "path": "/w/a.py", "oldText": "one\n", "newText": "two\n"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tool", "verb", "line"),
     [
         ({"kind": "execute", "rawInput": {"command": "make"}}, "to run a command", "$ make"),

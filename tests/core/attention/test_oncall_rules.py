@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
-
 from draftsman.attention.oncall import Duty, Rotation, next_duty, on_duty, person_in
+from tests.support.cases import cases
 
 BERLIN = ZoneInfo("Europe/Berlin")
 START = datetime(2026, 3, 23, 9)  # noqa: DTZ001 - local time: Monday, the week before summer time
@@ -56,7 +55,7 @@ def test_a_turn_may_last_a_day() -> None:
     assert people == ["anna", "ben"] * 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("title", "person"),
     [
         ("anna", "anna"),

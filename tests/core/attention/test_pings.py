@@ -8,10 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-import pytest
-
 from draftsman.attention.attention import PingAudience, PingPlan, PingRecipient, plan_ping
 from draftsman.people.hours import parse
+from tests.support.cases import cases
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -26,7 +25,7 @@ def at(hour: int) -> datetime:
     return NOON.replace(hour=hour)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("now", "audience", "plan"),
     [
         (at(13), BOTH, PingPlan(None)),
@@ -83,7 +82,7 @@ def simulate(random: Random) -> Iterator[tuple[datetime, int, str, PingAudience]
         due = late if late > now and sent < 3 else None
 
 
-@pytest.mark.parametrize("seed", range(20))
+@cases("seed", range(20))
 def test_nobody_is_pinged_twice_or_in_quiet_hours_in_a_month(seed: int) -> None:
     random = Random(seed)
     pings = 0

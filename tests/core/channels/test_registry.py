@@ -12,6 +12,7 @@ import pytest
 from draftsman import plugins
 from draftsman.channels import registry
 from draftsman.errors import ConfigError
+from tests.support.cases import cases
 from tests.support.distributions import Distribution, channel_source, installed
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,7 +33,7 @@ def test_the_channels_of_draftsman_are_those_of_pyproject() -> None:
     assert list(registry.problems()) == []
 
 
-@pytest.mark.parametrize("name", OWN)
+@cases("name", OWN)
 def test_what_a_channel_names_can_be_imported(name: str) -> None:
     channel = registry.channel(name)
     for target in filter(None, [channel.bot]):

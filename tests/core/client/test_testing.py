@@ -12,6 +12,7 @@ from draftsman import Cancel, Done, Failure, Outcome, RunContext, Snooze
 from draftsman.errors import AnswerTimeout, NotPermitted, UsageError
 from draftsman.questions.question_spec import Choice
 from draftsman.testing import Clock, Deny, run_handler
+from tests.support.cases import cases
 
 
 async def deploy(ctx: RunContext) -> Outcome:
@@ -139,7 +140,7 @@ async def test_rules_for_denials_and_expiry_are_followed() -> None:
     assert expired.outcome == Done({"color": "red", "more": "expired"})
 
 
-@pytest.mark.parametrize("with_lookup", [True, False])
+@cases("with_lookup", [True, False])
 async def test_a_lost_worker_between_an_effect_and_its_record(with_lookup: bool) -> None:
     charged: list[str] = []
 

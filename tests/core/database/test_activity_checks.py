@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
-
 from draftsman.database.database import Connection
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 from tests.support.statements import CHECK, refused, run
 
 ROWS: Final = [
@@ -35,7 +34,7 @@ NAMES: Final = [
 TABLES: Final = (ROWS, LIVE)
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), ROWS)
+@cases(("wrong", "constraint"), ROWS)
 async def test_a_row_of_activity_is_bounded(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -48,7 +47,7 @@ async def test_a_row_of_activity_is_bounded(
         )
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), LIVE)
+@cases(("wrong", "constraint"), LIVE)
 async def test_a_live_thread_has_the_columns_of_its_stream(
     make: Factory, conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -62,7 +61,7 @@ async def test_a_live_thread_has_the_columns_of_its_stream(
         )
 
 
-@pytest.mark.parametrize(("name", "kind"), NAMES)
+@cases(("name", "kind"), NAMES)
 async def test_the_names_of_transcripts_and_evidence_are_reserved(
     conn: Connection, name: str, kind: str
 ) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
-
 from draftsman.database.database import Connection
 from tests.core.database.test_group_checks import insert
+from tests.support.cases import cases
 from tests.support.statements import CHECK, refused, run
 
 QUESTION: Final = {"job": "1", "question": "1", "person": "''"}
@@ -84,7 +83,7 @@ PEOPLE: Final = [
 TABLES: Final = (QUESTIONS, ROWS, PEOPLE, DIGESTS)
 
 
-@pytest.mark.parametrize(("table", "columns", "constraint"), QUESTIONS)
+@cases(("table", "columns", "constraint"), QUESTIONS)
 async def test_attention_has_a_person(
     conn: Connection, table: str, columns: dict[str, str], constraint: str
 ) -> None:
@@ -92,7 +91,7 @@ async def test_attention_has_a_person(
         await run(conn, insert(table, QUESTION | columns))
 
 
-@pytest.mark.parametrize(("table", "columns", "constraint"), DIGESTS)
+@cases(("table", "columns", "constraint"), DIGESTS)
 async def test_digests_pages_and_identical_questions_are_whole(
     conn: Connection, table: str, columns: dict[str, str], constraint: str
 ) -> None:
@@ -100,7 +99,7 @@ async def test_digests_pages_and_identical_questions_are_whole(
         await run(conn, insert(table, columns))
 
 
-@pytest.mark.parametrize(("table", "right", "wrong", "constraint"), ROWS + PEOPLE)
+@cases(("table", "right", "wrong", "constraint"), ROWS + PEOPLE)
 async def test_delegations_ladders_and_hours_are_complete(
     conn: Connection, table: str, right: dict[str, str], wrong: dict[str, str], constraint: str
 ) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
-
 from draftsman.database.database import Connection
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 from tests.support.statements import CHECK, refused, run
 
 BUDGET: Final = {"scope": "'repo'", "value": "'shop'", "cost_usd": "5"}
@@ -64,7 +63,7 @@ RAISES: Final = [
 TABLES: Final = (WRONG, RAISES)
 
 
-@pytest.mark.parametrize(("table", "columns", "constraint"), WRONG)
+@cases(("table", "columns", "constraint"), WRONG)
 async def test_a_budget_has_valid_columns(
     conn: Connection, table: str, columns: dict[str, str], constraint: str
 ) -> None:
@@ -74,7 +73,7 @@ async def test_a_budget_has_valid_columns(
         await run(conn, f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})")
 
 
-@pytest.mark.parametrize(("column", "value", "constraint"), RAISES)
+@cases(("column", "value", "constraint"), RAISES)
 async def test_a_raise_adds_to_an_amount(
     make: Factory, conn: Connection, column: str, value: str, constraint: str
 ) -> None:

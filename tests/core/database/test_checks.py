@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-import pytest
-
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman_testing.factories import GATE, Factory
+from tests.support.cases import cases
 from tests.support.raw_jobs import insert_job
 from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
 
@@ -217,7 +216,7 @@ DELIVERIES = [
 ]
 
 
-@pytest.mark.parametrize(("status", "change", "constraint"), JOBS)
+@cases(("status", "change", "constraint"), JOBS)
 async def test_a_job_has_the_columns_of_its_status(
     make: Factory, conn: Connection, status: Status, change: str, constraint: str
 ) -> None:
@@ -226,7 +225,7 @@ async def test_a_job_has_the_columns_of_its_status(
         await run(conn, f"UPDATE draftsman.job_states SET {change} WHERE number = {number}")
 
 
-@pytest.mark.parametrize(("change", "constraint"), ENDS)
+@cases(("change", "constraint"), ENDS)
 async def test_a_finished_job_has_the_columns_of_its_outcome(
     make: Factory, conn: Connection, change: str, constraint: str
 ) -> None:
@@ -235,7 +234,7 @@ async def test_a_finished_job_has_the_columns_of_its_outcome(
         await run(conn, f"UPDATE draftsman.job_states SET {change} WHERE number = {work.number}")
 
 
-@pytest.mark.parametrize(("column", "wrong", "constraint"), INSERTS)
+@cases(("column", "wrong", "constraint"), INSERTS)
 async def test_a_job_is_inserted_within_the_limits(
     make: Factory, conn: Connection, column: str, wrong: str, constraint: str
 ) -> None:
@@ -260,7 +259,7 @@ async def _insert_refused(
         await run(conn, f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})")
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), TARGETS)
+@cases(("wrong", "constraint"), TARGETS)
 async def test_a_target_has_valid_columns(
     make: Factory, conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -274,7 +273,7 @@ async def test_a_target_has_valid_columns(
     await _insert_refused(conn, "job_targets", columns | wrong, constraint)
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), LINKS)
+@cases(("wrong", "constraint"), LINKS)
 async def test_an_identity_link_is_complete(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -282,7 +281,7 @@ async def test_an_identity_link_is_complete(
     await _insert_refused(conn, "identity_links", columns | wrong, constraint)
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), DELIVERIES)
+@cases(("wrong", "constraint"), DELIVERIES)
 async def test_a_delivery_has_the_columns_of_its_status_and_kind(
     make: Factory, conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -300,7 +299,7 @@ async def test_a_bucket_has_a_name(conn: Connection) -> None:
     await _insert_refused(conn, "channel_limits", {"bucket": "''"}, "channel_limits_bucket_check")
 
 
-@pytest.mark.parametrize(("change", "constraint"), RUNS)
+@cases(("change", "constraint"), RUNS)
 async def test_a_run_has_the_columns_of_its_status(
     make: Factory, conn: Connection, change: str, constraint: str
 ) -> None:
@@ -309,7 +308,7 @@ async def test_a_run_has_the_columns_of_its_status(
         await run(conn, f"UPDATE draftsman.job_runs SET {change}")
 
 
-@pytest.mark.parametrize(("change", "constraint"), QUESTIONS)
+@cases(("change", "constraint"), QUESTIONS)
 async def test_a_question_has_the_columns_of_its_status(
     make: Factory, conn: Connection, change: str, constraint: str
 ) -> None:
@@ -318,7 +317,7 @@ async def test_a_question_has_the_columns_of_its_status(
         await run(conn, f"UPDATE draftsman.job_questions SET {change}")
 
 
-@pytest.mark.parametrize(("change", "constraint"), TIMES)
+@cases(("change", "constraint"), TIMES)
 async def test_a_question_has_at_most_three_reminders_and_an_escalation_target(
     make: Factory, conn: Connection, change: str, constraint: str
 ) -> None:
@@ -327,7 +326,7 @@ async def test_a_question_has_at_most_three_reminders_and_an_escalation_target(
         await run(conn, f"UPDATE draftsman.question_times SET {change}")
 
 
-@pytest.mark.parametrize("change", GATES)
+@cases("change", GATES)
 async def test_an_approval_takes_a_decision_and_can_only_expire_or_escalate(
     make: Factory, conn: Connection, change: str
 ) -> None:
@@ -336,7 +335,7 @@ async def test_an_approval_takes_a_decision_and_can_only_expire_or_escalate(
         await run(conn, f"UPDATE draftsman.job_questions SET {change}")
 
 
-@pytest.mark.parametrize(("insert", "constraint"), ROWS)
+@cases(("insert", "constraint"), ROWS)
 async def test_data_of_a_run_is_bounded_and_complete(
     make: Factory, conn: Connection, insert: str, constraint: str
 ) -> None:
@@ -345,7 +344,7 @@ async def test_data_of_a_run_is_bounded_and_complete(
         await run(conn, f"INSERT INTO draftsman.{insert}", (work.number,))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("table", "columns", "values"),
     [
         (

@@ -9,6 +9,7 @@ import pytest
 from draftsman.database.database import Connection
 from draftsman.jobs.job import Status
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, run
 
 DEPENDENCY: Final = {"job": "2", "parent": "1", "ordinal": "1", "condition": "'any'"}
@@ -23,7 +24,7 @@ DEPENDENCIES: Final = [
 TABLES: Final = (DEPENDENCIES,)
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), DEPENDENCIES)
+@cases(("wrong", "constraint"), DEPENDENCIES)
 async def test_a_parent_is_older_than_its_child(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -46,7 +47,7 @@ async def test_a_job_keeps_its_parents(conn: Connection, statement: str) -> None
         await run(conn, statement.format("draftsman.job_dependencies"))
 
 
-@pytest.mark.parametrize("status", [Status.RESUMED, Status.RETRYING, Status.RUNNING])
+@cases("status", [Status.RESUMED, Status.RETRYING, Status.RUNNING])
 async def test_only_a_new_job_waits_for_parents(
     make: Factory, conn: Connection, status: Status
 ) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
-
 from draftsman.database.database import Connection
 from tests.core.database.test_group_checks import insert
+from tests.support.cases import cases
 from tests.support.statements import CHECK, refused, run
 
 EVENT: Final = {
@@ -67,7 +66,7 @@ FOLLOW_UPS: Final = [
 TABLES: Final = (EVENTS, PULLS, FOLLOW_UPS)
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), EVENTS)
+@cases(("wrong", "constraint"), EVENTS)
 async def test_an_event_is_complete(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -75,7 +74,7 @@ async def test_an_event_is_complete(
         await run(conn, insert("forge_events", EVENT | wrong))
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), PULLS)
+@cases(("wrong", "constraint"), PULLS)
 async def test_a_pull_request_is_complete(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -83,7 +82,7 @@ async def test_a_pull_request_is_complete(
         await run(conn, insert("pull_requests", PULL | wrong))
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), FOLLOW_UPS)
+@cases(("wrong", "constraint"), FOLLOW_UPS)
 async def test_a_follow_up_is_complete(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:

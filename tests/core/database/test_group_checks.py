@@ -8,6 +8,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, run
 
 GROUP: Final = {
@@ -42,7 +43,7 @@ def insert(table: str, columns: dict[str, str]) -> str:
     return f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})"
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), GROUPS)
+@cases(("wrong", "constraint"), GROUPS)
 async def test_a_group_is_complete(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
-
 from draftsman.database.database import Connection
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 from tests.support.statements import CHECK, refused, run
 
 LIMIT: Final = {"scope": "'repo'", "value": "'shop'", "running": "1"}
@@ -49,7 +48,7 @@ RULES: Final = [
 TABLES: Final = (WRONG, RULES)
 
 
-@pytest.mark.parametrize(("table", "columns", "constraint"), WRONG)
+@cases(("table", "columns", "constraint"), WRONG)
 async def test_a_limit_has_valid_columns(
     conn: Connection, table: str, columns: dict[str, str], constraint: str
 ) -> None:
@@ -59,7 +58,7 @@ async def test_a_limit_has_valid_columns(
         await run(conn, f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})")
 
 
-@pytest.mark.parametrize(("change", "rule"), RULES)
+@cases(("change", "rule"), RULES)
 async def test_a_job_waits_for_a_bucket_of_its_own(
     make: Factory, conn: Connection, change: str, rule: str
 ) -> None:

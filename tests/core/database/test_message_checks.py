@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
-
 from draftsman.database.database import Connection
 from draftsman_testing.factories import Factory
 from tests.core.database.test_group_checks import insert
+from tests.support.cases import cases
 from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, run
 
 MESSAGE: Final = {
@@ -62,7 +61,7 @@ CONTENTS: Final = [
 TABLES: Final = (MESSAGES, PAUSES, FILES, LINKS, CONTENTS)
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), MESSAGES)
+@cases(("wrong", "constraint"), MESSAGES)
 async def test_a_message_is_complete(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -70,7 +69,7 @@ async def test_a_message_is_complete(
         await run(conn, insert("job_messages", MESSAGE | wrong))
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), PAUSES)
+@cases(("wrong", "constraint"), PAUSES)
 async def test_a_pause_is_complete(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -78,7 +77,7 @@ async def test_a_pause_is_complete(
         await run(conn, insert("job_pauses", PAUSE | wrong))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("table", "wrong", "constraint"),
     [
         *(("attachments", FILE | wrong, name) for wrong, name in FILES),

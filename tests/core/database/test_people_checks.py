@@ -7,6 +7,9 @@ from typing import Final
 import pytest
 
 from draftsman.database.database import Connection
+from draftsman.errors import Refused
+from draftsman.people.directory import Directory, DirectoryEntry
+from draftsman.runtime import Runtime
 from draftsman_testing.factories import GATE, Factory
 from tests.support.statements import CHECK, FOREIGN_KEY, refused, run
 
@@ -67,6 +70,12 @@ async def test_an_identity_is_of_a_declared_channel(conn: Connection) -> None:
     await run(conn, "INSERT INTO draftsman.people (name) VALUES ('carol')")
     async with refused(FOREIGN_KEY, '"person_identities_channel_fkey"'):
         await run(conn, "INSERT INTO draftsman.person_identities VALUES ('fax', '1', 'carol')")
+
+
+async def test_people_have_accounts_in_declared_channels_only(rt: Runtime) -> None:
+    mail = Directory({"carol": DirectoryEntry(ids={"mail": "c@example.org"})})
+    with pytest.raises(Refused, match="carol has an account in mail, which no package"):
+        await rt.people.save(mail)
 
 
 async def test_a_count_of_refused_answers_is_positive(make: Factory, conn: Connection) -> None:

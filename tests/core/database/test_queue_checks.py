@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
-
 from draftsman.database.database import Connection
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 from tests.support.statements import CHANGE as IMMUTABLE
 from tests.support.statements import CHECK, UNIQUE, refused, run
 
@@ -40,7 +39,7 @@ UNHANDLED: Final = [
 TABLES: Final = (PAUSES, CHANGES, RESERVATIONS, UNHANDLED)
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), PAUSES)
+@cases(("wrong", "constraint"), PAUSES)
 async def test_a_pause_has_valid_columns(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -48,14 +47,14 @@ async def test_a_pause_has_valid_columns(
         await run(conn, _insert("queue_pauses", PAUSE | wrong))
 
 
-@pytest.mark.parametrize("type", ["'t'", "NULL"])
+@cases("type", ["'t'", "NULL"])
 async def test_a_queue_or_type_is_paused_once(conn: Connection, type: str) -> None:
     await run(conn, _insert("queue_pauses", PAUSE | {"type": type}))
     async with refused(UNIQUE, "queue_pauses_unique"):
         await run(conn, _insert("queue_pauses", PAUSE | {"type": type}))
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), UNHANDLED)
+@cases(("wrong", "constraint"), UNHANDLED)
 async def test_an_unhandled_type_has_valid_columns(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -63,7 +62,7 @@ async def test_an_unhandled_type_has_valid_columns(
         await run(conn, _insert("unhandled_types", {"queue": "'q'", "type": "'t'"} | wrong))
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), CHANGES)
+@cases(("wrong", "constraint"), CHANGES)
 async def test_a_change_has_valid_columns(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -71,7 +70,7 @@ async def test_a_change_has_valid_columns(
         await run(conn, _insert("queue_changes", CHANGE | wrong))
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), RESERVATIONS)
+@cases(("wrong", "constraint"), RESERVATIONS)
 async def test_a_reservation_has_valid_columns(
     conn: Connection, make: Factory, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -86,9 +85,7 @@ async def test_a_queue_is_reserved_once(conn: Connection, make: Factory) -> None
         await conn.execute(_insert("queue_reservations", RESERVATION), {"job": await make.queued()})
 
 
-@pytest.mark.parametrize(
-    "statement", ["UPDATE {} SET actor = 'ben'", "DELETE FROM {}", "TRUNCATE {}"]
-)
+@cases("statement", ["UPDATE {} SET actor = 'ben'", "DELETE FROM {}", "TRUNCATE {}"])
 async def test_changes_are_append_only(conn: Connection, statement: str) -> None:
     await run(conn, _insert("queue_changes", CHANGE))
     async with refused(IMMUTABLE, "append-only"):

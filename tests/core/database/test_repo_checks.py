@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from draftsman.database.database import Connection
+from tests.support.cases import cases
 from tests.support.statements import CHECK, refused, run
 
 REPOS: Final = [
@@ -41,7 +42,7 @@ REPO: Final = {
 }
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), REPOS)
+@cases(("wrong", "constraint"), REPOS)
 async def test_a_repository_has_valid_columns(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:

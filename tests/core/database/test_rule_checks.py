@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 from typing import Final
 
-import pytest
-
 from draftsman.database.database import Connection
 from draftsman.questions.permission_rules.command_pattern import matches, parse_pattern, plain_words
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
 from tests.core.database.test_group_checks import insert
+from tests.support.cases import cases
 from tests.support.permissions import asked, ratified
 from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, rows, run
 
@@ -75,13 +74,13 @@ PIECES: Final = (
 )
 
 
-@pytest.mark.parametrize(("columns", "constraint"), RULES)
+@cases(("columns", "constraint"), RULES)
 async def test_rules_are_whole(conn: Connection, columns: dict[str, str], constraint: str) -> None:
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, insert("permission_rules", RULE | columns))
 
 
-@pytest.mark.parametrize(("columns", "constraint"), REQUESTS)
+@cases(("columns", "constraint"), REQUESTS)
 async def test_permission_requests_have_plain_words(
     conn: Connection, columns: dict[str, str], constraint: str
 ) -> None:

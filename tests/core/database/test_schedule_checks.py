@@ -8,6 +8,7 @@ import pytest
 
 from draftsman.database.database import Connection
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 from tests.support.statements import CHANGE, CHECK, CONSISTENCY, UNIQUE, refused, run
 
 TEMPLATES: Final = [
@@ -78,7 +79,7 @@ def insert(table: str, columns: dict[str, str]) -> str:
     )
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), TEMPLATES)
+@cases(("wrong", "constraint"), TEMPLATES)
 async def test_a_template_has_valid_columns(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
@@ -104,7 +105,7 @@ async def test_versions_follow_each_other_and_never_change(conn: Connection) -> 
             await run(conn, change)
 
 
-@pytest.mark.parametrize(("wrong", "constraint"), SCHEDULES)
+@cases(("wrong", "constraint"), SCHEDULES)
 async def test_a_schedule_has_valid_columns(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:

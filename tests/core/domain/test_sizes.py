@@ -6,7 +6,6 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-import pytest
 from pydantic import BaseModel, ValidationError
 
 from draftsman import field_errors
@@ -29,6 +28,7 @@ from draftsman.repos.repo_profile import (
 from draftsman.schedules.template import TemplateDefinition
 from draftsman.settings.profiles import CommandSettings, FixSettings, SetupSettings
 from draftsman_bots.trello.records.board import BoardConfig
+from tests.support.cases import cases
 
 HUGE: Final = "x" * 1_100_000
 MANY: Final = ["x" * 20] * 60_000
@@ -117,7 +117,7 @@ def _error(parse: Callable[[Any], object], data: dict[str, Any]) -> str:
     return ""
 
 
-@pytest.mark.parametrize("model", VALID)
+@cases("model", VALID)
 def test_a_value_over_its_limit_gets_one_line_with_the_limit(model: type[BaseModel]) -> None:
     parse = PARSERS.get(model, model.model_validate)
     parse(VALID[model])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from draftsman.forges.checks import relevant_part
 from draftsman.forges.follow_up import (
     AnswerDue,
@@ -22,6 +20,7 @@ from draftsman.forges.follow_up import (
 )
 from draftsman.forges.forge_event import EventKind, ForgeEvent
 from draftsman.jobs.job import Status
+from tests.support.cases import cases
 
 S = Status
 PULL = TrackedPull(1, "github", "acme/pay", 7, "URL", "draftsman/D-1", "main", "abc")
@@ -37,7 +36,7 @@ CHECK = replace(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("event", "reason"),
     [
         (THREAD, None),
@@ -73,7 +72,7 @@ def test_only_work_for_the_agent_starts_a_follow_up(
     assert over.send == ()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("events", "title"),
     [
         ((CHECK,), "Fix CI of Refunds"),
@@ -99,7 +98,7 @@ def test_comments_mention_the_login_of_the_forge() -> None:
     assert message_text(event, "fixer-1") == "use red"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("job", "text"),
     [
         (Family(PULL, (1,)), "open, no follow-ups"),

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from draftsman.forges import github_events, gitlab_events
 from draftsman.forges.api.github import issue_comments
 from draftsman.forges.forge_event import EventKind
+from tests.support.cases import cases
 
 ANNA, MALLORY = ({"id": id, "login": name} for id, name in ((1, "anna"), (2, "mallory")))
 TEXT: dict[str, Any] = {"id": 5, "user": ANNA, "body": "/approve D-1/1"}
 
 
-@pytest.mark.parametrize("event", ["issue_comment", "pull_request_review_comment"])
+@cases("event", ["issue_comment", "pull_request_review_comment"])
 def test_an_edited_text_counts_only_if_its_author_edited_it(event: str) -> None:
     """Who may write to a repository of GitHub or Gitea may edit the comments of others."""
     for action, sender, author in (
@@ -28,7 +27,7 @@ def test_an_edited_text_counts_only_if_its_author_edited_it(event: str) -> None:
         assert [e.author for e in github_events.parse_event(event, payload).events] == author
 
 
-@pytest.mark.parametrize(
+@cases(
     ("issue", "kind"),
     [
         ({}, EventKind.ISSUE_COMMENT),
@@ -50,7 +49,7 @@ def test_a_review_that_another_edited_is_no_event() -> None:
         assert len(found.events) == count
 
 
-@pytest.mark.parametrize("about", [{"MergeRequest": "merge_request"}, {"Issue": "issue"}])
+@cases("about", [{"MergeRequest": "merge_request"}, {"Issue": "issue"}])
 def test_a_note_that_another_edited_is_no_event(about: dict[str, str]) -> None:
     """The user of a webhook of GitLab is the one who edited the note."""
     [(kind, name)] = about.items()
@@ -61,7 +60,7 @@ def test_a_note_that_another_edited_is_no_event(about: dict[str, str]) -> None:
         assert len(found.events) == count
 
 
-@pytest.mark.parametrize("mark", ["", "Confidential "])
+@cases("mark", ["", "Confidential "])
 def test_confidential_issues_and_notes_are_events(mark: str) -> None:
     project = {"project": {"path_with_namespace": "a/b"}, "user": {"id": 1, "username": "anna"}}
     note = {"id": 5, "author_id": 1, "note": "/approve D-1/1", "noteable_type": "Issue"}

@@ -6,8 +6,6 @@ import errno
 import socket
 from datetime import UTC, datetime
 
-import pytest
-
 from draftsman.errors import Failure
 from draftsman.jobs import retries as table
 from draftsman.jobs.job import Status
@@ -98,7 +96,7 @@ def test_an_unknown_code_is_classified_by_its_status() -> None:
     assert classify(Failure("x", origin="http", code="odd", http_status=429)) is E.TRANSIENT_APP
 
 
-@pytest.mark.parametrize(
+@cases(
     ("number", "name", "expected"),
     [
         (socket.EAI_NONAME, "EAI_NONAME", E.PERMANENT),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
 from draftsman.jobs.job import TERMINAL, WAITING, Status
 from draftsman.jobs.status_display import DENIED, STATUSES, Meaning, StatusDisplay, display_of
 from draftsman.text import humanize
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize("status", Status)
+@cases("status", Status)
 def test_a_status_is_shown_by_its_name_and_an_emoji(status: Status) -> None:
     display = display_of(status)
     assert display.word == humanize(status)
-    assert display.slack_emoji.startswith(":")
-    assert display.slack_emoji.endswith(":")
+    assert display.emoji_code.startswith(":")
+    assert display.emoji_code.endswith(":")
     assert not display.emoji.isascii()
 
 
@@ -33,7 +32,7 @@ def test_a_denial_is_no_failure() -> None:
 
 def test_statuses_that_differ_in_meaning_differ_in_emoji() -> None:
     def look(display: StatusDisplay) -> tuple[str, str]:
-        return display.emoji, display.slack_emoji
+        return display.emoji, display.emoji_code
 
     shown: dict[tuple[str, str], set[Meaning]] = {}
     for display in (*STATUSES.values(), DENIED):

@@ -18,6 +18,7 @@ from draftsman.outbound.egress_policy import IpAddress, parse_ip
 from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.settings.http import HttpSettings
+from tests.support.cases import cases
 from tests.support.faulty_server import (
     CERTIFICATE,
     FaultyServer,
@@ -138,7 +139,7 @@ async def test_no_form_of_a_loopback_address_is_called(respx_mock: MockRouter, h
     assert not respx_mock.calls
 
 
-@pytest.mark.parametrize(
+@cases(
     ("url", "kind"),
     [
         ("http://127.1:9/", "a loopback address"),

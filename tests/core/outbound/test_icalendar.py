@@ -13,6 +13,7 @@ from draftsman.calendars.calendar_reader import read_calendar
 from draftsman.calendars.holiday_calendar import holidays_of
 from draftsman.calendars.icalendar import read_events
 from draftsman.errors import UsageError
+from tests.support.cases import cases
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SPAN = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)
@@ -44,7 +45,7 @@ def test_weekly_shifts_keep_their_local_time_and_their_exceptions() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         b"not a calendar",

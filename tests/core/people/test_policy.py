@@ -59,8 +59,8 @@ def _actor(role: str) -> Actor:
     return POLICY.resolve(Actor(Source.CLI, role, role.title()))
 
 
-@pytest.mark.parametrize("verb", Verb)
-@pytest.mark.parametrize("role", sorted(ROLES))
+@cases("verb", Verb)
+@cases("role", sorted(ROLES))
 def test_a_role_has_exactly_its_permissions(verb: Verb, role: str) -> None:
     if ROLE_OF[verb] == role:
         POLICY.check(_actor(role), verb)
@@ -173,7 +173,7 @@ def test_a_refused_decision_names_the_approvers_of_this_job_only() -> None:
         POLICY.check_vote(_actor("approver"), ("approver",), invoker="approver")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("login", "giver", "then"),
     [
         (None, "the database owner", "; then run: draftsman people import"),

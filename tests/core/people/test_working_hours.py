@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from draftsman.people.hours import Holidays, PersonHours, parse, parse_working_hours
+from tests.support.cases import cases
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -22,7 +23,7 @@ def hours(text: str, quiet: str | None = None, days: tuple[int, ...] = ()) -> Pe
     return PersonHours(parse(quiet, "Europe/Berlin"), shifts, holidays, BERLIN)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("now", "free"),
     [
         (local(7, 12), local(7, 12)),  # Monday
@@ -63,9 +64,7 @@ def test_a_person_who_never_works_has_a_far_time() -> None:
     assert busy.over(local(7, 9)) > local(31, 0)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "09:00-17:00", "Mon-Fri", "Mon 9-17", "Mon 09:00-09:00", "Foo 09:00-10:00"]
-)
+@cases("text", ["", "09:00-17:00", "Mon-Fri", "Mon 9-17", "Mon 09:00-09:00", "Foo 09:00-10:00"])
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"working hours|days and hours"):
         parse_working_hours(text)

@@ -238,8 +238,8 @@ def test_a_single_denial_decides(voters: list[str], quorum: int, denier: str) ->
     assert resolution == Resolution("denied", "person", by=(denier,))
 
 
-@pytest.mark.parametrize("on_deny", OnDeny)
-@pytest.mark.parametrize("outcome", ["approved", "denied", "answered", "expired"])
+@cases("on_deny", OnDeny)
+@cases("outcome", ["approved", "denied", "answered", "expired"])
 def test_a_denial_fails_the_job_unless_the_handler_continues(on_deny: OnDeny, outcome: str) -> None:
     question = _question([], on_deny=on_deny)
     expected = outcome == "denied" and on_deny is OnDeny.FAIL

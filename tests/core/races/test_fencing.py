@@ -21,6 +21,7 @@ from draftsman.jobs.runs.service.checkpoints import Checkpoints
 from draftsman.jobs.runs.service.settlement import Settlement
 from draftsman.runtime import Runtime
 from draftsman_testing.factories import QUESTION, Factory
+from tests.support.cases import cases
 from tests.support.races import FirstSession
 from tests.support.statements import rows
 
@@ -65,7 +66,7 @@ ELSEWHERE = {"log_parked", "raise_budget", "reserve", "result"}
 """Methods that take a lease and have tests of their own: of parked runs, budgets and results."""
 
 
-@pytest.mark.parametrize("service", [Checkpoints, ActivityStream, ModelCalls, Settlement])
+@cases("service", [Checkpoints, ActivityStream, ModelCalls, Settlement])
 def test_every_method_that_takes_a_lease_is_tried(service: type) -> None:
     tried = {name for write in FENCED.values() for name in write.__code__.co_names} | ELSEWHERE
     fenced = {

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from draftsman.settings import settings_model
+from tests.support.cases import cases
 
 LIMIT: Any = {"running": 1}
 BUDGET: Any = {"cost_usd": 1}
@@ -29,7 +30,7 @@ def test_the_case_of_a_repository_does_not_matter() -> None:
     assert list(settings.budgets.repo) == ["github.com/acme/shop"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tables", "why"),
     [
         ({"limits": {"repo": {"a/b": LIMIT, "A/B": LIMIT}}}, "'A/B' is there twice"),

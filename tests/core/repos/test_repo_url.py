@@ -75,7 +75,7 @@ def test_a_secret_is_refused_and_not_repeated(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["git:t0ken@host:a/b", "https://t@host/a/b", "ssh://a:b@host/c"])
+@cases("text", ["git:t0ken@host:a/b", "https://t@host/a/b", "ssh://a:b@host/c"])
 def test_a_url_with_a_secret_is_refused_with_an_alternative(text: str) -> None:
     with pytest.raises(UsageError, match="may not contain a password; use git@HOST:OWNER/NAME"):
         parse(text)
@@ -161,8 +161,6 @@ def test_a_mention_keeps_the_text_after_the_repository() -> None:
     assert list(find_repo_urls(text)) == [("github.com", ("acme", "pay", "pull", "12"))]
 
 
-@pytest.mark.parametrize(
-    "piece", ["a", "a@", "a@b", "https:/", "https://", "git@a:", "é.", "(", "/"]
-)
+@cases("piece", ["a", "a@", "a@b", "https:/", "https://", "git@a:", "é.", "(", "/"])
 def test_a_long_text_costs_no_more_than_its_length(piece: str) -> None:
     list(find_repo_urls(piece * 200_000))  # quadratic time would take hours here

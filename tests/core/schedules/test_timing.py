@@ -87,7 +87,7 @@ def test_an_unknown_zone_is_refused(zone: str) -> None:
         parse_rule("0 9 * * *", zone)
 
 
-@pytest.mark.parametrize(
+@cases(
     "zone",
     [
         "Europe/Berlin",  # one hour, at 2:00

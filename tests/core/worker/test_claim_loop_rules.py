@@ -18,6 +18,7 @@ from draftsman.processes import clock
 from draftsman.processes.lifecycle import StopSignal
 from draftsman.settings.workers import WorkerSettings
 from draftsman.worker.claim_loop import CLEANUP_TIMEOUT, LOCKED_PAUSE, MAX_EXCHANGE, ClaimLoop
+from tests.support.cases import cases
 
 NOW = 100.0
 POLL = 2.0
@@ -288,7 +289,7 @@ CONFLICT = LostRace("another session has it")
 BUG = RuntimeError("a bug")
 
 
-@pytest.mark.parametrize("error", [OUTAGE, REFUSAL, CONFLICT, BUG], ids=repr)
+@cases("error", [OUTAGE, REFUSAL, CONFLICT, BUG], ids=repr)
 async def test_an_exchange_that_only_claims_fails_as_a_whole(error: Exception) -> None:
     """Before, the jobs of a refused claim are tried one by one."""
     claims = Exchanges(error)

@@ -621,7 +621,7 @@ async def test_a_run_has_the_time_that_earlier_runs_left() -> None:
                 await run._check_runtime()
 
 
-@pytest.mark.parametrize("answered", [True, False])
+@cases("answered", [True, False])
 async def test_the_deadline_of_a_run_does_not_pass_while_it_waits_for_an_answer(
     answered: bool,
 ) -> None:

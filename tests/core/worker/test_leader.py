@@ -364,8 +364,8 @@ async def test_two_leaders_at_once_do_no_harm(
         await conn.execute("UPDATE draftsman.leases SET expires_at = draftsman.now()")
         async with running_worker(second, {"noop": handler}, leader=True):
             await captured.wait("became leader, term 2")
-            due = [await make.queued(queue="default", delay=0.000001) for _ in range(20)]
-            lost = [(await make.running(queue="dead")).number for _ in range(5)]
+            due = [await make.queued(queue="default", delay=0.000001) for _ in range(8)]
+            lost = [(await make.running(queue="dead")).number for _ in range(3)]
             await conn.execute(
                 "UPDATE draftsman.job_runs SET heartbeat_at = now() - '1 h'::interval"
                 " WHERE job IN (SELECT number FROM draftsman.jobs WHERE queue = 'dead')"

@@ -26,6 +26,7 @@ from tests.core.worker.workers import (
     wait_for_end,
 )
 from tests.support.limits import check_places, placed
+from tests.support.slow import slow_except
 from tests.support.statements import rows, run
 
 LIMITS = {
@@ -172,20 +173,17 @@ async def _replaced(story: Story) -> list[int]:
     return [first]
 
 
-@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
+SUBMISSIONS = (
+    *(_limit, _full_limit, _fairness, _key, _limit_and_key, _child_of_a_waiting_job, _group),
+    *(_subject, _replaced),
+)
+COMMITTED = [(submit, True) for submit in SUBMISSIONS]
+ROLLED_BACK = [(submit, False) for submit in SUBMISSIONS]
+
+
 @pytest.mark.parametrize(
-    "submit",
-    [
-        _limit,
-        _full_limit,
-        _fairness,
-        _key,
-        _limit_and_key,
-        _child_of_a_waiting_job,
-        _group,
-        _subject,
-        _replaced,
-    ],
+    ("submit", "commits"),
+    slow_except([*COMMITTED, (_limit_and_key, False), (_group, False)], COMMITTED + ROLLED_BACK),
 )
 async def test_a_submission_in_an_open_transaction_delays_no_worker(
     story: Story, submit: Callable[[Story], Awaitable[list[int]]], commits: bool

@@ -12,6 +12,7 @@ from draftsman.database.embedded import EmbeddedServer
 from draftsman.errors import ConfigError, EmbeddedServerError
 from draftsman.settings import load
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 from tests.tui.cli.cli_runner import Cli, Terminal, process
 
 HUGE = "9" * 5000
@@ -43,9 +44,7 @@ async def test_an_invalid_argument_is_refused_in_one_line(
     assert len(error) < 300 or arguments[-2] == "--priority"
 
 
-@pytest.mark.parametrize(
-    "shell", [{"COMP_CWORD": "x", "COMP_WORDS": "draftsman "}, {"COMP_CWORD": "1"}]
-)
+@cases("shell", [{"COMP_CWORD": "x", "COMP_WORDS": "draftsman "}, {"COMP_CWORD": "1"}])
 def test_an_invalid_completion_is_refused_in_one_line(shell: dict[str, str]) -> None:
     env = {"_DRAFTSMAN_COMPLETE": "bash_complete", **shell}
     completed = process(shell=" ".join(f"{k}='{v}'" for k, v in env.items()) + ' exec "$@"')

@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from draftsman_testing.factories import GATE, QUESTION, Factory
+from tests.support.cases import cases
 from tests.support.slow import slow_except
 
 NEVER: Final = {
@@ -83,7 +84,7 @@ async def test_a_running_embedded_server_is_used_without_psutil() -> None:
     assert "psutil" not in modules
 
 
-@pytest.mark.parametrize("line", ["--help", "sweep --help"])
+@cases("line", ["--help", "sweep --help"])
 async def test_help_loads_neither_settings_nor_a_driver(line: str) -> None:
     modules = await loaded_modules(line, "")
     assert packages(modules) & {"psycopg", "pydantic", "slack_bolt", "textual", "trello"} == set()

@@ -18,7 +18,7 @@ from draftsman_tui.dashboard.requests.dialog import NewJobDialog
 from draftsman_tui.dashboard.requests.form import FormErrors
 from draftsman_tui.dashboard.tables.filter import parse
 from draftsman_tui.dashboard.tables.resource import Rows
-from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.views import OWN_TABLES, VIEWS
 from draftsman_tui.dashboard.widgets import banner
 from tests.support.svg import lines_of
 from tests.tui.dashboard.fixtures_data import GATE, PATCH, job_snapshot, question
@@ -28,7 +28,7 @@ PARTS: Final = ("timeline", "questions", "diff", "log")
 """Tabs of the job screen that differ in layout."""
 DEFAULT: Final = (Color.default(), Color.default())
 NAMES: Final = (
-    *VIEWS,
+    *sorted(OWN_TABLES),
     *("answer", "decide", "confirm", "help", "palette", "filter-error", "completion"),
     *(f"job-{part}" for part in PARTS),
     *("new-job", "filter-empty", "views", "columns", "lost", "read-only"),
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("frozen")
 
 async def test_tables() -> None:
     async with shown() as seen:
-        for view in VIEWS:
+        for view in OWN_TABLES:
             await show_table(view, seen)
             await assert_matches_picture(view, seen)
 

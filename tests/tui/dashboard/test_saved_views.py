@@ -16,6 +16,7 @@ from draftsman_tui.dashboard.tables.saved_views import View
 from draftsman_tui.dashboard.tables.screen import MainScreen
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.command_line import CommandLine
+from tests.support.cases import cases
 from tests.tui.dashboard.fixtures_data import ANNA, ROWS, job_snapshot
 from tests.tui.dashboard.pictures import RUNTIME, shown
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
@@ -83,7 +84,7 @@ async def test_by_me_matches_the_current_user() -> None:
         await seen.see("jobs mine · 13")
 
 
-@pytest.mark.parametrize(("owner", "responders"), [(True, []), (False, ["anna", ANYBODY])])
+@cases(("owner", "responders"), [(True, []), (False, ["anna", ANYBODY])])
 async def test_for_me_matches_questions_that_the_user_may_answer(
     owner: bool, responders: list[str]
 ) -> None:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from uuid import UUID
 
-import pytest
 from textual.message import Message
 
 from draftsman.jobs.details.service.read_model import BUCKET_SECONDS
@@ -21,6 +20,7 @@ from draftsman_tui.dashboard.frame.dashboard_stats import DashboardStats, Worker
 from draftsman_tui.dashboard.frame.messages import StatsUpdated
 from draftsman_tui.dashboard.frame.stats_poller import StatsPoller
 from draftsman_tui.dashboard.widgets.overview import lines, sparkline
+from tests.support.cases import cases
 from tests.support.event_history import wait_for_feed
 from tests.tui.dashboard.pilot import connected
 
@@ -152,7 +152,7 @@ def test_a_narrow_overview_keeps_the_counts_of_jobs_that_need_attention() -> Non
         assert len(first) <= width
 
 
-@pytest.mark.parametrize(("health", "late"), [("alive", False), ("silent", True)])
+@cases(("health", "late"), [("alive", False), ("silent", True)])
 def test_leader_is_late_when_its_heartbeat_is(health: str, late: bool) -> None:
     leader = SimpleNamespace(
         leader=True, id=UUID(int=7), host="build-1", heartbeat_age=29.0, busy=0, slots=2

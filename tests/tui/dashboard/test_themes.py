@@ -8,6 +8,7 @@ from rich.color import ColorSystem
 from textual.color import Color
 
 from draftsman_tui.dashboard.themes import NAMES, THEMES, Palette, next_theme
+from tests.support.cases import cases
 
 COLOURED = [theme for theme in THEMES if "ansi" not in theme]
 ROLES = (
@@ -51,8 +52,8 @@ def test_contrast_formula() -> None:
     assert contrast_ratio(Color.parse("#777"), Color.parse("#fff")) == pytest.approx(4.48, abs=0.01)
 
 
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("theme", COLOURED, ids=_name)
+@cases("role", ROLES)
+@cases("theme", COLOURED, ids=_name)
 def test_each_role_has_enough_contrast(theme: Palette, role: str) -> None:
     least = 7.0 if theme["name"] == "contrast" else 4.5
     for ground in GROUNDS:
@@ -60,13 +61,13 @@ def test_each_role_has_enough_contrast(theme: Palette, role: str) -> None:
         assert ratio >= least, f"{role} on {ground}: {ratio:.2f}"
 
 
-@pytest.mark.parametrize("theme", COLOURED, ids=_name)
+@cases("theme", COLOURED, ids=_name)
 def test_banner_has_enough_contrast(theme: Palette) -> None:
     assert contrast_ratio(_colour(theme, "background"), _colour(theme, "error")) >= 4.5
 
 
-@pytest.mark.parametrize("system", [ColorSystem.STANDARD, ColorSystem.EIGHT_BIT])
-@pytest.mark.parametrize("theme", COLOURED, ids=_name)
+@cases("system", [ColorSystem.STANDARD, ColorSystem.EIGHT_BIT])
+@cases("theme", COLOURED, ids=_name)
 def test_each_role_is_visible_on_terminals_with_few_colors(
     theme: Palette, system: ColorSystem
 ) -> None:

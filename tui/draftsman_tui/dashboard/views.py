@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from draftsman.entities.registry import listings
 from draftsman_tui.dashboard import modules
 from draftsman_tui.dashboard.tables.filter import add_heads
+from draftsman_tui.dashboard.tables.listing import table_of
 from draftsman_tui.dashboard.tables.resource import DECLARED, Resource, key_order
 
 modules.import_all("view")
+OWN_TABLES: Final = frozenset(view.name for view in DECLARED)
+"""Tables with a view of their own; the others are those of listings."""
+DECLARED.extend(
+    table_of(listing, entity)
+    for name, (listing, entity) in listings().items()
+    if name not in OWN_TABLES
+)
 VIEWS: Final[dict[str, Resource[Any]]] = {
     view.name: view()
     for view in sorted(DECLARED, key=lambda view: key_order(view.number_key, view.name))

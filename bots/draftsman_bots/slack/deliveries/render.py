@@ -215,7 +215,7 @@ class _Printer:
             case Headline(mark, name, title, verb):
                 named = f" {bold(title)}" if title.strip() else ""
                 asks = f" {verb}:" if verb else ""
-                yield section(f"{mark.slack_emoji} *{name}*{named}{asks}")
+                yield section(f"{mark.emoji_code} *{name}*{named}{asks}")
             case Paragraph(text, most):
                 words = truncate_spans(self._with_steps(text), most, utf16_length)
                 yield from paragraphs(words, 5)

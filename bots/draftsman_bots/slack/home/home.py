@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.entities.questions import INBOX
 from draftsman.errors import NotPermitted
 from draftsman.people.policy import Verb
 from draftsman_bots.slack.home import modal_views
@@ -66,7 +67,8 @@ async def _publish(ctx: BotContext, user: SlackUser, actor: Actor | None) -> Non
 
 async def _open_questions(ctx: BotContext, actor: Actor) -> list[Question]:
     """Return the open questions that this person may answer."""
-    questions = await ctx.rt.questions.open(limit=MAX_SCANNED, fold_for=actor)
+    rows = await ctx.rt.questions.open(limit=MAX_SCANNED, fold_for=actor)
+    questions = INBOX.visible(rows, actor)
     return [question for question in questions if await may_answer(ctx, actor, question)]
 
 

@@ -47,8 +47,8 @@ INTERRUPTED: Final = ("is interrupted", "pending")
 CONTINUED: Final = ("continues: see the status message", "pending")
 """The end of a stream before the end of its run."""
 _MARKS: Final = {
-    "complete": STATUSES[Status.COMPLETED].slack_emoji,
-    "error": STATUSES[Status.FAILED].slack_emoji,
+    "complete": STATUSES[Status.COMPLETED].emoji_code,
+    "error": STATUSES[Status.FAILED].emoji_code,
 }
 
 Steps = dict[str, Any]

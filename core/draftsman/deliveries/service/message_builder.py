@@ -24,8 +24,9 @@ from draftsman.ids import actor_name
 from draftsman.jobs.job import Job, Status
 from draftsman.jobs.retries import ErrorClass
 from draftsman.log import redact
+from draftsman.people import visibility
 from draftsman.people.policy import Person, Policy
-from draftsman.people.store import people
+from draftsman.people.store import people as people_store
 from draftsman.questions.question import (
     IdenticalQuestion,
     Question,
@@ -59,7 +60,8 @@ def build_message(
     recipients: tuple[Person, ...] = ()
     unmentioned: frozenset[str] = frozenset()
     if question is not None:
-        recipients = _addressees(policy, question, facts.invoker_id, item.channel)
+        people = _addressees(policy, question, facts.invoker_id, item.channel)
+        recipients = tuple(person for person in people if visibility.may_see(person, subject.repo))
         unmentioned = _unmentioned(policy, question, facts, recipients, identical_questions)
         unmentioned |= frozenset(digested)
     elif (person := policy.people.get(str(item.payload.get("person")))) is not None:
@@ -108,7 +110,7 @@ async def with_identity_links(
     if channel in (LOG, WEBHOOK):
         return policy
     people_by_name = dict(policy.people)
-    for link in await people.links(conn, MAX_LINKS):
+    for link in await people_store.links(conn, MAX_LINKS):
         person = people_by_name.get(link.person)
         if person is None or link.channel in person.ids or channel not in (None, link.channel):
             continue

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-import pytest
-
 from draftsman.jobs.requests.attachments import MAX_BYTES, JobAttachment
 from draftsman_bots.slack.requests.job_requests import NO_SCOPE
 from draftsman_bots.slack.transport.attachment_download import NO_PAGE, is_of_slack
 from draftsman_testing.waits import until
 from tests.bots.slack.listeners.conftest import ANNA, BEN, SlackBotHarness
 from tests.bots.slack.listeners.test_thread_messages import running
+from tests.support.cases import cases
 
 SLACK_API: Final = "https://slack.com/api/"
 
@@ -101,7 +100,7 @@ async def test_the_token_is_not_sent_after_a_redirect(bench: SlackBotHarness) ->
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("url", "allowed"),
     [
         ("https://files.slack.com/files-pri/T1-F1/a.png", True),

@@ -25,6 +25,7 @@ from tests.bots.slack.listeners.conftest import (
     Seen,
     SlackBotHarness,
 )
+from tests.support.cases import cases
 
 EMOJI = QuestionSpec(
     key="ship",
@@ -159,7 +160,7 @@ def test_two_choices_have_different_emoji_with_plain_names() -> None:
             QuestionSpec(key="k", text="t", choices=choices)
 
 
-@pytest.mark.parametrize(
+@cases(
     "event",
     [
         {},

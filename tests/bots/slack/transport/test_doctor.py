@@ -13,6 +13,7 @@ from draftsman.settings import settings_model
 from draftsman_bots.slack import doctor, scopes
 from draftsman_testing.slack import FakeSlack
 from tests.bots.slack.transport.service_harness import ANNA
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ async def test_a_channel_without_the_bot(slack: FakeSlack) -> None:
     ]
 
 
-@pytest.mark.parametrize(("ahead", "direction"), [(-600, "behind"), (600, "ahead of")])
+@cases(("ahead", "direction"), [(-600, "behind"), (600, "ahead of")])
 def test_doctor_reports_clock_skew(ahead: int, direction: str) -> None:
     now = time.time()
     headers = {"Date": formatdate(now, usegmt=True)}

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 import draftsman_bots.slack
 from draftsman.resources import folder
 from draftsman_bots.slack import ids, scopes
 from draftsman_bots.slack.settings import SlackSettings
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH
 from tests.docs.pages import DOCS
+from tests.support.cases import cases
 
 BOTS = Path(draftsman_bots.slack.__file__).parent
 PAGE = (DOCS / "slack.md").read_text(encoding="utf-8")
@@ -34,7 +33,7 @@ def _values(text: str, key: str) -> list[str]:
     return re.findall(rf"^ *(?:- )?{key}: (.*)$", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", WANTED)
+@cases("name", WANTED)
 def test_manifest_requests_the_scopes_and_events_in_use(name: str) -> None:
     text = _text(name)
     assert _list(text, "bot") == list(WANTED[name])

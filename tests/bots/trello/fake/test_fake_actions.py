@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from trello import TrelloClient
 
 from draftsman_testing.trello import FakeTrello
 from draftsman_testing.trello.entities import Json
 from tests.bots.trello.http_adapters import run_in_thread
+from tests.support.cases import cases
 
 
 async def listed(client: TrelloClient, path: str, **params: object) -> list[Json]:
@@ -121,7 +121,7 @@ async def test_a_deleted_card_leaves_an_action_without_its_name(
     assert actions[0]["data"]["card"].keys() == {"id", "idShort"}
 
 
-@pytest.mark.parametrize("label_actions", [False, True])
+@cases("label_actions", [False, True])
 async def test_created_card_may_be_reported_with_or_without_its_labels(label_actions: bool) -> None:
     async with FakeTrello(label_actions=label_actions) as trello:
         board = trello.board("Work")

@@ -12,6 +12,7 @@ from trello.exceptions import ResourceUnavailable
 
 from draftsman_testing.trello import FakeTrello, Fault, Limits
 from tests.bots.trello.http_adapters import refusal, run_in_thread
+from tests.support.cases import cases
 
 SAY = ("POST", "/cards/{id}/actions/comments")
 
@@ -58,7 +59,7 @@ async def test_100_requests_of_a_token_in_10_seconds(
         assert (await http.get(place, params=both)).status_code == 200
 
 
-@pytest.mark.parametrize(
+@cases(
     ("limits", "code"),
     [
         (Limits(key=2), "API_KEY_LIMIT_EXCEEDED"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from draftsman.agent_runs.activity.activity import (
     BATCH_CHARACTERS,
     BATCH_ROWS,
@@ -17,6 +15,7 @@ from draftsman.agent_runs.activity.activity import (
     of_usage,
 )
 from draftsman.log import redact
+from tests.support.cases import cases
 
 K = ActivityKind
 S = ActivityState
@@ -90,7 +89,7 @@ ENTRIES = [
 ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "text"),
     [
         (said("hello"), "hello"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.agent_runs.changes.diff import diffstat, is_diff
+from tests.support.cases import cases
 
 ONE = """diff --git a/x.py b/x.py
 --- a/x.py
@@ -55,7 +55,7 @@ def test_counts_are_those_of_git(tmp_path: Path) -> None:
         assert line.endswith(f"| +{plus} -{minus}"), lines
 
 
-@pytest.mark.parametrize("text", ["", "--- a\n", "no diff\n+ at all"])
+@cases("text", ["", "--- a\n", "no diff\n+ at all"])
 def test_text_without_a_diff_has_no_counts(text: str) -> None:
     assert not is_diff(text)
 

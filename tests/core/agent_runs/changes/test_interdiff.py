@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from draftsman.agent_runs.changes.diff import diffstat
 from draftsman.agent_runs.changes.interdiff import interdiff
 from draftsman.agent_runs.clones.git import git_environment
+from tests.support.cases import cases
 
 BASE: Final = {f"{n}.txt": [f"line {n}.{i}\n" for i in range(40)] for n in range(6)}
 Tree = dict[str, list[str]]
@@ -140,7 +141,7 @@ def test_unchanged_files_are_left_out_and_added_and_reverted_files_are_shown() -
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["GIT binary patch", "old mode 100644", "rename from b"])
+@cases("kind", ["GIT binary patch", "old mode 100644", "rename from b"])
 def test_a_file_without_lines_to_compare_is_shown_in_full_with_a_note(kind: str) -> None:
     opaque = f"diff --git a/a b/a\n{kind}\nsomething\n"
     shown = interdiff(FIRST, opaque)

@@ -6,17 +6,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from draftsman.agent_runs.changes.review import Review, last_approved, renewals
 from draftsman.questions.answer import Answer
 from draftsman.questions.question import BUDGET_KEY, Question, QuestionKind
 from draftsman_testing.channel.samples import question
+from tests.support.cases import cases
 
 PATCH = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("review", "summary"),
     [
         (Review(None), ""),

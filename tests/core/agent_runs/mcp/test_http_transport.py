@@ -21,6 +21,7 @@ from draftsman_testing.factories import Factory
 from tests.core.agent_runs.gateway_agents import provider, with_gateway
 from tests.core.worker.agent_jobs import make_repository, submit_agent_job
 from tests.core.worker.workers import running_worker, wait_for_end, wait_for_question
+from tests.support.cases import cases
 from tests.support.faulty_server import FaultyServer
 
 __all__ = ["provider"]
@@ -145,7 +146,7 @@ def test_headers_repeat_what_is_in_the_message() -> None:
     assert refusal({"mcp-protocol-version": "1900-01-01"}, method="ping") == UNSUPPORTED_VERSION
 
 
-@pytest.mark.parametrize("params", [None, [], "text", {"_meta": 1}])
+@cases("params", [None, [], "text", {"_meta": 1}])
 def test_odd_params_have_no_version(params: object) -> None:
     assert refusal({}, method="tools/list", params=params) is False
     assert json.dumps(params)

@@ -274,7 +274,7 @@ def test_more_changes_never_have_fewer_findings(patches: list[str], others: list
     assert before <= after
 
 
-@pytest.mark.parametrize("path", ["/infra/", "./infra/", "../infra"])
+@cases("path", ["/infra/", "./infra/", "../infra"])
 def test_a_path_that_no_file_has_is_refused(path: str) -> None:
     """Such a rule would never deny anything."""
     for fields in ({"paths": [{"path": path, "effect": "deny"}]}, {"secrets_allowed_in": [path]}):

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-import pytest
-
 from draftsman.deliveries.attachment import file_content, overflow_files
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.deliveries.documents.plain import brief_text, render_plain
@@ -175,7 +173,7 @@ def test_a_notice_keeps_its_actors_and_begins_with_the_job_unless_named() -> Non
     assert notice_spans(named) == ("", "D-7 is queued")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "skipped", "text"),
     [
         (Status.FAILED, 3, "group release stopped: D-7 failed, 3 jobs skipped"),

@@ -48,7 +48,7 @@ def test_an_invalid_target_is_refused(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize("card", ["c1", "c/1", "AbCdEf12", "5F1E0C9A8B7D6E5F4A3B2C1D"])
+@cases("card", ["c1", "c/1", "AbCdEf12", "5F1E0C9A8B7D6E5F4A3B2C1D"])
 def test_a_card_is_identified_by_its_id(card: str) -> None:
     with pytest.raises(UsageError, match="use the card's id, 24 hex"):
         parse(f"trello:{card}")

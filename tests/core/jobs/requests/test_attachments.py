@@ -26,6 +26,7 @@ from draftsman.runtime import Runtime
 from draftsman_testing.factories import Factory
 from draftsman_testing.people import People
 from tests.core.worker.workers import last_event
+from tests.support.cases import cases
 from tests.support.clock import Clock
 
 SLACK: Final = "slack"
@@ -64,7 +65,7 @@ def test_a_name_is_a_plain_file_name() -> None:
     assert {name: safe_name(name) for name in names} == names
 
 
-@pytest.mark.parametrize("names", [("a", "a", "A"), ("3-a", "a", "a"), ("3-3-a", "3-a", "a", "a")])
+@cases("names", [("a", "a", "A"), ("3-a", "a", "a"), ("3-3-a", "3-a", "a", "a")])
 def test_files_of_a_job_never_share_a_name(names: tuple[str, ...]) -> None:
     now = datetime.now(UTC)
     items = [

@@ -134,7 +134,7 @@ def test_a_request_over_a_limit_is_refused_in_one_line(field: str, limit: int) -
     assert len(str(caught.value)) < 300
 
 
-@pytest.mark.parametrize("field", ["payload", "overrides"])
+@cases("field", ["payload", "overrides"])
 def test_a_payload_over_a_mebibyte_is_refused(field: str) -> None:
     with pytest.raises(UsageError, match=r"at most 1,048,576"):
         invocation(**{field: {"x": "y" * REQUEST_LIMIT}})

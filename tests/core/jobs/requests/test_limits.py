@@ -14,6 +14,7 @@ from draftsman.people.actor import Actor
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import settings_model
 from draftsman_testing.factories import Factory
+from tests.support.cases import cases
 
 BUSY = Failure("busy", http_status=503)
 
@@ -145,7 +146,7 @@ async def test_jobs_on_the_same_path_have_the_same_key(
     assert keys == [expected, expected]
 
 
-@pytest.mark.parametrize(
+@cases(
     "table",
     [
         {"concurrency_key": "{repo}:{path}"},
@@ -158,7 +159,7 @@ def test_paths_of_a_key_are_checked(table: dict[str, Any]) -> None:
         settings_model().model_validate({"types": {"noop": table}})
 
 
-@pytest.mark.parametrize("key", ["deploy:{branch}", "{repo!r}", "{}"])
+@cases("key", ["deploy:{branch}", "{repo!r}", "{}"])
 def test_a_default_concurrency_key_has_known_placeholders(key: str) -> None:
     known = "allowed: {repo}, {path}, {type}, {queue}, {agent}"
     with pytest.raises(ValueError, match=re.escape(known)):

@@ -133,7 +133,7 @@ def test_other_overrides_are_left_to_a_handler_of_its_own() -> None:
     assert JobLimits({}).of("t", None, {}, overrides) == RetryPolicy()
 
 
-@pytest.mark.parametrize("type", ["run_agent", "t"])
+@cases("type", ["run_agent", "t"])
 def test_a_misspelled_limit_is_refused_for_every_type(type: str) -> None:
     with pytest.raises(UsageError) as refused:
         invocation(type=type, overrides={"timeout": 5, "cal_timeout": 1})

@@ -6,7 +6,6 @@ import shlex
 import string
 from pathlib import PurePosixPath
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from draftsman.questions.permission_rules.command_pattern import (
     parse_pattern,
     plain_words,
 )
+from tests.support.cases import cases
 
 PATTERN = ("pytest", "tests/**", "-q")
 HARMLESS = "pytest tests/unit/test_a.py -q"
@@ -47,7 +47,7 @@ anything = st.text(max_size=30)
 names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,7}", fullmatch=True)
 
 
-@pytest.mark.parametrize("meta", META)
+@cases("meta", META)
 def test_no_operator_substitution_or_redirection_is_plain_anywhere(meta: str) -> None:
     assert matches(PATTERN, plain_words(HARMLESS) or ())
     for place in range(len(HARMLESS) + 1):
@@ -99,7 +99,7 @@ def test_the_narrowest_pattern_matches_its_evidence_and_no_other_folder(
     assert not matches(pattern, evidence[0][:-1])
 
 
-@pytest.mark.parametrize(
+@cases(
     "command",
     [
         *("git push", "git push origin main", "git -c alias.x=push x", "git merge a", "git clean"),
@@ -132,7 +132,7 @@ def test_pushes_merges_wrappers_secrets_and_paths_of_programs_are_never_plain(co
     assert plain_words(command) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "kind"),
     [
         ("pytest tests/a.py", "pytest tests/*"),
@@ -173,7 +173,7 @@ def test_only_files_in_a_folder_are_of_the_same_kind(command: str, kind: str) ->
     assert " ".join(kind_of(found)) == kind
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "pattern"),
     [
         ("pytest tests/**", ("pytest", "tests/**")),

@@ -7,9 +7,8 @@ import os
 import struct
 from functools import partial
 
-import pytest
-
 from draftsman.sandbox import seccomp
+from tests.support.cases import cases
 
 ALLOWED = "allowed"
 REFUSED = errno.EPERM
@@ -94,7 +93,7 @@ def test_each_call_is_decided_by_its_number_and_arguments_on_both_machines() -> 
     assert seccomp.build(True, "s390x") is None
 
 
-@pytest.mark.parametrize("family", [seccomp.AF_INET, seccomp.AF_INET6])
+@cases("family", [seccomp.AF_INET, seccomp.AF_INET6])
 def test_without_a_network_namespace_internet_sockets_are_those_of_tcp(family: int) -> None:
     for machine, (column, architecture) in seccomp.MACHINES.items():
         program = seccomp.build(True, machine)

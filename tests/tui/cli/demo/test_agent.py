@@ -32,6 +32,7 @@ from draftsman_tui.cli.demo.agent import (
 )
 from draftsman_tui.cli.demo.demo import Demo
 from draftsman_tui.terminal.output import CommandOutput
+from tests.support.cases import cases
 
 TURN = {"tool": "exec_command", "args": {}}
 KINDS = {name: known_table(name)["kind"] for name in ENTRIES}
@@ -47,7 +48,7 @@ def settings(**agents: dict[str, Any]) -> Settings:
     )
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@cases("name", ENTRIES)
 def test_a_known_agent_gets_a_scripted_model_behind_a_gateway(name: str) -> None:
     table = {"kind": KINDS[name], "command": [sys.executable]}
     with demo_agent(settings(**{name: table}), name) as env:
@@ -71,7 +72,7 @@ def test_an_installed_agent_is_found() -> None:
     assert find_agent(settings(claude=missing, codex=table)) == "codex"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "command", "text"),
     [
         ("unknown", None, "it is not configured; add [agents.unknown] to the configuration"),
@@ -85,7 +86,7 @@ def test_other_agents_are_refused(name: str, command: str | None, text: str) -> 
         pass
 
 
-@pytest.mark.parametrize("phrase", [MAKE_NOW, MAKE_AGAIN])
+@cases("phrase", [MAKE_NOW, MAKE_AGAIN])
 def test_the_model_makes_a_lost_call_again(phrase: str) -> None:
     model = DemoModel([TURN, {"text": SUMMARY}])
     assert model.turn(0, [{"text": "Do it"}]) == TURN

@@ -68,8 +68,18 @@ async def test_a_row_shows_the_requester_and_the_repository(
 ) -> None:
     job = {"title": "Tidy up", "repo": "https://git.example/acme/pay", "agent": "tidy"}
     work = await make.asked(QUESTION, actor=people.anna, type="run_agent", **job)
+    assert "  Tidy up · acme/pay · tidy · for anna\n" in (await cli("questions")).out, (
+        "a single one"
+    )
     other = await make.asked()
-    assert "  Tidy up · acme/pay · tidy · for anna\n" in (await cli("questions")).out
+    listed = await cli("questions")
+    assert listed.out.split()[:2] == ["QUESTION", "KIND"]
+    assert [line.split()[0] for line in listed.out.splitlines()[1:]] == [
+        f"{work.name}/1",
+        f"{other.name}/1",
+    ]
+    assert listed.err == "to read and answer one: draftsman questions JOB\n"
+    assert "noop" not in (await cli("questions", "--where", "by:anna")).out
     assert "  noop · for root\n" in (await cli("questions", other.name)).out
     listing = (await cli("questions", work.name, "--json")).json[0]
     about = [listing[name] for name in ("title", "repo", "requester", "agent")]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.column_layout import fit, gap, layout, max_shift
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("width", [80, 100, 120, 140, 200, 400])
+@cases("view", VIEWS)
+@cases("width", [80, 100, 120, 140, 200, 400])
 def test_columns_fill_the_width_exactly(view: str, width: int) -> None:
     placed = layout(VIEWS[view].columns, width).placed
     end = placed[-1].x + placed[-1].size + gap(width)
@@ -20,9 +20,9 @@ def test_columns_fill_the_width_exactly(view: str, width: int) -> None:
     assert end >= width - 2 * gap(width)
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("width", [40, 80, 120])
-@pytest.mark.parametrize("chosen", [False, True])
+@cases("view", VIEWS)
+@cases("width", [40, 80, 120])
+@cases("chosen", [False, True])
 def test_every_column_is_reachable_by_scrolling(view: str, width: int, chosen: bool) -> None:
     columns = VIEWS[view].columns
     heads = [column.head for column in columns][::-1] if chosen else []

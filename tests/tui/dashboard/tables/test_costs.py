@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-import pytest
-
 from draftsman.costs.budgets import BudgetUse, Cost, CostGroup
 from draftsman.entities.costs import BudgetRow, CostRow, share
 from draftsman_tui.dashboard.costs.view import BudgetsResource, CostsResource
 from draftsman_tui.dashboard.tables.filter import Filter
+from tests.support.cases import cases
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -26,7 +25,7 @@ def test_the_share_is_that_of_money_or_without_prices_of_tokens() -> None:
     assert share(cost("pay"), [cost("pay")]) == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("by", "value", "jobs"),
     [
         (CostGroup.REPO, "acme/pay", Filter(repo="acme/pay")),

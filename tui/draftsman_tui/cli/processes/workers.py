@@ -10,14 +10,12 @@ import click
 
 from draftsman.actions import maintenance as actions
 from draftsman.entities.figures import FIGURES
-from draftsman.entities.workers import WORKERS, WorkerRow, health_of
 from draftsman.errors import UsageError
 from draftsman.formats import times
 from draftsman.formats.amounts import counted
 from draftsman.formats.json_data import as_data
 from draftsman.jobs.job import Status
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.lists import print_list
 from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.common.jobs import status_text
 from draftsman_tui.terminal import params
@@ -30,23 +28,6 @@ MONTH: Final = 30 * 86_400.0
 """Seconds of the figures of people without --since."""
 SWEEPS: Final = Path(__file__).with_name("sweeps.tsv")
 """Name and description of each sweep, which `python -m tests.docs.sweeps` writes."""
-
-
-@command(
-    "workers",
-    section="Processes",
-    examples=("draftsman workers", "draftsman workers --json | jq '.[].health'"),
-    lists=WORKERS,
-)
-async def workers(app: App) -> None:
-    """List workers and their health.
-
-    A worker is lost if its process is gone, or if it sent no heartbeat for the length of its lease.
-    """
-    async with app.runtime(read_only=True) as rt:
-        processes = await rt.read_model.workers()
-    rows = [WorkerRow(worker, health_of(worker, rt.settings)) for worker in processes]
-    print_list(app, WORKERS, rows)
 
 
 class SweepCommand(click.Command):

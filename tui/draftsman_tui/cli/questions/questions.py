@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from draftsman.actions import questions as actions
-from draftsman.deliveries.documents.json import question_json
 from draftsman.entities.questions import INBOX
 from draftsman.ids import job_name
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.lists import print_list, selected
 from draftsman_tui.cli.perform import call_of, print_result
 from draftsman_tui.common.questions import describe
 from draftsman_tui.terminal import params
@@ -22,41 +23,51 @@ if TYPE_CHECKING:
 @command(
     "questions",
     section="Questions",
-    examples=("draftsman questions", "draftsman questions D-142 --json"),
+    examples=(
+        "draftsman questions",
+        "draftsman questions --sort waits --where by:anna",
+        "draftsman questions D-142",
+        "draftsman questions D-142 --json",
+    ),
+    lists=INBOX,
 )
 @click.argument("job", type=params.JOB, required=False)
 async def questions(app: App, job: JobRef | None) -> None:
     """List open questions and approvals.
 
-    Sorted by deadline, earliest first. Identical questions of several jobs are shown once,
-    and separately with --json.
+    Sorted by deadline, earliest first. Those of a job, or a single question, are shown with their
+    context, choices, and the command that answers. Identical questions of several jobs are shown
+    once, and separately with --json.
     """
     async with app.runtime(read_only=app.json) as rt:
         number = None if job is None else await number_of(rt, job)
         viewer = None if app.json else await rt.actor()
         open_questions = await rt.questions.open(number, fold_for=viewer)
+        now = datetime.now(UTC)
+        shown = selected(app, INBOX, open_questions, now)
         if viewer is None:
-            attention = await rt.acknowledgments.attention([q.job for q in open_questions])
+            attention = await rt.acknowledgments.attention([q.job for q in shown])
             app.out.document(
                 [
-                    question_json(question)
+                    INBOX.data(question)
                     | {"attention": attention.get((question.job, question.ordinal))}
-                    for question in open_questions
+                    for question in shown
                 ]
             )
-            return
-        for index, question in enumerate(open_questions):
-            if index:
-                app.out.print("")
-            app.out.print(*await describe(rt, question))
-        if open_questions:
-            await rt.figures.record_views(open_questions, viewer)
-        if not open_questions and number is not None:
+        elif not shown and number is not None:
             app.out.info(
                 f"{job_name(number)} has no open questions; see: draftsman why {job_name(number)}"
             )
-        elif not open_questions:
-            app.out.info(INBOX.empty)
+        elif number is None and len(shown) != 1:
+            print_list(app, INBOX, open_questions, now=now)
+            if shown:
+                app.out.info("to read and answer one: draftsman questions JOB")
+        else:
+            for index, question in enumerate(shown):
+                if index:
+                    app.out.print("")
+                app.out.print(*await describe(rt, question))
+            await rt.figures.record_views(shown, viewer)
 
 
 @command(

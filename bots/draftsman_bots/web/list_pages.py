@@ -1,0 +1,146 @@
+"""Lists, made from their definitions; all text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from draftsman.deliveries.documents.html import inert, time_html
+from draftsman.entities.entity import Column, Entity, Surface
+from draftsman.entities.registry import listings
+from draftsman.errors import NotFound, UsageError
+from draftsman_bots.web.pages import page
+from draftsman_bots.web.problems import error_text
+from draftsman_bots.web.section_html import ROLES
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from draftsman_bots.web.context import WebContext
+
+MAX_ROWS: Final = 200
+"""Rows of a list."""
+MAX_FILTER: Final = 200
+"""Characters of a condition."""
+OWN_PAGES: Final = {"inbox": "/", "jobs": "/jobs"}
+"""The pages of lists that have one of their own."""
+WIDE: Final = 110
+"""Width of a terminal from which a column is shown on large screens only."""
+
+
+async def overview(context: WebContext, request: Request) -> Response:
+    """Show which lists there are."""
+    visit = await context.access.required(request)
+    shown = [
+        (name, OWN_PAGES.get(name, f"/lists/{name}"), _sentence(listing.help))
+        for name, (listing, _) in listings().items()
+    ]
+    return page("lists", visit, active="lists", lists=shown)
+
+
+async def show(context: WebContext, request: Request) -> Response:
+    """Show a list, by its name, sorted and filtered by its columns."""
+    visit = await context.access.required(request)
+    name = request.path_params["name"]
+    if name not in listings():
+        raise NotFound(f"there is no list {name[:40]}")
+    listing, entity = listings()[name]
+    sort = request.query_params.get("sort", "")[:MAX_FILTER]
+    where = request.query_params.get("where", "").strip()[:MAX_FILTER]
+    rows = entity.visible(await listing.read(context.rt, MAX_ROWS), visit.actor)
+    now = await context.rt.checkpoints.now()
+    problem = ""
+    try:
+        shown = entity.select(rows, now, sort=sort, where=[where] if where else ())
+    except UsageError as error:
+        problem = error_text(error)
+        shown = rows
+    return page(
+        "list",
+        visit,
+        active="lists",
+        list_name=name,
+        help=_sentence(listing.help),
+        table=table(entity, shown, now, sort=sort, kept={"where": where} if where else {}),
+        empty=entity.empty,
+        where=where,
+        problem=problem,
+        is_capped=len(rows) >= MAX_ROWS,
+    )
+
+
+def table(
+    entity: Entity[Any],
+    rows: Sequence[Any],
+    now: datetime,
+    *,
+    sort: str | None = None,
+    kept: dict[str, str] | None = None,
+) -> Markup:
+    """Return rows as a table; empty without rows.
+
+    With `sort`, the heads are links that sort; `kept` are the other parameters of the page.
+    """
+    if not rows:
+        return Markup()
+    columns = entity.columns_of(Surface.WEB)
+    texts = [[column.cell(row, now).text for row in rows] for column in columns]
+    shown = [column for column, cells in zip(columns, texts, strict=True) if any(cells)]
+    heads = "".join(_head(column, sort, kept or {}) for column in shown)
+    body = "\n".join(_row(entity, shown, row, now) for row in rows)
+    return Markup(  # noqa: S704 - of escaped texts
+        f'<table class="rows"><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>'
+    )
+
+
+def _head(column: Column[Any], sort: str | None, kept: dict[str, str]) -> str:
+    text = inert(column.head.capitalize())
+    attributes = f'scope="col" class="{_layout(column)}" title="{inert(column.help)}"'
+    if sort is not None:
+        name = column.head.lower()
+        order = f"-{name}" if sort == name else name
+        text = f'<a href="?{inert(urlencode({**kept, "sort": order}))}">{text}</a>'
+        if sort.removeprefix("-") == name:
+            direction = "descending" if sort.startswith("-") else "ascending"
+            attributes += f' aria-sort="{direction}"'
+    return f"<th {attributes}>{text}</th>"
+
+
+def _row(entity: Entity[Any], columns: Sequence[Column[Any]], row: Any, now: datetime) -> str:
+    return f"<tr>{''.join(_cells(entity, columns, row, now))}</tr>"
+
+
+def _cells(
+    entity: Entity[Any], columns: Sequence[Column[Any]], row: Any, now: datetime
+) -> Iterator[str]:
+    """Yield the cells; that with the name of what the row is about, or else the first, opens it."""
+    name = entity.listing.opens(row) if entity.listing is not None else ""
+    cells = [column.cell(row, now) for column in columns]
+    opening = next((nth for nth, cell in enumerate(cells) if cell.text == name), 0)
+    for nth, (column, cell) in enumerate(zip(columns, cells, strict=True)):
+        text = inert(cell.text) if cell.when is None else time_html(cell.when, cell.text)
+        if cell.role and cell.text:
+            text = f'<span class="{ROLES[cell.role]}">{text}</span>'
+        if name and nth == opening:
+            text = f'<a href="{inert(_path(name))}">{text}</a>'
+        head = inert(column.head.capitalize())
+        yield f'<td class="{_layout(column)}" data-head="{head}">{text if cell.text else ""}</td>'
+
+
+def _layout(column: Column[Any]) -> str:
+    """Return the classes of a column: where numbers end, and on which screens it is shown."""
+    names = ["right"] * column.right + ["wide"] * (column.from_width > WIDE)
+    return " ".join([*names, "long"] if column.cut or not column.width else names)
+
+
+def _path(name: str) -> str:
+    return f"/questions/{name}" if "/" in name else f"/jobs/{name}"
+
+
+def _sentence(help: str) -> str:
+    return help.partition("\n")[0]

@@ -1,0 +1,3 @@
+"""Fixtures of draftsman: a database, people and jobs."""
+
+pytest_plugins = ["draftsman_testing.fixtures"]

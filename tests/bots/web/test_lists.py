@@ -1,0 +1,57 @@
+"""Lists, which are made from their definitions."""
+
+from __future__ import annotations
+
+import re
+
+from draftsman.entities.registry import listings
+from draftsman_testing.factories import Factory
+from draftsman_testing.people import People
+from tests.bots.web.web_side import Inbox
+
+HOSTILE = "<script>alert(1)</script> \u202e"
+
+
+async def test_each_list_has_a_page(inbox: Inbox, make: Factory, people: People) -> None:
+    await make.asked()
+    await make.queued(title=HOSTILE)
+    await make.worker_row(host=HOSTILE)
+    anna = await inbox.visit(people.anna)
+    overview = (await anna.get("/lists")).text
+    for name, (_, entity) in listings().items():
+        assert re.search(f'href="(/lists/{name}|/|/jobs)"', overview), name
+        page = await anna.get(f"/lists/{name}")
+        assert page.status_code == 200, name
+        for column in entity.columns[:1]:
+            empty = f"{entity.empty[0].upper()}{entity.empty[1:]}."
+            assert f">{column.head.capitalize()}</a></th>" in page.text or empty in page.text
+        assert "<script>alert" not in page.text
+        assert "\u202e" not in page.text
+    assert (await anna.get("/lists/none")).status_code == 404
+    assert (await inbox.visitor().get("/lists/jobs")).status_code == 303
+
+
+async def test_a_list_is_sorted_and_filtered_by_its_columns(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    first = await make.queued(title="Mine & yours")
+    second = await make.queued(title="Another")
+    anna = await inbox.visit(people.anna)
+
+    async def names(query: str) -> list[str]:
+        page = await anna.get(f"/lists/jobs?{query}")
+        assert page.status_code == 200
+        return re.findall(r'<a href="/jobs/(D-\d+)">', page.text)
+
+    assert await names("") == [f"D-{second}", f"D-{first}"]
+    assert await names("sort=job") == [f"D-{first}", f"D-{second}"]
+    assert await names("sort=-job") == [f"D-{second}", f"D-{first}"]
+    assert await names("where=title:mine") == [f"D-{first}"]
+    assert await names("where=title:none") == []
+    page = (await anna.get("/lists/jobs?sort=job&where=title%3Amine+%26")).text
+    assert 'aria-sort="ascending"><a href="?where=title%3Amine+%26&amp;sort=-job">' in page
+    assert "Mine &amp; yours" in page
+    for bad in ("where=bogus>1", "sort=bogus", "where=%00", "sort=%3Cscript%3E"):
+        page = (await anna.get(f"/lists/jobs?{bad}")).text
+        assert 'role="alert"' in page
+        assert "<script>" not in page
