@@ -11,7 +11,7 @@ from typing import Final
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.key_map import display_key
-from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.views import OWN_TABLES, VIEWS
 from tests.docs.pages import DOCS, filled
 
 PAGE: Final = DOCS / "dashboard.md"
@@ -25,11 +25,15 @@ def page(text: str) -> str:
 def _table() -> Iterator[str]:
     yield "| command | keys | action | where |"
     yield "|---|---|---|---|"
+    listed = VIEWS.keys() - OWN_TABLES
     for command in COMMANDS:
+        if command.name in listed:
+            continue
         keys = " ".join(f"`{display_key(key)}`" for key in command.keys.split(",") if key)
         takes = command.takes.replace("|", "\\|")
         name = f"{command.name} {takes}".strip()
         yield f"| `{name}` | {keys} | {command.help} | {_where(command)} |"
+    yield "| `NAME FILTER` |  | Another list of the command line, such as `limits`. | everywhere |"
 
 
 def _where(command: DashboardCommand) -> str:

@@ -285,13 +285,13 @@ def said(result: ActionResult[Any], wording: Wording) -> Text:
 def refused(verdict: Verdict, actor: Actor | None = None) -> TextReply:
     """Return the reply to an answer that does not count.
 
-    It says whether the `actor` is not mapped to a person.
+    It says whether the `actor` is not linked to a person.
     """
     if verdict.recorded:
         return TextReply(ReplyKind.RECORDED, verdict.job, (already_recorded(verdict),))
     reason = verdict.reason_spans or ("it was rejected",)
     unmapped = actor is not None and actor.person is None
-    end = " (this account is not mapped to a person)." if unmapped else "."
+    end = " (this account is not linked to a person)." if unmapped else "."
     return TextReply(
         ReplyKind.REFUSED, verdict.job, ("Your answer was not accepted: ", *reason, end)
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from draftsman.errors import NotFound
 from draftsman.forges.forge_event import EventKind
 from draftsman.forges.project import is_project
+from draftsman.people.policy import unlinked
 from draftsman_bots.conversation.commands import About, Surface, help_text, unavailable
-from draftsman_bots.forges.replies import UNMAPPED
 
 if TYPE_CHECKING:
     from draftsman.jobs.job import Job
@@ -40,7 +40,7 @@ async def check_command(context: EventContext, actor: Actor, comment: ParsedText
     The secret of a repository's webhook proves nothing about the jobs of other repositories.
     """
     if actor.person is None:
-        return UNMAPPED.format(login=actor.id)
+        return str(unlinked(actor))
     if comment.job is None:
         return ""
     try:

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from draftsman.people.spans import Spans
     from draftsman_bots.forges.context import EventContext
 
-UNMAPPED: Final = (
-    "this login is not mapped to a person. An operator can map it:"
-    " `draftsman people set NAME --account forge:{login}`"
-)
 SEARCHED: Final = timedelta(days=1)
 """Age of comments among which an earlier reply is searched for."""
 

@@ -19,10 +19,11 @@ from draftsman.forges.forge_event import MAX_ISSUE, EventKind, plain
 from draftsman.forges.project import source_of
 from draftsman.jobs.job import AGENT_TYPE, TERMINAL
 from draftsman.jobs.requests.service.submissions import invocation
+from draftsman.people.policy import unlinked
 from draftsman.text import first_line
 from draftsman_bots.conversation.requests import JobRequest
 from draftsman_bots.forges.controls import jobs_here
-from draftsman_bots.forges.replies import UNMAPPED, reply, reply_without_job
+from draftsman_bots.forges.replies import reply, reply_without_job
 
 if TYPE_CHECKING:
     from draftsman.forges.forge_event import ForgeEvent
@@ -44,7 +45,7 @@ async def request_job(context: EventContext, comment: ParsedText | None = None) 
     """
     actor = await context.actor()
     if actor.person is None:
-        await reply_without_job(context, UNMAPPED.format(login=actor.id))
+        await reply_without_job(context, str(unlinked(actor)))
         return "refused"
     comment_text = comment.literal if comment else ""
     if comment_text and (sent := await _follow_up(context, actor, comment_text)) is not None:

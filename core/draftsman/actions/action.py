@@ -112,6 +112,10 @@ class Action(Generic[Row, P, R]):
     """The rows that it fits; None: any."""
     arguments: str = ""
     """How its arguments are typed after the name of the row."""
+    prompt: str = ""
+    """What asks for the arguments, with a place `{}` for the rows; "": it acts without."""
+    example: str = ""
+    """Arguments, as a hint to the prompt."""
     question: str = ""
     """The question before it, with a place `{}` for the rows; "": none is asked."""
     consequence: str = ""
@@ -168,6 +172,8 @@ def action(
     right: Verb | None = None,
     fits: Fit | None = None,
     arguments: str = "",
+    prompt: str = "",
+    example: str = "",
     question: str = "",
     consequence: str = "",
     destroys: bool = False,
@@ -197,6 +203,8 @@ def action(
             right=right,
             fits=fits,
             arguments=arguments,
+            prompt=prompt,
+            example=example,
             question=question,
             consequence=consequence,
             destroys=destroys,

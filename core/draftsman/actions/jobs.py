@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from draftsman.actions.action import About, Action, ActionResult, Call, Surface, action, listed
+from draftsman.deliveries.documents.document import KEPT, LABELS
+from draftsman.deliveries.documents.document import Action as Control
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.formats.amounts import counted
 from draftsman.ids import job_name
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 TERMINALS: Final = frozenset({Surface.COMMANDS, Surface.DASHBOARD})
-KEPT: Final = "Work so far is kept."
 RETRY_OPTIONS: Final = ("fresh", "again", "with-answer")
 MAX_TITLE: Final = 60
 """Characters of the title of a job in a question."""
@@ -37,7 +38,7 @@ MAX_TITLE: Final = 60
 
 @action(
     About.JOB,
-    label="Cancel job",
+    label=LABELS[Control.CANCEL],
     right=Verb.CANCEL,
     fits=CANCELABLE,
     arguments="[REASON]",
@@ -118,6 +119,8 @@ async def cancel_group(
     right=Verb.PAUSE,
     fits=PAUSABLE,
     arguments="REASON",
+    prompt="Reason for the pause of {}?",
+    example="the API is down",
     progress="Pausing",
     undo="resume",
     check=lambda call, job: call.rt.job_control.check_pause(job, call.actor),
@@ -158,6 +161,8 @@ def resume_hint(job: int) -> CommandHint:
     right=Verb.TELL,
     fits=MESSAGED,
     arguments="TEXT",
+    prompt="Message to the agent of {}?",
+    example="use the v2 API",
     check=lambda call, job: call.rt.messages.check(job, call.actor),
     parse=lambda text: {"text": text},
     surfaces=TERMINALS | {Surface.CHAT},
@@ -251,6 +256,8 @@ def parse_priority(text: str) -> dict[str, int]:
     right=Verb.ORDER,
     fits=PRIORITIZED,
     arguments="NUMBER",
+    prompt="Priority of {}, from -1000 to 1000?",
+    example="0",
     parse=parse_priority,
     progress="Prioritizing",
     surfaces=TERMINALS,

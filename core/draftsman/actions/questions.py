@@ -10,7 +10,8 @@ from uuid import uuid4
 from draftsman.actions.action import About, ActionResult, Call, Surface, action
 from draftsman.actions.jobs import TERMINALS, resume_hint
 from draftsman.attention.attention import ACKNOWLEDGED, SNOOZED, parse_delay
-from draftsman.deliveries.documents.document import Time
+from draftsman.deliveries.documents.document import LABELS, Time
+from draftsman.deliveries.documents.document import Action as Control
 from draftsman.deliveries.question_text import already_recorded
 from draftsman.durations import parse_duration
 from draftsman.errors import Refused, UsageError
@@ -57,6 +58,7 @@ class AnswerTooLate(AnswerRefused):
     About.QUESTION,
     right=Verb.ANSWER,
     arguments="TEXT",
+    prompt="Answer to {}",
     progress="Answering",
     undo="undo",
     parse=lambda text: {"text": text},
@@ -87,9 +89,11 @@ async def approve(
 
 @action(
     About.QUESTION,
-    label="Deny…",
+    label=LABELS[Control.DENY],
     right=Verb.APPROVE,
     arguments="[REASON]",
+    prompt="Reason to deny {}",
+    example="not on a Friday",
     progress="Denying",
     undo="undo",
     parse=lambda text: {"reason": text},
@@ -209,6 +213,8 @@ def parse_extension(text: str) -> dict[str, float | None]:
     About.QUESTION,
     right=Verb.EXTEND,
     arguments="2h|never",
+    prompt="Extend {} by how long?",
+    example="30m, 2h, 1d or never",
     parse=parse_extension,
     surfaces=TERMINALS,
 )
@@ -230,7 +236,7 @@ async def extend(
 @action(
     About.QUESTION,
     name="ack",
-    label="I'm on it",
+    label=LABELS[Control.ACKNOWLEDGE],
     right=Verb.ANSWER,
     arguments="[1h]",
     parse=lambda text: {"seconds": parse_delay(text, ACKNOWLEDGED)},
@@ -247,9 +253,11 @@ async def acknowledge(
 
 @action(
     About.QUESTION,
-    label="Snooze 2 h",
+    label=LABELS[Control.SNOOZE],
     right=Verb.ANSWER,
     arguments="[2h]",
+    prompt="Snooze {} for how long?",
+    example="30m, 2h, 1d",
     parse=lambda text: {"seconds": parse_delay(text, SNOOZED)},
     surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
 )
@@ -272,9 +280,11 @@ def parse_delegation(text: str) -> dict[str, Any]:
 
 @action(
     About.QUESTION,
-    label="Delegate to…",
+    label=LABELS[Control.DELEGATE],
     right=Verb.ANSWER,
     arguments="PERSON [1h]",
+    prompt="Delegate {} to whom?",
+    example="bob 4h",
     parse=parse_delegation,
     surfaces=TERMINALS | {Surface.CHAT, Surface.CONTROLS},
 )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     About.QUEUE,
     right=Verb.QUEUES,
     arguments="[type:TYPE] REASON",
+    prompt="Why pause the {}?",
     undo="resume",
     surfaces=TERMINALS,
 )

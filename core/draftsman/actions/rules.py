@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from draftsman.actions.action import About, ActionResult, Call, Surface, action
 from draftsman.actions.jobs import TERMINALS
+from draftsman.deliveries.documents.document import LABELS
+from draftsman.deliveries.documents.document import Action as Control
 from draftsman.durations import parse_duration
 from draftsman.people.policy import Verb
 from draftsman.questions.permission_rules.permission_rule import ENDED, RATIFIED
@@ -41,7 +43,7 @@ async def ratify(
 
 @action(
     About.RULE,
-    label="Decline",
+    label=LABELS[Control.DECLINE],
     right=Verb.RULES,
     fits=ENDED,
     arguments="[REASON]",

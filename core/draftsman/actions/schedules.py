@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     About.SCHEDULE,
     right=Verb.SCHEDULES,
     arguments="[REASON]",
+    prompt="Pause {}: reason?",
+    example="freeze",
     undo="resume",
     parse=lambda text: {"reason": text},
     surfaces=TERMINALS | {Surface.CONTROLS},

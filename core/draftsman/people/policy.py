@@ -15,7 +15,19 @@ from draftsman.people.hours import InterruptibleHours
 from draftsman.sizes import DISPLAY_NAME
 from draftsman.text import clean
 
+_LOGINS = frozenset({Source.CLI, Source.TUI, Source.API, Source.MCP})
 ROLES = frozenset({"invoker", "responder", "approver", "operator"})
+
+
+def unlinked(actor: Actor, *, or_else: str = "") -> NotPermitted:
+    """Return the refusal of an account that belongs to no person; `or_else` is another way in."""
+    option = f"--login {actor.id}" if actor.channel in _LOGINS else f"--account {actor.name}"
+    instead = f"{or_else}, or ask an operator" if or_else else "an operator can link it"
+    return NotPermitted(
+        f"is not linked to a person; {instead}: draftsman people set NAME {option}",
+        subject=actor.display_name,
+        actor=actor.name,
+    )
 
 
 class Verb(StrEnum):
@@ -238,11 +250,7 @@ class Policy:
         if _ROLE[Verb.APPROVE] not in actor.roles:
             raise self._refusal(actor, Verb.APPROVE, self._voters(names, invoker))
         if actor.person is None:
-            raise NotPermitted(
-                "is not mapped to a person; an operator can add the mapping",
-                subject=actor.display_name,
-                actor=actor.name,
-            )
+            raise unlinked(actor)
         self.check_approver(actor.person, names, invoker=invoker)
 
     def check_approver(self, person: str, names: Sequence[str], *, invoker: str) -> None:

@@ -135,7 +135,7 @@ async def test_questions_are_answered_by_permitted_people(
     assert f"{name} was answered by ben: red" in texts[1]
     assert issue.place.invites not in texts[1]
     assert "D-99/1 was not asked here." in texts[2]
-    assert "this account is not mapped to a person" in texts[3]
+    assert "this account is not linked to a person" in texts[3]
     assert "needs text or a choice" in texts[4]
     assert len(texts) == 6, texts[5:]
     (again,) = texts[5:]
@@ -278,7 +278,7 @@ async def test_polls_bring_the_label_and_the_answer_once(
     assert [answer.accepted for answer in answers] == [True]
     texts = await issue.delivered(work.number)
     assert len(texts) == 4, "two statuses, the question, and the answer of ben"
-    world.refused = "not mapped"  # as the comments of a locked issue are
+    world.refused = "not linked"  # as the comments of a locked issue are
     world.issues.add("#8")
     stranger = comment("@draftsman fix this", "eve", number=8)
     deleted = replace(LABEL, number=99, key="label:99:fix it:")

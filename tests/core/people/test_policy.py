@@ -151,7 +151,7 @@ def test_a_self_approval_is_refused_unless_configured() -> None:
 
 def test_a_role_without_a_person_decides_nothing() -> None:
     unmapped = Actor("slack", "U1", "Somebody", roles=frozenset({"approver"}))
-    with pytest.raises(NotPermitted, match="Somebody is not mapped to a person"):
+    with pytest.raises(NotPermitted, match="Somebody is not linked to a person"):
         PEOPLE_OF_GATES.check_vote(unmapped, ["carol"], invoker="erin")
 
 

@@ -175,7 +175,8 @@ class Progress:
     def advance(self) -> None:
         """Count a row."""
         self._handled += 1
-        if time.monotonic() - self._printed_at > PROGRESS_INTERVAL:
+        is_due = time.monotonic() - self._printed_at > PROGRESS_INTERVAL
+        if is_due and self._handled < self._total:
             self._printed_at = time.monotonic()
             self._app.out.info(f"{self._handled:,} of {self._total:,}")
 

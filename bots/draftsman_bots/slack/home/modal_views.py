@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 
-from draftsman.actions import jobs
+from draftsman.actions import jobs, questions
 from draftsman.deliveries.documents.builder import RETRYABLE
 from draftsman.formats.truncation import utf16_length
+from draftsman.ids import question_name
 from draftsman.jobs.job import TERMINAL
 from draftsman.jobs.job_summary import JobSummary
 from draftsman.jobs.status_display import STATUSES
@@ -36,6 +37,7 @@ from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.text import truncate
 
 if TYPE_CHECKING:
+    from draftsman.actions.action import Action
     from draftsman_bots.slack.context import BotContext
 
 
@@ -113,21 +115,28 @@ def is_too_long(text: str) -> bool:
 
 def free_text(job: int, question: int, text: str = "") -> View:
     """Return the modal for an answer in free text."""
-    label = f"Your answer to D-{job}/{question}"
-    field = _input(TEXT, label, truncate(text, MAX_INPUT), multiline=True)
-    return _question_modal(job, question, field, callback=ids.FREE_VIEW, verb="Answer")
+    return _question_modal(questions.answer, (job, question), TEXT, ids.FREE_VIEW, text)
 
 
 def deny_reason(job: int, question: int) -> View:
     """Return the modal for the optional reason of a denial."""
-    label = f"Reason for denying D-{job}/{question}"
-    field = _input(REASON, label, optional=True, multiline=True)
-    return _question_modal(job, question, field, callback=ids.DENY_VIEW, verb="Deny")
+    return _question_modal(questions.deny, (job, question), REASON, ids.DENY_VIEW)
 
 
-def _question_modal(job: int, question: int, field: Block, *, callback: str, verb: str) -> View:
-    title = truncate(f"{verb} D-{job}/{question}", 24)
-    value = ids.answer_value(job, question)
+def _question_modal(
+    action: Action[questions.QuestionRow, ..., Any],
+    row: questions.QuestionRow,
+    block: str,
+    callback: str,
+    text: str = "",
+) -> View:
+    name = question_name(*row)
+    verb = action.name.capitalize()
+    optional = action.arguments.startswith("[")
+    label = action.prompt.format(name)
+    field = _input(block, label, truncate(text, MAX_INPUT), optional=optional, multiline=True)
+    title = truncate(f"{verb} {name}", 24)
+    value = ids.answer_value(*row)
     return modal([field], callback=callback, title=title, submit=verb, metadata=value)
 
 
@@ -143,16 +152,16 @@ class OwnJobs:
     is_partial: bool = False
 
 
-def home(questions: Sequence[Question], own_jobs: OwnJobs, command: str) -> View:
+def home(waiting: Sequence[Question], own_jobs: OwnJobs, command: str) -> View:
     """Return the App Home: the person's open questions, then their jobs."""
     blocks = [_head(), section("*Waiting for you*")]
-    if not questions:
+    if not waiting:
         blocks.append(section("Nothing is waiting for you."))
-    for question in questions[:HOME_QUESTIONS]:
+    for question in waiting[:HOME_QUESTIONS]:
         blocks.append(section(f"*{question.name}* {escape_truncated(question.text, 1000)}"))
         blocks.extend(controls(question))
-    if len(questions) > HOME_QUESTIONS:
-        blocks.append(context(f"and {len(questions) - HOME_QUESTIONS} more"))
+    if len(waiting) > HOME_QUESTIONS:
+        blocks.append(context(f"and {len(waiting) - HOME_QUESTIONS} more"))
     blocks.append(section("*Your jobs*"))
     blocks.extend(_job(job, own_jobs.allowed) for job in own_jobs.jobs[:HOME_JOBS])
     if len(own_jobs.jobs) > HOME_JOBS:

@@ -10,6 +10,7 @@ from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import NotPermitted
 from draftsman.people.actor import Actor
+from draftsman.people.policy import unlinked
 from draftsman.questions.question import QuestionKind
 from draftsman_bots.slack.identity import NETWORK
 from draftsman_bots.slack.payloads.payloads import UserOrigin
@@ -162,10 +163,6 @@ async def authorize_form(ctx: BotContext, user: SlackUser, target: str) -> Actor
 def require_person(ctx: BotContext, user: SlackUser, actor: Actor) -> None:
     """Raise NotPermitted for an actor without a person."""
     if actor.person is None:
-        people = ", ".join(sorted(ctx.rt.policy.people)) or "none configured"
         # an event of the App Home lacks the workspace, and guests cannot link
         condition = "" if user.team else "as a member of this workspace, "
-        raise NotPermitted(
-            f"your account is not linked to a person; allowed: {people}; to link it,"
-            f" {condition}send {ctx.settings.command} link, or ask an operator"
-        )
+        raise unlinked(actor, or_else=f"{condition}send {ctx.settings.command} link")

@@ -1,7 +1,7 @@
 -- Trello boards: configuration, observed labels, and read positions.
 
 -- name: clock
-SELECT draftsman.now()
+SELECT draftsman.now() AS moment
 
 -- name: boards
 SELECT board_id, name, url, labels, ignored_list_ids, queued_label_id, ready_for_review_list_id,

@@ -10,6 +10,7 @@ from draftsman.agent_runs.changes.diff import diffstat, is_diff
 from draftsman.deliveries.action_text import action_text
 from draftsman.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.deliveries.documents.document import (
+    KEPT,
     LENGTH,
     LINES,
     Action,
@@ -18,7 +19,6 @@ from draftsman.deliveries.documents.document import (
     Choices,
     Code,
     Command,
-    Control,
     Controls,
     Document,
     Facts,
@@ -34,6 +34,7 @@ from draftsman.deliveries.documents.document import (
     Step,
     Text,
     Time,
+    control,
     is_cut,
 )
 from draftsman.deliveries.message_text import (
@@ -107,10 +108,9 @@ def _status(message: Message) -> Iterator[Part]:
     if error := shown_error(subject):
         yield Code(error, LENGTH // 4)
     if subject.status in RETRYABLE:
-        yield Controls((_retry(),))
+        yield Controls((control(Action.RETRY),))
     elif subject.status not in TERMINAL:
-        confirm = f"Cancel {subject.name}? Work so far is kept."
-        yield Controls((Control(Action.CANCEL, "Cancel job", confirm),))
+        yield Controls((control(Action.CANCEL, f"Cancel {subject.name}? {KEPT}"),))
 
 
 def _question(message: Message, question: Question) -> Iterator[Part]:
@@ -194,20 +194,20 @@ def question_choices(question: Question) -> tuple[Choice, ...]:
 def question_controls(question: Question) -> Iterator[Controls]:
     """Yield the controls of an open question, in groups."""
     if question.kind is QuestionKind.APPROVAL:
-        yield Controls((Control(Action.APPROVE, "Approve"), Control(Action.DENY, "Deny…")))
+        yield Controls((control(Action.APPROVE), control(Action.DENY)))
     else:
         controls = []
         if question.choices:
-            controls.append(Control(Action.CHOOSE, "Choose an answer"))
+            controls.append(control(Action.CHOOSE))
         if question.freeform_allowed:
-            controls.append(Control(Action.ANSWER, "Answer with text…"))
+            controls.append(control(Action.ANSWER))
         if controls:
             yield Controls(tuple(controls))
     yield Controls(
         (
-            Control(Action.ACKNOWLEDGE, "I'm on it"),
-            Control(Action.SNOOZE, "Snooze 2 h"),
-            Control(Action.DELEGATE, "Delegate to…"),
+            control(Action.ACKNOWLEDGE),
+            control(Action.SNOOZE),
+            control(Action.DELEGATE),
         )
     )
 
@@ -235,9 +235,9 @@ def _result(message: Message) -> Iterator[Part]:
         yield InFile("Truncated. The full text")
     elif raw_data(result):
         yield InFile("The data of the result")
-    controls = [_retry()] if subject.status in RETRYABLE else []
+    controls = [control(Action.RETRY)] if subject.status in RETRYABLE else []
     if subject.type == AGENT_TYPE and subject.status in TERMINAL:
-        controls.append(Control(Action.REVISE, "Retry with changes…"))
+        controls.append(control(Action.REVISE))
     if controls:
         yield Controls(tuple(controls))
 
@@ -270,7 +270,7 @@ def _notice(message: Message) -> Iterator[Part]:
     if is_cut(notice) and "to" not in payload:
         yield InFile("Truncated. The full text")
     if isinstance(rule := payload.get("rule"), int) and rule > 0:
-        yield Controls((Control(Action.RATIFY, "Ratify"), Control(Action.DECLINE, "Decline")))
+        yield Controls((control(Action.RATIFY), control(Action.DECLINE)))
 
 
 def _digest(message: Message) -> Iterator[Part]:
@@ -302,10 +302,6 @@ def _says(subject: Subject) -> Text:
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         return f"{predicate} ", Time(subject.next_retry_at, "at")
     return (predicate + same_question_text(subject),)
-
-
-def _retry() -> Control:
-    return Control(Action.RETRY, "Retry")
 
 
 def _facts(subject: Subject, *, outcome: bool = True) -> Facts:

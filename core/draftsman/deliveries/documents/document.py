@@ -41,6 +41,25 @@ class Action(StrEnum):
     DECLINE = "decline"
 
 
+LABELS: Final = {
+    Action.APPROVE: "Approve",
+    Action.DENY: "Deny…",
+    Action.CHOOSE: "Choose an answer",
+    Action.ANSWER: "Answer with text…",
+    Action.ACKNOWLEDGE: "I'm on it",
+    Action.SNOOZE: "Snooze 2 h",
+    Action.DELEGATE: "Delegate to…",
+    Action.CANCEL: "Cancel job",
+    Action.RETRY: "Retry",
+    Action.REVISE: "Retry with changes…",
+    Action.RATIFY: "Ratify",
+    Action.DECLINE: "Decline",
+}
+"""Labels of controls; actions (`core/draftsman/actions/`) have them, too."""
+KEPT: Final = "Work so far is kept."
+"""What the cancel of a job keeps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Control:
     """A control of a message; `confirm` is the question before it acts."""
@@ -48,6 +67,11 @@ class Control:
     action: Action
     label: str
     confirm: str = ""
+
+
+def control(action: Action, confirm: str = "") -> Control:
+    """Return the control of an action, with its label."""
+    return Control(action, LABELS[action], confirm)
 
 
 @dataclass(frozen=True, slots=True)

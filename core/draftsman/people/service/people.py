@@ -8,10 +8,10 @@ from typing import Final
 
 from draftsman.channels import ChannelName
 from draftsman.database.database import Connection, Database, on_connection
-from draftsman.errors import NotFound, NotPermitted, UsageError
+from draftsman.errors import NotFound, UsageError
 from draftsman.people.actor import Actor
 from draftsman.people.directory import Directory, IdentityLink
-from draftsman.people.policy import Policy, Verb
+from draftsman.people.policy import Policy, Verb, unlinked
 from draftsman.people.store import people as store
 from draftsman.text import clean
 
@@ -84,9 +84,7 @@ class People:
         actor = self._policy.resolve(actor)
         person = actor.person
         if person is None:
-            raise NotPermitted(
-                f"{actor.display_name} is not linked to a person; add an entry under [people]"
-            )
+            raise unlinked(actor)
 
         async def work(conn: Connection) -> IdentityLink | None:
             return await store.link(conn, _hash(code), person, actor.name)

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.database.database import Database, on_connection
-from draftsman.errors import NotFound, NotPermitted, UsageError
+from draftsman.errors import NotFound, UsageError
 from draftsman.jobs.job import Source
 from draftsman.people.actor import Actor
-from draftsman.people.policy import Policy
+from draftsman.people.policy import Policy, unlinked
 from draftsman.people.store import web_sessions as store
 from draftsman.people.web_session import SignInMethod, WebSession
 from draftsman.text import clean
@@ -38,9 +38,7 @@ class WebSessions:
         actor = self._policy.resolve(actor)
         person = actor.person
         if person is None:
-            raise NotPermitted(
-                f"{actor.display_name} is not linked to a person; add an entry under [people]"
-            )
+            raise unlinked(actor)
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         return token, await self._db.run_transaction(
             lambda conn: store.create_link(conn, person, token_digest(token), LINK_SECONDS)

@@ -43,7 +43,7 @@ async def test_refused_mention_among_others_is_refused_alone(bench: SlackBotHarn
     assert await bench.jobs() == ["it"]
     assert await bench.ephemeral_texts(ANNA) == []
     (refusal,) = await bench.ephemeral_texts(MALLORY)
-    assert "your account is not linked to a person" in refusal
+    assert "is not linked to a person" in refusal
     (problem,) = await bench.ephemeral_texts(BEN)
     assert "nowhere" in problem
 

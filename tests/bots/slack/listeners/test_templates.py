@@ -198,7 +198,7 @@ async def test_only_people_with_the_role_run_templates(bench: SlackBotHarness) -
     await add(bench)
     view = await opened(bench)
     for user, refusal in (
-        (MALLORY, "your account is not linked to a person"),
+        (MALLORY, "is not linked to a person"),
         (DAVE, "may not submit (needs the role invoker)"),
     ):
         for text in ("template bump", "run bump package=a"):

@@ -64,7 +64,7 @@ async def test_a_refused_message_is_answered_once(bench: SlackBotHarness) -> Non
     (refused,) = await bench.ephemeral_texts(CAROL)
     assert "may not send messages to jobs" in refused
     (unknown,) = await bench.ephemeral_texts(MALLORY)
-    assert "your account is not linked to a person" in unknown
+    assert "is not linked to a person" in unknown
 
 
 async def test_an_edit_is_not_sent_and_its_author_is_notified(bench: SlackBotHarness) -> None:

@@ -39,7 +39,7 @@ async def test_there_is_no_link_without_a_public_address_or_for_others(
         assert ack.body["text"] == NO_URL
     publish(bench, "https://inbox.example.org")
     ack = await bench.slack.command(MALLORY, bench.general, "web")
-    assert "your account is not linked to a person" in ack.body["text"]
+    assert "is not linked to a person" in ack.body["text"]
     await bench.slack.mention(ANNA, bench.general, "web", copies=2)
     texts = await bench.ephemeral_texts(ANNA)
     assert texts[2:] == [COMMAND_ONLY.format("/draftsman")]

@@ -294,7 +294,7 @@ async def _cancel_tree(
         total = (await rt.workflows.tree(number, 1)).total
         count = "the job that waits" if total == 2 else f"the {total - 1:,} jobs that wait"
         others = f" and {count} for it" if total > 1 else ""
-        prompts.confirm(f"Cancel {job_name(number)}{others}? {actions.KEPT}")
+        prompts.confirm(f"Cancel {job_name(number)}{others}? {actions.cancel.consequence}")
     print_results(app, await actions.cancel_tree(await call_of(rt), number, reason or ""))
 
 

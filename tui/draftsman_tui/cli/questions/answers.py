@@ -171,7 +171,7 @@ async def _prompt(app: App, rt: Runtime, question: Question, *, only: bool) -> N
     """Prompt until the question accepts the answer."""
     row = (question.job, question.ordinal)
     while True:
-        text = prompts.prompt(f"Answer to {question.name}").strip()
+        text = prompts.prompt(actions.answer.prompt.format(question.name)).strip()
         try:
             await _submit(app, rt, actions.answer, row, text, only=only)
             return
@@ -326,4 +326,4 @@ def _prompt_text(question: Question) -> str:
     if question.kind is QuestionKind.APPROVAL:
         diff = "" if missing_diff(question) else "d: diff, "
         return f"Approve {question.name}? y, n, {diff}enter: not now: "
-    return f"Answer to {question.name} (enter: not now): "
+    return f"{actions.answer.prompt.format(question.name)} (enter: not now): "

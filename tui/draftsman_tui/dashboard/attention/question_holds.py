@@ -1,17 +1,16 @@
-"""Acknowledgment, snooze and delegation of a question, in a dialog or from a table."""
+"""Actions on a question that take a short text, in its dialog or from a table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.actions import questions
 from draftsman.actions.action import Call
-from draftsman.attention.attention import MAX_DELAY
-from draftsman.durations import parse_duration
 from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog
 from draftsman_tui.terminal.results import result_text
 
 if TYPE_CHECKING:
+    from draftsman.actions.action import Action
     from draftsman.people.actor import Actor
     from draftsman.questions.question import Question
     from draftsman.runtime import Runtime
@@ -28,26 +27,19 @@ class QuestionHolds:
         self._name = question.name
         self._row = (question.job, question.ordinal)
 
-    async def acknowledge(self, text: str = "") -> str:
-        """Tell others that the user works on the answer, for `text` or an hour."""
-        return result_text(await questions.acknowledge.typed(self._call, self._row, text))
+    async def act(self, action: Action[questions.QuestionRow, ..., Any], text: str = "") -> str:
+        """Act with the arguments of a text; raises DraftsmanError."""
+        return result_text(await action.typed(self._call, self._row, text))
 
-    async def snooze(self, text: str) -> str:
-        """Pause the user's own reminders for `text`."""
-        seconds = parse_duration(text, most=MAX_DELAY)
-        return result_text(await questions.snooze(self._call, self._row, seconds))
-
-    async def delegate(self, text: str) -> str:
-        """Ask another person to answer: `bob`, `bob 4h`."""
-        return result_text(await questions.delegate.typed(self._call, self._row, text))
-
-    def snooze_prompt(self) -> PromptDialog:
-        """Return a dialog that asks for the duration of a snooze."""
-        return PromptDialog(f"Snooze {self._name} for how long?", "30m, 2h, 1d", self.snooze)
-
-    def delegation_prompt(self) -> PromptDialog:
-        """Return a dialog that asks for the person of a delegation."""
+    def prompt(self, action: Action[questions.QuestionRow, ..., Any]) -> PromptDialog:
+        """Return a dialog that asks for the arguments."""
+        example = action.example
         policy = self._call.rt.policy
         people = sorted(set(policy.people) - {policy.resolve(self._call.actor).voter})
-        example = f"{', '.join(people[:MAX_EXAMPLES])}, or {people[0]} 4h" if people else "bob 4h"
-        return PromptDialog(f"Delegate {self._name} to whom?", example, self.delegate)
+        if action is questions.delegate and people:
+            example = f"{', '.join(people[:MAX_EXAMPLES])}, or {people[0]} 4h"
+
+        async def submit(text: str) -> str:
+            return await self.act(action, text)
+
+        return PromptDialog(action.prompt.format(self._name), example, submit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.actions.action import MAX_NAMED, Action, ActionResult, Call, listed
@@ -11,6 +12,7 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.ids import job_name
 from draftsman.jobs.control.service.control import AGAIN_OPTION
 from draftsman.jobs.pending_decisions.pending_decision import PendingDecision
+from draftsman_tui.dashboard.command import CommandGroup, dashboard_command
 from draftsman_tui.dashboard.dialogs.simple_dialogs import (
     ConfirmDialog,
     ProgressDialog,
@@ -53,19 +55,18 @@ async def perform(screen: BaseScreen, result: Awaitable[ActionResult[Any]]) -> N
     screen.show_message(result_text(await result))
 
 
-async def prompted(
-    screen: BaseScreen, action: Action[int, ..., Any], text: str, prompt: str, example: str
-) -> str:
+async def typed(screen: BaseScreen, action: Action[int, ..., Any], text: str) -> str:
     """Return the text of an action on the selected jobs, which is asked for without one.
 
     It is "" if the user goes back. Raises the refusal of a single job before it asks.
     """
-    numbers = screen.jobs()
-    if text:
+    if text or not action.prompt:
         return text
+    numbers = screen.jobs()
     if action.check is not None and len(numbers) == 1:
         await action.check(call_of(screen), numbers[0])
-    return await screen.ask(PromptDialog(prompt.format(job_names(numbers)), example)) or ""
+    prompt = action.prompt.format(job_names(numbers))
+    return await screen.ask(PromptDialog(prompt, action.example)) or ""
 
 
 async def perform_each(
@@ -111,17 +112,31 @@ async def perform_each(
     return [*results.values()]
 
 
-async def perform_on_selected(
-    screen: BaseScreen,
+def job_command(
+    name: str,
     action: Action[int, ..., Any],
-    do: Callable[[int], Awaitable[ActionResult[Any]]],
-    consequence: str = "",
-) -> list[ActionResult[Any]]:
-    """Act on the selected jobs that an action fits, after its question if it has one."""
-    selection = await select(screen.rt, action, screen.jobs())
-    if action.question and not await confirmed(screen, selection, consequence):
-        return []
-    return await perform_each(screen, action, selection.numbers, do)
+    *,
+    keys: str,
+    on: AbstractSet[str],
+    footer: bool = False,
+) -> None:
+    """Declare the command of an action on the selected jobs that it fits."""
+
+    async def run(screen: BaseScreen, text: str) -> None:
+        text = await typed(screen, action, text)
+        if action.prompt and not text:
+            return
+        arguments = action.parse(text) if action.parse is not None else {}
+        selection = await select(screen.rt, action, screen.jobs())
+        consequence = f"Reason: {text}" if text else ""
+        if not action.question or await confirmed(screen, selection, consequence):
+            call = call_of(screen)
+            numbers = selection.numbers
+            await perform_each(
+                screen, action, numbers, lambda job: action.run(call, job, **arguments)
+            )
+
+    dashboard_command(name, CommandGroup.JOBS, does=action, keys=keys, on=on, footer=footer)(run)
 
 
 def error_text(error: DraftsmanError, *, printed_subject: str = "") -> str:

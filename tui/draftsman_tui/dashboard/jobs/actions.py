@@ -36,9 +36,8 @@ from draftsman_tui.dashboard.frame.perform import (
     asked,
     call_of,
     confirmed,
+    job_command,
     perform_each,
-    perform_on_selected,
-    prompted,
 )
 from draftsman_tui.dashboard.jobs.view import statuses
 from draftsman_tui.dashboard.tables.filter import Filter
@@ -51,29 +50,13 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.tables.screen import MainScreen
 
 
-@dashboard_command(
-    "cancel",
-    CommandGroup.JOBS,
-    does=jobs.cancel,
-    keys="c",
-    on=JOBS - {"dead"},
-    footer=True,
-)
-async def cancel(screen: BaseScreen, text: str) -> None:
-    """Cancel jobs, after confirmation.
-
-    `text` is the reason.
-    """
-    call = call_of(screen)
-    consequence = f"Reason: {text}" if text else ""
-    await perform_on_selected(
-        screen, jobs.cancel, lambda job: jobs.cancel(call, job, text), consequence
-    )
+LIVE: Final = JOBS - {"dead"}
+job_command("cancel", jobs.cancel, keys="c", on=LIVE, footer=True)
+job_command("pause-job", jobs.pause, keys="z", on=LIVE)
+job_command("resume-job", jobs.resume, keys="Z", on=LIVE)
 
 
-@dashboard_command(
-    "cancel-force", CommandGroup.JOBS, does=jobs.cancel, keys="ctrl+k", on=JOBS - {"dead"}
-)
+@dashboard_command("cancel-force", CommandGroup.JOBS, does=jobs.cancel, keys="ctrl+k", on=LIVE)
 async def cancel_force(screen: BaseScreen, text: str) -> None:
     """Cancel jobs without waiting for their worker, after typed confirmation."""
     call = call_of(screen)
@@ -86,25 +69,6 @@ async def cancel_force(screen: BaseScreen, text: str) -> None:
         await perform_each(
             screen, jobs.cancel, numbers, lambda job: jobs.cancel(call, job, text, force=True)
         )
-
-
-@dashboard_command("pause-job", CommandGroup.JOBS, does=jobs.pause, keys="z", on=JOBS - {"dead"})
-async def pause(screen: BaseScreen, text: str) -> None:
-    """Pause jobs at their checkpoints.
-
-    Asks for the reason unless it is given.
-    """
-    call = call_of(screen)
-    prompt = "Reason for the pause of {}?"
-    if reason := await prompted(screen, jobs.pause, text, prompt, "the API is down"):
-        await perform_on_selected(screen, jobs.pause, lambda job: jobs.pause(call, job, reason))
-
-
-@dashboard_command("resume-job", CommandGroup.JOBS, does=jobs.resume, keys="Z", on=JOBS - {"dead"})
-async def resume(screen: BaseScreen, text: str) -> None:
-    """Continue paused jobs."""
-    call = call_of(screen)
-    await perform_on_selected(screen, jobs.resume, lambda job: jobs.resume(call, job))
 
 
 @dashboard_command("why", CommandGroup.JOBS, keys="w", on=JOBS, footer=True)
@@ -179,7 +143,7 @@ def _repository(text: str) -> UserRepository:
     return UserRepository.at(Path(text.strip() or ".").expanduser())
 
 
-@dashboard_command("tell", CommandGroup.JOBS, does=jobs.tell, keys="m", on=JOBS - {"dead"})
+@dashboard_command("tell", CommandGroup.JOBS, does=jobs.tell, keys="m", on=LIVE)
 async def tell(screen: BaseScreen, text: str) -> None:
     """Send a message to the agent of a job.
 
@@ -193,7 +157,7 @@ async def tell(screen: BaseScreen, text: str) -> None:
     async def send(message: str) -> str:
         return result_text(await jobs.tell(call, number, message))
 
-    dialog = PromptDialog(f"Message to the agent of {job_name(number)}?", "use the v2 API", send)
+    dialog = PromptDialog(jobs.tell.prompt.format(job_name(number)), jobs.tell.example, send)
     if (sent := await (send(text) if text else screen.ask(dialog))) is not None:
         screen.show_message(sent)
 

@@ -1,4 +1,4 @@
-"""Question commands: answer, approve, deny and extend."""
+"""Question commands: answer, approve and deny."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from draftsman_tui.common.artifacts import read_patch
 from draftsman_tui.common.questions import REVIEW_MEBIBYTES, answerers, invoker_of
 from draftsman_tui.dashboard.attention.question_holds import QuestionHolds
 from draftsman_tui.dashboard.command import QUESTION_VIEWS, CommandGroup, dashboard_command
-from draftsman_tui.dashboard.dialogs.simple_dialogs import PromptDialog
 from draftsman_tui.dashboard.frame.perform import asked, call_of
 from draftsman_tui.dashboard.jobs.details.ticket_tab import request_text
 from draftsman_tui.dashboard.questions import bulk_answers
@@ -109,23 +108,6 @@ async def deny(screen: BaseScreen, text: str) -> None:
     """
     if not await bulk_answers.apply(screen, False, text):
         await open_dialog(screen, await _approval(screen), text, decision=False)
-
-
-@dashboard_command(
-    "extend", CommandGroup.QUESTIONS, does=actions.extend, keys="e", on=QUESTION_VIEWS
-)
-async def extend(screen: BaseScreen, text: str) -> None:
-    """Extend the deadline of a question."""
-    question = await question_of(screen)
-
-    async def extend_by(duration: str) -> str:
-        row = (question.job, question.ordinal)
-        return result_text(await actions.extend.typed(call_of(screen), row, duration))
-
-    prompt = f"Extend {question.name} by how long?"
-    dialog = PromptDialog(prompt, "30m, 2h, 1d or never", extend_by)
-    if message := await (extend_by(text) if text else screen.ask(dialog)):
-        screen.show_message(message)
 
 
 @dashboard_command("undo", CommandGroup.QUESTIONS, keys="u", writes=True)

@@ -12,6 +12,7 @@ from textual import work
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static, TextArea
 
+from draftsman.actions import questions
 from draftsman.entities.questions import deadline_text
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Refused
 from draftsman.questions.question import Question
@@ -243,19 +244,19 @@ class QuestionDialog(SubmitDialog[T]):
         if self.context.holds is None:
             return
         try:
-            self.show_notice(await self.context.holds.acknowledge())
+            self.show_notice(await self.context.holds.act(questions.acknowledge))
         except DraftsmanError as error:
             self.show_notice(str(error))
 
     def action_snooze(self) -> None:
         """Ask for how long the user gets no reminders; in a review, the next question follows."""
         if self.context.holds is not None:
-            self.app.push_screen(self.context.holds.snooze_prompt(), self._held)
+            self.app.push_screen(self.context.holds.prompt(questions.snooze), self._held)
 
     def action_delegate(self) -> None:
         """Ask for the person who answers instead; in a review, the next question follows."""
         if self.context.holds is not None:
-            self.app.push_screen(self.context.holds.delegation_prompt(), self._held)
+            self.app.push_screen(self.context.holds.prompt(questions.delegate), self._held)
 
     def _held(self, message: str | None) -> None:
         if not message:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 from draftsman.actions import jobs
 from draftsman.actions import queues as actions
-from draftsman.actions.jobs import parse_priority
 from draftsman.errors import Refused, UsageError
 from draftsman.ids import job_name, parse_job, pause_name
 from draftsman_tui.dashboard.command import ORDERED, CommandGroup, dashboard_command
@@ -14,9 +13,8 @@ from draftsman_tui.dashboard.dialogs.simple_dialogs import ChoiceDialog, PromptD
 from draftsman_tui.dashboard.frame.perform import (
     call_of,
     confirmed_about,
+    job_command,
     perform,
-    perform_on_selected,
-    prompted,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ async def pause(screen: MainScreen, text: str) -> None:
     queue = _queue(screen)
     type, reason = _split(text)
     name = pause_name(queue.name, type)
-    reason = reason or await screen.ask(PromptDialog(f"Why pause the {name}?", "")) or ""
+    reason = reason or await screen.ask(PromptDialog(actions.pause.prompt.format(name), "")) or ""
     if reason.strip():
         await perform(screen, actions.pause(call_of(screen), queue.name, reason, type))
 
@@ -156,15 +154,4 @@ async def move(screen: BaseScreen, text: str) -> None:
         raise UsageError(USAGE)
 
 
-@dashboard_command("priority", CommandGroup.JOBS, does=jobs.priority, keys="P", on=ORDERED)
-async def prioritize(screen: BaseScreen, text: str) -> None:
-    """Change the priority of waiting jobs."""
-    call = call_of(screen)
-    prompt = "Priority of {}, from -1000 to 1000?"
-    text = await prompted(screen, jobs.priority, text, prompt, "0")
-    if not text:
-        return
-    arguments = parse_priority(text)
-    await perform_on_selected(
-        screen, jobs.priority, lambda job: jobs.priority(call, job, **arguments)
-    )
+job_command("priority", jobs.priority, keys="P", on=ORDERED)

@@ -42,7 +42,9 @@ async def toggle_schedule(screen: MainScreen, text: str) -> None:
     if schedule.paused_at is not None:
         await perform(screen, actions.resume(call, schedule.name))
         return
-    reason = text or await screen.ask(PromptDialog(f"Pause {schedule.name}: reason?", "freeze"))
+    reason = text or await screen.ask(
+        PromptDialog(actions.pause.prompt.format(schedule.name), actions.pause.example)
+    )
     if reason is not None:
         await perform(screen, actions.pause(call, schedule.name, reason))
 
