@@ -29,25 +29,25 @@ def _module(name: str, body: str) -> Distribution:
 
 
 def test_bots_of_packages_are_created(tmp_path: Path) -> None:
-    with installed(tmp_path, _module("mail", "return rt"), _module("post", "return 2")):
-        channels = [registry.channel(name) for name in ("mail", "post")]
+    with installed(tmp_path, _module("fax", "return rt"), _module("post", "return 2")):
+        channels = [registry.channel(name) for name in ("fax", "post")]
         assert cast(Any, list(create_bots(RT, channels))) == [RT, 2]
 
 
 def test_a_bot_that_cannot_be_created_harms_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with installed(tmp_path, _module("mail", "return 1 / 0"), _module("post", "return 2")):
-        channels = [registry.channel(name) for name in ("mail", "post")]
+    with installed(tmp_path, _module("fax", "return 1 / 0"), _module("post", "return 2")):
+        channels = [registry.channel(name) for name in ("fax", "post")]
         with caplog.at_level(logging.ERROR):
             assert cast(Any, list(create_bots(RT, channels))) == [2]
-    assert "the bot of channel 'mail' of acme-mail 1.0 cannot be started" in caplog.text
+    assert "the bot of channel 'fax' of acme-fax 1.0 cannot be started" in caplog.text
 
 
 def test_a_wrong_configuration_ends_the_process(tmp_path: Path) -> None:
-    mail = _module("mail", "raise ConfigError('no token')")
-    with installed(tmp_path, mail), pytest.raises(ConfigError, match="no token"):
-        list(create_bots(RT, [registry.channel("mail")]))
+    fax = _module("fax", "raise ConfigError('no token')")
+    with installed(tmp_path, fax), pytest.raises(ConfigError, match="no token"):
+        list(create_bots(RT, [registry.channel("fax")]))
 
 
 def test_statements_time_out_before_the_callers_of_a_channel() -> None:
