@@ -36,7 +36,8 @@ def test_the_channels_of_draftsman_are_those_of_pyproject() -> None:
 @cases("name", OWN)
 def test_what_a_channel_names_can_be_imported(name: str) -> None:
     channel = registry.channel(name)
-    for target in filter(None, [channel.bot]):
+    commands = [command.target for command in channel.commands]
+    for target in filter(None, [channel.bot, channel.doctor, channel.settings, *commands]):
         assert callable(plugins.resolve(target))
 
 
