@@ -35,19 +35,19 @@ def _module(name: str, body: str) -> Distribution:
 
 
 def test_bots_of_packages_are_created(tmp_path: Path) -> None:
-    with installed(tmp_path, _module("mail", "return rt"), _module("post", "return 2")):
-        channels = [registry.channel(name) for name in ("mail", "post")]
+    with installed(tmp_path, _module("fax", "return rt"), _module("post", "return 2")):
+        channels = [registry.channel(name) for name in ("fax", "post")]
         assert [type(bot) for bot in create_bots(RT, channels)] == [PluginBot] * 2
 
 
 def test_a_bot_that_cannot_be_created_harms_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with installed(tmp_path, _module("mail", "return 1 / 0"), _module("post", "return 2")):
-        channels = [registry.channel(name) for name in ("mail", "post")]
+    with installed(tmp_path, _module("fax", "return 1 / 0"), _module("post", "return 2")):
+        channels = [registry.channel(name) for name in ("fax", "post")]
         with caplog.at_level(logging.ERROR):
             assert len(list(create_bots(RT, channels))) == 1
-    assert "the bot of channel 'mail' of acme-mail 1.0 cannot be started" in caplog.text
+    assert "the bot of channel 'fax' of acme-fax 1.0 cannot be started" in caplog.text
 
 
 async def test_a_bot_that_fails_starts_again_and_harms_no_other(
@@ -57,7 +57,7 @@ async def test_a_bot_that_fails_starts_again_and_harms_no_other(
     ended = asyncio.Event()
 
     async def fail_once(stop: StopSignal) -> None:
-        runs.append("mail")
+        runs.append("fax")
         if len(runs) == 1:
             raise ValueError("no server")
         ended.set()
@@ -65,30 +65,30 @@ async def test_a_bot_that_fails_starts_again_and_harms_no_other(
     async def other(stop: StopSignal) -> None:
         await ended.wait()
 
-    with installed(tmp_path, _module("mail", "return rt")):
-        plugin = plugins.find(plugins.CHANNELS, "mail")
+    with installed(tmp_path, _module("fax", "return rt")):
+        plugin = plugins.find(plugins.CHANNELS, "fax")
     bot = PluginBot(plugin, lambda: Routine(fail_once), restart=0)
     with caplog.at_level(logging.ERROR):
         await ComponentGroup([bot, Routine(other)]).run()
-    assert runs == ["mail", "mail"]
-    assert "the bot of channel 'mail' of acme-mail 1.0 failed; it starts again" in caplog.text
+    assert runs == ["fax", "fax"]
+    assert "the bot of channel 'fax' of acme-fax 1.0 failed; it starts again" in caplog.text
 
 
 async def test_a_bot_of_a_package_is_stopped(tmp_path: Path) -> None:
     async def work(stop: StopSignal) -> None:
         await stop.wait(60)
 
-    with installed(tmp_path, _module("mail", "return rt")):
-        bot = PluginBot(plugins.find(plugins.CHANNELS, "mail"), lambda: Routine(work))
+    with installed(tmp_path, _module("fax", "return rt")):
+        bot = PluginBot(plugins.find(plugins.CHANNELS, "fax"), lambda: Routine(work))
     async with background(bot.run()) as running:
         bot.stop.set()
         await running
 
 
 def test_a_wrong_configuration_ends_the_process(tmp_path: Path) -> None:
-    mail = _module("mail", "raise ConfigError('no token')")
-    with installed(tmp_path, mail), pytest.raises(ConfigError, match="no token"):
-        list(create_bots(RT, [registry.channel("mail")]))
+    fax = _module("fax", "raise ConfigError('no token')")
+    with installed(tmp_path, fax), pytest.raises(ConfigError, match="no token"):
+        list(create_bots(RT, [registry.channel("fax")]))
 
 
 def test_statements_time_out_before_the_callers_of_a_channel() -> None:
