@@ -110,7 +110,7 @@ def test_the_keys_and_the_name_of_an_agent_are_those_of_its_package(package: Non
     assert agent.model_dump()["tone"] == "plain"
     assert profile({"agent_config": ["acme", "claude"]}).agent_config == ("acme", "claude")
     assert agent.repo_config_name == "acme"
-    assert list(demo_calls())[0] == "acme"
+    assert next(iter(demo_calls())) == "acme"
     assert agent.with_repo_config().env == {"A": "1"}
     for kind, keys, problem in (
         ("acme", {"tnoe": 1}, "tnoe\n.*not permitted"),
