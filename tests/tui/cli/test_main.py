@@ -278,20 +278,12 @@ async def test_ctrl_c_ends_a_following_command(
     assert "Traceback" not in screen.screen
 
 
-<<<<<<< HEAD
-FAX = """
-=======
 POST = """
->>>>>>> 35cdc0d3be517cfbce03366bfedd2c0cf78aa567
 import click
 from draftsman.channels.plugin import ChannelCommand, ChannelPlugin
 
 def command(name, target):
-<<<<<<< HEAD
-    return ChannelCommand(name=name, summary="Manage mailboxes.", target=f"acme_fax:{target}")
-=======
     return ChannelCommand(name=name, summary="Manage mailboxes.", target=f"acme_post:{target}")
->>>>>>> 35cdc0d3be517cfbce03366bfedd2c0cf78aa567
 
 @click.command("mailboxes")
 @click.pass_obj
@@ -299,11 +291,7 @@ def mailboxes(app):
     click.echo(f"for {type(app).__name__}")
 
 CHANNEL = ChannelPlugin(
-<<<<<<< HEAD
-    name="fax", label="Fax",
-=======
     name="post", label="Post",
->>>>>>> 35cdc0d3be517cfbce03366bfedd2c0cf78aa567
     commands=(command("mailboxes", "mailboxes"), command("broken", "CHANNEL"),
               command("jobs", "mailboxes")),
 )
@@ -311,20 +299,11 @@ CHANNEL = ChannelPlugin(
 
 
 async def test_a_channel_adds_commands(cli: Cli, tmp_path: Path) -> None:
-<<<<<<< HEAD
-    fax = Distribution("acme-fax", "1.2", {"fax": "acme_fax:CHANNEL"}, {"acme_fax": FAX})
-    with installed(tmp_path / "packages", fax):
-        assert "  mailboxes   Manage mailboxes." in (await cli("--help")).out
-        assert (await cli("mailboxes")).out == "for App\n"
-        broken = await cli("broken")
-        broken.refused(2, "channel 'fax' of acme-fax 1.2 cannot be used", "no click.Command")
-=======
     post = Distribution("acme-post", "1.2", {"post": "acme_post:CHANNEL"}, {"acme_post": POST})
     with installed(tmp_path / "packages", post):
         assert "  mailboxes   Manage mailboxes." in (await cli("--help")).out
         assert (await cli("mailboxes")).out == "for App\n"
         broken = await cli("broken")
         broken.refused(2, "channel 'post' of acme-post 1.2 cannot be used", "no click.Command")
->>>>>>> 35cdc0d3be517cfbce03366bfedd2c0cf78aa567
         assert "List jobs" in (await cli("jobs", "--help")).out
     (await cli("mailboxes")).refused(2, "unknown command 'mailboxes'")
