@@ -25,7 +25,7 @@ def unlinked(actor: Actor, *, or_else: str = "") -> NotPermitted:
     instead = f"{or_else}, or ask an operator" if or_else else "an operator can link it"
     return NotPermitted(
         "is not linked to a person",
-        hint=CommandHint("people set", f"NAME {option}", lead=f"{instead}:"),
+        hint=CommandHint("people set", f"NAME {option}", lead=instead),
         subject=actor.display_name,
         actor=actor.name,
     )
