@@ -135,7 +135,7 @@ async def _show_runs(rt: Runtime) -> None:
         await live.record(thread, 0)
     for thread, _ in await live.claim(10, 0):
         await live.remove(thread)
-    await live.paused(600)
+    await rt.outbox.paused(600)
 
 
 async def _look_at_cards(rt: Runtime) -> None:
